@@ -1,0 +1,117 @@
+//! Compiles the tree and the shim with the `cc` crate.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::source::Sources;
+use crate::target::Target;
+use crate::{AERON_VERSION, Features, manifest_dir};
+
+/// Extra flags for the C compiler, separated by white space, after all others.
+pub(crate) const C_FLAGS_VARIABLE: &str = "RUSTERON_CFLAGS";
+
+/// The whole of what is compiled, and how: also what the parity test compares with CMake.
+pub(crate) struct Plan {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) defines: Vec<(String, Option<String>)>,
+    includes: Vec<PathBuf>,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        sources: &Sources,
+        features: &Features,
+        target: &Target,
+    ) -> Result<Self, String> {
+        let mut files = Vec::new();
+        collect_c_files(&sources.client_dir(), &mut files)?;
+        if features.driver {
+            collect_c_files(&sources.driver_dir(), &mut files)?;
+            // The C program's main(); the Rust binary `media_driver` stands in its place.
+            files.retain(|file| file.file_name().is_none_or(|name| name != "aeronmd.c"));
+        }
+        if features.archive {
+            collect_c_files(&sources.archive_dir(), &mut files)?;
+        }
+        files.sort();
+        Ok(Self { files, defines: defines(target), includes: sources.include_dirs(features) })
+    }
+
+    #[cfg_attr(feature = "cmake", allow(dead_code))]
+    pub(crate) fn compile(&self, target: &Target) -> Result<(), String> {
+        let mut build = self.builder(target);
+        build.files(&self.files).files(shim_files());
+        build
+            .try_compile("rusteron_aeron")
+            .map_err(|error| format!("compiling Aeron {AERON_VERSION} failed: {error}"))
+    }
+
+    #[cfg(feature = "cmake")]
+    pub(crate) fn compile_shim_only(&self, target: &Target) -> Result<(), String> {
+        let mut build = self.builder(target);
+        build.files(shim_files());
+        build
+            .try_compile("rusteron_shim")
+            .map_err(|error| format!("compiling the shim failed: {error}"))
+    }
+
+    fn builder(&self, target: &Target) -> cc::Build {
+        let mut build = cc::Build::new();
+        build
+            .includes(&self.includes)
+            .include(manifest_dir().join("shim"))
+            // An unoptimised driver is of no use, so a debug profile gets the same C code.
+            .opt_level(3)
+            .pic(true)
+            .std("c11")
+            .warnings(false)
+            .extra_warnings(false);
+        for (name, value) in &self.defines {
+            build.define(name, value.as_deref());
+        }
+        if !target.msvc {
+            build.flag_if_supported("-fstrict-aliasing");
+            build.flag_if_supported("-fno-omit-frame-pointer");
+        }
+        for flag in env::var(C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
+            build.flag(flag);
+        }
+        build
+    }
+}
+
+fn shim_files() -> Vec<PathBuf> {
+    vec![manifest_dir().join("shim").join("rusteron_shim.c")]
+}
+
+fn defines(target: &Target) -> Vec<(String, Option<String>)> {
+    let mut numbers = AERON_VERSION.split('.');
+    let mut number = || Some(numbers.next().unwrap_or("0").to_string());
+    let mut defines = vec![
+        ("AERON_VERSION_TXT".to_string(), Some(format!("\"{AERON_VERSION}\""))),
+        ("AERON_VERSION_MAJOR".to_string(), number()),
+        ("AERON_VERSION_MINOR".to_string(), number()),
+        ("AERON_VERSION_PATCH".to_string(), number()),
+        // A released tree carries no git history to take a commit from.
+        ("AERON_VERSION_GITSHA".to_string(), Some("\"release\"".to_string())),
+        ("_FILE_OFFSET_BITS".to_string(), Some("64".to_string())),
+        ("NDEBUG".to_string(), None),
+        ("DISABLE_BOUNDS_CHECKS".to_string(), None),
+    ];
+    defines.extend(target.defines().iter().map(|name| (name.to_string(), None)));
+    defines
+}
+
+fn collect_c_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let unreadable = |error: std::io::Error| format!("{}: {error}", dir.display());
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.is_dir() {
+            collect_c_files(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "c") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

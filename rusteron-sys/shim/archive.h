@@ -1,0 +1,3 @@
+/* What the bindings of the archive client are generated from. */
+#include "aeronc.h"
+#include "client/aeron_archive.h"

@@ -1,0 +1,4 @@
+/* What the bindings of the media driver are generated from. */
+#include <stddef.h>
+#include "aeronc.h"
+#include "aeronmd.h"

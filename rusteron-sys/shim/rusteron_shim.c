@@ -1,0 +1,99 @@
+#include "aeron_cnc_file_descriptor.h"
+#include "aeron_exclusive_publication.h"
+#include "aeron_image.h"
+#include "aeron_log_buffer.h"
+#include "aeron_subscription.h"
+#include "util/aeron_error.h"
+#include "util/aeron_fileutil.h"
+
+#include "rusteron_shim.h"
+
+_Static_assert(
+    offsetof(rusteron_image_list_t, change_number) == offsetof(aeron_image_list_t, change_number),
+    "an image list must start with its change number");
+
+_Static_assert(
+    AERON_LOGBUFFER_PARTITION_COUNT == 3, "the number of term buffers is part of the shim's structs");
+
+void rusteron_exclusive_publication_fields(
+    aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields)
+{
+    aeron_logbuffer_metadata_t *meta_data = publication->log_meta_data;
+
+    for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
+    {
+        fields->term_buffers[i] = publication->log_buffer->mapped_raw_log.term_buffers[i].addr;
+    }
+
+    fields->term_tail_counters = (int64_t *)meta_data->term_tail_counters;
+    fields->active_term_count = (int32_t *)&meta_data->active_term_count;
+    fields->is_connected = (int32_t *)&meta_data->is_connected;
+    fields->position_limit = (int64_t *)publication->position_limit;
+    fields->is_closed = (bool *)&publication->is_closed;
+    fields->term_begin_position = &publication->term_begin_position;
+    fields->term_offset = &publication->term_offset;
+    fields->term_id = &publication->term_id;
+    fields->active_partition_index = &publication->active_partition_index;
+    fields->max_possible_position = publication->max_possible_position;
+    fields->max_payload_length = publication->max_payload_length;
+    fields->max_message_length = publication->max_message_length;
+    fields->term_buffer_length = publication->term_buffer_length;
+    fields->initial_term_id = publication->initial_term_id;
+    fields->session_id = publication->session_id;
+    fields->stream_id = publication->stream_id;
+}
+
+void rusteron_subscription_fields(aeron_subscription_t *subscription, rusteron_subscription_t *fields)
+{
+    fields->image_list =
+        (rusteron_image_list_t **)&subscription->conductor_fields.image_lists_head.next_list;
+    fields->last_image_list_change_number = (int64_t *)&subscription->last_image_list_change_number;
+    fields->is_closed = (bool *)&subscription->is_closed;
+}
+
+size_t rusteron_image_list_length(const rusteron_image_list_t *list)
+{
+    return ((const aeron_image_list_t *)list)->length;
+}
+
+void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rusteron_image_t *fields)
+{
+    aeron_image_t *image = ((const aeron_image_list_t *)list)->array[index];
+
+    fields->image = image;
+    for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
+    {
+        fields->term_buffers[i] = image->log_buffer->mapped_raw_log.term_buffers[i].addr;
+    }
+
+    fields->subscriber_position = (int64_t *)image->subscriber_position;
+    fields->is_closed = (bool *)&image->is_closed;
+    fields->position_bits_to_shift = image->position_bits_to_shift;
+    fields->term_length = image->term_length_mask + 1;
+    fields->initial_term_id = image->metadata->initial_term_id;
+}
+
+rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
+{
+    aeron_mapped_file_t mapped_file = { .addr = NULL, .length = 0 };
+    aeron_cnc_metadata_t *metadata = NULL;
+
+    switch (aeron_cnc_map_readonly_file_and_load_metadata(aeron_dir, &mapped_file, &metadata))
+    {
+        case AERON_CNC_LOAD_SUCCESS:
+            aeron_unmap(&mapped_file);
+            return RUSTERON_CNC_READY;
+
+        case AERON_CNC_LOAD_AWAIT_FILE:
+            return RUSTERON_CNC_ABSENT;
+
+        case AERON_CNC_LOAD_AWAIT_MMAP:
+        case AERON_CNC_LOAD_AWAIT_VERSION:
+        case AERON_CNC_LOAD_AWAIT_CNC_DATA:
+            return RUSTERON_CNC_INCOMPLETE;
+
+        case AERON_CNC_LOAD_FAILED:
+        default:
+            return EINVAL == aeron_errcode() ? RUSTERON_CNC_INCOMPATIBLE : RUSTERON_CNC_FAILED;
+    }
+}
