@@ -1,1 +1,95 @@
-//! x
+//! Aeron's client for Rust: messages between threads, processes and machines.
+//!
+//! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
+//! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
+//! [`ExclusivePublication`] of the same channel and stream offers.
+//!
+//! # Threads
+//! [`Aeron`] and [`Publication`] are shared by threads; [`ExclusivePublication`] and [`Subscription`]
+//! move between threads and are used by one at a time. Each client runs one thread of its own, the
+//! conductor, on which callbacks run.
+//!
+//! # Allocation and blocking
+//! Offering and polling neither block nor allocate nor call the operating system; the exception, a
+//! poll that finds another set of publishers, says so in its documentation. Connecting, and the
+//! functions called `add_…`, wait for the media driver, up to the driver timeout; every one of them
+//! has a form called `async_add_…` that does not wait.
+//!
+//! # Lifetimes
+//! Publications and subscriptions keep their client open and can be dropped in any order. When the
+//! media driver dies, they report that they are closed, and their memory stays mapped until they are
+//! dropped.
+//!
+//! # Errors
+//! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
+//! returns [`OfferError`] and [`PollError`], which are plain enumerations. What goes wrong in the
+//! background reaches [`Context::set_error_handler`], and the log if there is none.
+//!
+//! # Trust
+//! Processes that share a media driver share memory, and trust each other to write nothing but what
+//! Aeron's protocol says: like every Aeron client, this one reads frames in place.
+//!
+//! ```
+//! use rusteron_client::{Aeron, Context};
+//! use rusteron_media_driver::MediaDriver;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let driver = MediaDriver::launch_embedded()?;
+//! let mut context = Context::new()?;
+//! context.set_dir(driver.aeron_dir())?;
+//! let aeron = Aeron::connect(context)?;
+//!
+//! let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+//! let publication = aeron.add_publication("aeron:ipc", 1001)?;
+//! while publication.offer(b"hello").is_err_and(|error| error.is_retryable()) {
+//!     std::thread::yield_now();
+//! }
+//! let mut received = Vec::new();
+//! while subscription.poll(|message, _header| received.extend_from_slice(message), 10)? == 0 {
+//!     std::thread::yield_now();
+//! }
+//! assert_eq!(received, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+
+mod aeron;
+mod callback;
+mod context;
+mod error;
+mod exclusive_publication;
+#[doc(hidden)]
+pub mod ffi;
+mod header;
+mod idle;
+mod image;
+mod log_buffer;
+mod offer_error;
+mod publication;
+mod registration;
+mod subscription;
+
+/// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
+mod generated {
+    use crate::Context;
+
+    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
+}
+
+pub use aeron::Aeron;
+pub use context::Context;
+pub use error::{Error, ErrorKind, Result};
+pub use exclusive_publication::ExclusivePublication;
+pub use generated::{PublicationConstants, SubscriptionConstants};
+pub use header::Header;
+pub use idle::{
+    AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
+    UnknownIdleStrategy, Yielding,
+};
+pub use offer_error::{OfferError, PollError, Position};
+pub use publication::Publication;
+pub use registration::{Registration, Resource};
+pub use subscription::Subscription;
+
+/// The version of the Aeron sources that this crate is compiled with.
+pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;

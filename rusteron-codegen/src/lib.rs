@@ -1,1 +1,278 @@
-//! x
+//! Generates rusteron's safe wrappers of repetitive C declarations, at build time.
+//!
+//! Input are the raw bindings of rusteron-sys, as text, and Aeron's C headers, for their comments;
+//! output is Rust text that a crate `include!`s. Three kinds of declarations are repetitive enough:
+//!
+//! - [`ContextSpec`], setters and getters of a context, with `Duration`, `&str`, `Path` and enums
+//!   instead of numbers and pointers;
+//! - [`ConstantsSpec`], structs that Aeron fills in, as owned Rust structs;
+//! - [`EnumSpec`], enums.
+//!
+//! Nothing is guessed and nothing is left out in silence: a function that cannot be generated must
+//! be named as written by hand, a setting without a comment must be described, a string setter must
+//! say who owns the string, and a name that Aeron no longer has is an error. All errors are reported
+//! at once. The tables `GENERATED` and `HAND_WRITTEN` in the output (under `cfg(test)`) list every
+//! function of each context.
+//!
+//! # What the using crate provides
+//!
+//! The context type, in scope where the output is included:
+//!
+//! - `fn as_ptr(&self) -> *mut aeron_..._context_t`, valid as long as the value lives;
+//! - for [retained](Setting::retained) strings `fn retain(&mut self, value: CString) -> *const
+//!   c_char`, which keeps each string until the C context is closed.
+//!
+//! The support module, whose path the specs name:
+//!
+//! - `type Result<T>` and `trait Fallible { type Output; fn into_result(self) -> Result<..>; }`,
+//!   implemented for `c_int`;
+//! - `fn c_string(setting: &'static str, value: &str) -> Result<CString>` and
+//!   `fn c_path(setting: &'static str, path: &Path) -> Result<CString>`, which refuse NUL;
+//! - `fn nanos(setting: &'static str, value: Duration) -> Result<u64>` and `millis` likewise; a
+//!   setter of an `int64_t`, which Aeron 1.54 does not have, needs `nanos_i64` or `millis_i64`;
+//! - `unsafe fn lossy<'a>(*const c_char) -> Cow<'a, str>` and
+//!   `unsafe fn path<'a>(*const c_char) -> &'a Path`, which read NULL as empty.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use rusteron_codegen::{ContextSpec, Generator, Setting};
+//!
+//! # fn main() -> Result<(), rusteron_codegen::Error> {
+//! let generator = Generator::from_build_env(&["client.rs"], &["aeronc.h"])?;
+//! generator.print_rerun_if_changed();
+//! generator
+//!     .context(
+//!         ContextSpec::new("Context", "aeron_context", "rusteron_sys", "crate::ffi")
+//!             .setting(Setting::new("dir").path().copied())
+//!             .hand_written("aeron_context_init", "Context::new"),
+//!     )
+//!     .write_to_out_dir("generated.rs")
+//! # }
+//! ```
+
+mod bindings;
+mod constants;
+mod context;
+mod doc;
+mod enumeration;
+mod error;
+mod header;
+mod name;
+mod setting;
+mod template;
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use constants::ConstantsSpec;
+pub use context::ContextSpec;
+pub use enumeration::EnumSpec;
+pub use error::Error;
+pub use setting::Setting;
+
+/// A file the generator reads: its name, for errors, and its text.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The file's name, as errors should show it.
+    pub name: String,
+    /// The file's content.
+    pub text: String,
+}
+
+impl Source {
+    /// A file by name and text.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+}
+
+/// Collects what to generate and generates it.
+#[derive(Debug)]
+pub struct Generator {
+    bindings: bindings::Bindings,
+    comments: header::Comments,
+    sources: Vec<String>,
+    inputs: Vec<PathBuf>,
+    contexts: Vec<ContextSpec>,
+    constants: Vec<ConstantsSpec>,
+    enums: Vec<EnumSpec>,
+}
+
+impl Generator {
+    /// A generator over the given bindings and headers.
+    ///
+    /// # Errors
+    ///
+    /// If bindings are not valid Rust.
+    pub fn new(bindings: &[Source], headers: &[Source]) -> Result<Self, Error> {
+        let mut parsed = bindings::Bindings::default();
+        for source in bindings {
+            parsed.add(&source.name, &source.text)?;
+        }
+        let mut comments = header::Comments::default();
+        for source in headers {
+            comments.add(&source.text);
+        }
+        Ok(Self {
+            bindings: parsed,
+            comments,
+            sources: bindings.iter().chain(headers).map(|source| source.name.clone()).collect(),
+            inputs: Vec::new(),
+            contexts: Vec::new(),
+            constants: Vec::new(),
+            enums: Vec::new(),
+        })
+    }
+
+    /// A generator for a build script: finds the named bindings in `DEP_AERON_BINDINGS` and the
+    /// named headers in the directories of `DEP_AERON_INCLUDE`, which rusteron-sys publishes to
+    /// the crates that depend on it directly.
+    ///
+    /// # Errors
+    ///
+    /// If a variable is not set, a file is not found or cannot be read, or bindings are not Rust.
+    pub fn from_build_env(bindings: &[&str], headers: &[&str]) -> Result<Self, Error> {
+        let bindings_dir = [PathBuf::from(variable("DEP_AERON_BINDINGS")?)];
+        let includes = variable("DEP_AERON_INCLUDE")?;
+        let include_dirs: Vec<_> = env::split_paths(&includes).collect();
+        let mut inputs = Vec::new();
+        let bindings = read_all(bindings, &bindings_dir, &mut inputs)?;
+        let headers = read_all(headers, &include_dirs, &mut inputs)?;
+        Ok(Self { inputs, ..Self::new(&bindings, &headers)? })
+    }
+
+    /// The files that [`from_build_env`](Self::from_build_env) read.
+    pub fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    /// Prints a `cargo::rerun-if-changed` line for each of the [inputs](Self::inputs).
+    pub fn print_rerun_if_changed(&self) {
+        for input in &self.inputs {
+            println!("cargo::rerun-if-changed={}", input.display());
+        }
+    }
+
+    /// Adds the setters and getters of a context.
+    pub fn context(mut self, spec: ContextSpec) -> Self {
+        self.contexts.push(spec);
+        self
+    }
+
+    /// Adds a struct of constants.
+    pub fn constants(mut self, spec: ConstantsSpec) -> Self {
+        self.constants.push(spec);
+        self
+    }
+
+    /// Adds an enum; contexts of the same generator use it for their settings.
+    pub fn enumeration(mut self, spec: EnumSpec) -> Self {
+        self.enums.push(spec);
+        self
+    }
+
+    /// The Rust text.
+    ///
+    /// # Errors
+    ///
+    /// If anything is missing, unknown or contradictory in the specs; all of it at once.
+    pub fn generate(&self) -> Result<String, Error> {
+        let mut problems = Vec::new();
+        let mut coverage = context::Coverage::default();
+        let mut out =
+            format!("// Generated by rusteron-codegen from {}.\n\n", self.sources.join(", "));
+        for spec in &self.enums {
+            out += &spec.generate(&self.bindings, &self.comments, &mut problems);
+        }
+        for spec in &self.constants {
+            out += &spec.generate(&self.bindings, &self.comments, &mut problems);
+        }
+        for spec in &self.contexts {
+            let (bindings, comments) = (&self.bindings, &self.comments);
+            out += &spec.generate(bindings, comments, &self.enums, &mut coverage, &mut problems);
+        }
+        Error::check(problems)?;
+        out += &table(
+            "GENERATED",
+            "C functions that this file wraps, and the Rust items that do.",
+            &coverage.generated,
+        );
+        out += &table(
+            "HAND_WRITTEN",
+            "C functions of the same contexts that it does not wrap: the Rust item, or why none.",
+            &coverage.hand_written,
+        );
+        // Specs carry paths and names that nothing has checked yet.
+        syn::parse_file(&out)
+            .map_err(|error| Error::new(format!("the generated text is not Rust: {error}")))?;
+        Ok(out)
+    }
+
+    /// Generates and writes the text to a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), and if the file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        fs::write(path, self.generate()?)
+            .map_err(|error| Error::new(format!("{}: {error}", path.display())))
+    }
+
+    /// Generates and writes the text to a file in the build script's `OUT_DIR`.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write), and if `OUT_DIR` is not set.
+    pub fn write_to_out_dir(&self, file_name: &str) -> Result<(), Error> {
+        self.write(Path::new(&variable("OUT_DIR")?).join(file_name))
+    }
+}
+
+/// A `cfg(test)` table of pairs.
+fn table(name: &str, summary: &str, rows: &[(String, String)]) -> String {
+    let mut out = format!(
+        "/// {summary}\n#[cfg(test)]\n\
+         #[allow(dead_code, reason = \"only the coverage test reads it\")]\n\
+         pub(crate) const {name}: &[(&str, &str)] = &[\n"
+    );
+    for (key, value) in rows {
+        let row = format!("    ({key:?}, {value:?}),");
+        if row.len() <= doc::WIDTH {
+            let _ = writeln!(out, "{row}");
+        } else {
+            let _ = writeln!(out, "    (\n        {key:?},\n        {value:?},\n    ),");
+        }
+    }
+    out += "];\n";
+    out
+}
+
+fn variable(name: &str) -> Result<std::ffi::OsString, Error> {
+    env::var_os(name).ok_or_else(|| {
+        let hint = "run this from a build script whose package depends on rusteron-sys directly";
+        Error::new(format!("{name} is not set: {hint}"))
+    })
+}
+
+fn read_all(
+    names: &[&str],
+    dirs: &[PathBuf],
+    inputs: &mut Vec<PathBuf>,
+) -> Result<Vec<Source>, Error> {
+    let read = |name: &&str| {
+        let path = dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file());
+        let path = path.ok_or_else(|| {
+            let dirs: Vec<_> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+            Error::new(format!("{name} is in none of: {}", dirs.join(", ")))
+        })?;
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
+        inputs.push(path);
+        Ok(Source::new(*name, text))
+    };
+    names.iter().map(read).collect()
+}

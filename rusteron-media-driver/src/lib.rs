@@ -1,1 +1,46 @@
-//! x
+//! Aeron's media driver, embedded in a Rust program or run by the program `media_driver`.
+//!
+//! The driver moves messages between the clients of a machine and over the network. It is Aeron's C
+//! driver, compiled into the program; any Aeron client, in Rust, C, C++, Java or Python, can use it
+//! through its directory.
+//!
+//! # Threads
+//! [`MediaDriver::launch`] starts the driver's own threads: four for [`ThreadingMode::Dedicated`],
+//! three for [`ThreadingMode::SharedNetwork`], one for [`ThreadingMode::Shared`]. Dropping the
+//! [`MediaDriver`] ends and joins them.
+//!
+//! # Blocking
+//! Launching creates the driver's files, of about 10 MB by default, and waits for them; dropping
+//! waits for the threads. Neither waits for a client.
+//!
+//! ```
+//! use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+//!
+//! # fn main() -> Result<(), rusteron_media_driver::Error> {
+//! let mut context = Context::new()?;
+//! context.set_threading_mode(ThreadingMode::Shared)?;
+//! let driver = MediaDriver::launch_embedded_with(context)?;
+//! let dir = driver.aeron_dir().to_owned();
+//! assert!(dir.join("cnc.dat").is_file());
+//!
+//! drop(driver);
+//! assert!(!dir.exists());
+//! # Ok(())
+//! # }
+//! ```
+
+mod context;
+mod embedded_dir;
+mod media_driver;
+
+/// What `rusteron-codegen` makes of Aeron's headers: the context's settings and their enumerations.
+mod generated {
+    use crate::Context;
+
+    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
+}
+
+pub use context::Context;
+pub use generated::{InferableBoolean, ThreadNaming, ThreadingMode};
+pub use media_driver::MediaDriver;
+pub use rusteron_client::{Error, ErrorKind, Result};

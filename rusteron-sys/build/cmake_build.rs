@@ -1,12 +1,25 @@
 //! Builds through Aeron's own CMakeLists (feature `cmake`), for targets the table does not cover.
 
 use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
-use crate::source::Sources;
+use crate::cmake_options::{
+    DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
+};
+use crate::out_dir;
+use crate::source::{Features, Sources};
 use crate::target::{Os, Target};
-use crate::{Features, out_dir};
 
-pub(crate) fn build(sources: &Sources, features: &Features, target: &Target) -> Result<(), String> {
+pub(crate) fn build(sources: &Sources, features: Features, target: &Target) -> Result<(), String> {
+    println!("cargo::rerun-if-env-changed=CMAKE");
+    check_version()?;
+    let entry = sources.tree.join("CMakeLists.txt");
+    if !entry.is_file() {
+        return Err(format!("{} does not exist: the feature `cmake` needs it", entry.display()));
+    }
+
     let mut libraries = Vec::new();
     if features.archive {
         libraries.push("aeron_archive_c_client_static");
@@ -14,8 +27,9 @@ pub(crate) fn build(sources: &Sources, features: &Features, target: &Target) -> 
     // The driver's library contains the client's code, so that only one of the two may be linked.
     libraries.push(if features.driver { "aeron_driver_static" } else { "aeron_static" });
 
+    let mut config = configure(sources, features, target)?;
     for library in &libraries {
-        configure(sources, features, target).build_target(library).build();
+        config.build_target(library).build();
     }
 
     let built = out_dir().join("build");
@@ -28,42 +42,68 @@ pub(crate) fn build(sources: &Sources, features: &Features, target: &Target) -> 
     Ok(())
 }
 
-fn configure(sources: &Sources, features: &Features, target: &Target) -> cmake::Config {
-    let on_off = |on: bool| if on { "ON" } else { "OFF" };
-    let mut flags = cc::Build::new();
-    flags.warnings(false);
-    if let Some(codecs) = &sources.codecs {
-        flags.include(codecs);
+/// Aeron's CMakeLists would refuse an old CMake as well, in many more lines.
+fn check_version() -> Result<(), String> {
+    let (major, minor) = MINIMUM_VERSION;
+    let needed = format!("the feature `cmake` needs CMake {major}.{minor} or later");
+    let output = Command::new(cmake())
+        .arg("--version")
+        .output()
+        .map_err(|error| format!("{needed}, and `{}` does not run: {error}", cmake()))?;
+    let output = String::from_utf8_lossy(&output.stdout);
+    match parse_version(&output) {
+        Some(found) if found >= MINIMUM_VERSION => Ok(()),
+        _ => {
+            let found = output.lines().next().unwrap_or("nothing");
+            Err(format!("{needed}, and `{} --version` says: {found}", cmake()))
+        }
     }
-    // The codecs exist already: whatever CMake runs in Gradle's place only has to succeed.
-    let nothing = if target.os == Os::Windows { "cmd /c exit 0" } else { "true" };
+}
 
+/// The program, as the `cmake` crate chooses it.
+fn cmake() -> String {
+    env::var("CMAKE").unwrap_or_else(|_| "cmake".to_string())
+}
+
+fn configure(
+    sources: &Sources,
+    features: Features,
+    target: &Target,
+) -> Result<cmake::Config, String> {
+    let on_off = |on: bool| if on { "ON" } else { "OFF" };
     let mut config = cmake::Config::new(&sources.tree);
     config
         .profile("Release")
         .pic(true)
         .define("BUILD_AERON_DRIVER", on_off(features.driver))
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
-        .define("AERON_TESTS", "OFF")
-        .define("AERON_UNIT_TESTS", "OFF")
-        .define("AERON_SYSTEM_TESTS", "OFF")
-        .define("AERON_BUILD_SAMPLES", "OFF")
-        .define("AERON_BUILD_DOCUMENTATION", "OFF")
-        .define("AERON_INSTALL_TARGETS", "OFF")
-        // Optional libraries of the host would become run-time dependencies of every program.
-        .define("LIBBSD_EXISTS", "LIBBSD_EXISTS-NOTFOUND")
-        .define("BSDSTDLIB_H_EXISTS", "0")
-        .define("ARC4RANDOM_PROTOTYPE_EXISTS", "0")
-        .define("LIBUUID_EXISTS", "LIBUUID_EXISTS-NOTFOUND")
-        .define("UUID_H_EXISTS", "0")
-        .define("UUID_GENERATE_PROTOTYPE_EXISTS", "0")
-        .define("GRADLE_WRAPPER", nothing);
-    for tool in ["JAR", "JAVA", "JAVAC", "JAVAH", "JAVADOC"] {
-        config.define(format!("Java_{tool}_EXECUTABLE"), "not-needed");
+        .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
+        .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
+    let platform = if target.os == Os::Linux { LINUX_DEFINITIONS } else { &[] };
+    for (name, value) in DEFINITIONS.iter().chain(platform) {
+        config.define(name, value);
+    }
+    if let Some(codecs) = &sources.codecs {
+        // As a list of directories and not as a flag, because flags are split at spaces.
+        config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
     }
     for flag in env::var(crate::compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
         config.cflag(flag);
     }
-    config.init_c_cfg(flags);
-    config
+    Ok(config)
+}
+
+fn module_dir() -> Result<PathBuf, String> {
+    let dir = out_dir().join("cmake-modules");
+    let module = dir.join("FindJava.cmake");
+    fs::create_dir_all(&dir)
+        .and_then(|()| fs::write(&module, FIND_JAVA))
+        .map_err(|error| format!("{}: {error}", module.display()))?;
+    Ok(dir)
+}
+
+/// CMake takes a backslash for the beginning of an escape sequence.
+fn for_cmake(path: PathBuf) -> String {
+    let path = path.to_string_lossy();
+    if cfg!(windows) { path.replace('\\', "/") } else { path.into_owned() }
 }

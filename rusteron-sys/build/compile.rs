@@ -4,9 +4,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::source::Sources;
+use crate::source::{Features, Sources};
 use crate::target::Target;
-use crate::{AERON_VERSION, Features, manifest_dir};
+use crate::{AERON_VERSION, manifest_dir};
 
 /// Extra flags for the C compiler, separated by white space, after all others.
 pub(crate) const C_FLAGS_VARIABLE: &str = "RUSTERON_CFLAGS";
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(
         sources: &Sources,
-        features: &Features,
+        features: Features,
         target: &Target,
     ) -> Result<Self, String> {
         let mut files = Vec::new();
@@ -47,13 +47,24 @@ impl Plan {
             .map_err(|error| format!("compiling Aeron {AERON_VERSION} failed: {error}"))
     }
 
+    /// The shim, and what Aeron's CMake target for the chosen features does not contain.
     #[cfg(feature = "cmake")]
-    pub(crate) fn compile_shim_only(&self, target: &Target) -> Result<(), String> {
+    pub(crate) fn compile_beside_cmake(
+        &self,
+        features: Features,
+        target: &Target,
+    ) -> Result<(), String> {
         let mut build = self.builder(target);
         build.files(shim_files());
+        if features.driver {
+            let left_out = crate::cmake_options::LEFT_OUT_OF_DRIVER;
+            build.files(
+                self.files.iter().filter(|file| left_out.iter().any(|name| file.ends_with(name))),
+            );
+        }
         build
             .try_compile("rusteron_shim")
-            .map_err(|error| format!("compiling the shim failed: {error}"))
+            .map_err(|error| format!("compiling what CMake does not build failed: {error}"))
     }
 
     fn builder(&self, target: &Target) -> cc::Build {

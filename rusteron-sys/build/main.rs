@@ -7,6 +7,8 @@
 mod bindings;
 #[cfg(feature = "cmake")]
 mod cmake_build;
+#[cfg(feature = "cmake")]
+mod cmake_options;
 mod compile;
 mod source;
 mod target;
@@ -15,6 +17,8 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+
+use source::{Features, Sources};
 
 /// The one place that names the Aeron release this crate is made for.
 const AERON_VERSION: &str = "1.54.0";
@@ -35,9 +39,15 @@ fn run() -> Result<(), String> {
     }
 
     let target = target::Target::from_cargo()?;
-    let features = Features::from_cargo();
-    let sources = source::Sources::locate(AERON_VERSION, features.archive)?;
-    for input in sources.inputs(&features) {
+    let features = Features {
+        driver: env::var_os("CARGO_FEATURE_DRIVER").is_some(),
+        archive: env::var_os("CARGO_FEATURE_ARCHIVE").is_some(),
+    };
+    let sources = locate(features)?;
+    for warning in &sources.warnings {
+        println!("cargo::warning={warning}");
+    }
+    for input in sources.inputs(features) {
         println!("cargo::rerun-if-changed={}", input.display());
     }
 
@@ -45,40 +55,36 @@ fn run() -> Result<(), String> {
     bindings::generate(&sources, &out_dir())?;
 
     #[cfg(feature = "cmake")]
-    cmake_build::build(&sources, &features, &target)?;
+    cmake_build::build(&sources, features, &target)?;
 
-    let plan = compile::Plan::new(&sources, &features, &target)?;
+    let plan = compile::Plan::new(&sources, features, &target)?;
     #[cfg(not(feature = "cmake"))]
     plan.compile(&target)?;
     #[cfg(feature = "cmake")]
-    plan.compile_shim_only(&target)?;
+    plan.compile_beside_cmake(features, &target)?;
 
     for library in target.libraries() {
         println!("cargo::rustc-link-lib={library}");
     }
-    publish(&sources, &features, &plan)
+    publish(&sources, features, &plan)
 }
 
-/// Which parts of Aeron the enabled Cargo features ask for.
-struct Features {
-    driver: bool,
-    archive: bool,
-}
-
-impl Features {
-    fn from_cargo() -> Self {
-        Self {
-            driver: env::var_os("CARGO_FEATURE_DRIVER").is_some(),
-            archive: env::var_os("CARGO_FEATURE_ARCHIVE").is_some(),
-        }
-    }
+fn locate(features: Features) -> Result<Sources, String> {
+    let manifest_dir = manifest_dir();
+    let lookup = source::Lookup {
+        version: AERON_VERSION,
+        manifest_dir: &manifest_dir,
+        source_dir: env::var_os(source::SOURCE_DIR_VARIABLE),
+        package_dir: &|| source::package_from_cargo(&manifest_dir, AERON_VERSION),
+    };
+    lookup.sources(features.archive)
 }
 
 /// Hands the tree to build scripts of dependent crates as `DEP_AERON_*`, and to this crate's own
 /// code and tests as compile-time environment variables.
 fn publish(
-    sources: &source::Sources,
-    features: &Features,
+    sources: &Sources,
+    features: Features,
     plan: &compile::Plan,
 ) -> Result<(), String> {
     let bindings = if cfg!(feature = "bindgen") {

@@ -1,11 +1,13 @@
 //! Finds the Aeron source tree: the environment, the crate itself, the submodule, the package.
+//!
+//! Nothing in here reads the environment or prints: `Lookup` is told everything, so that
+//! `tests/source_lookup.rs` can include this file and try every place.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use crate::{Features, manifest_dir};
 
 /// Names a checked-out Aeron tree to compile instead of any other.
 pub(crate) const SOURCE_DIR_VARIABLE: &str = "AERON_SOURCE_DIR";
@@ -16,31 +18,29 @@ const PACKAGE: &str = "libaeron_archive_c_client-sys";
 const CLIENT: &str = "aeron-client/src/main/c";
 const DRIVER: &str = "aeron-driver/src/main/c";
 const ARCHIVE: &str = "aeron-archive/src/main/c";
+const VERSION_FILE: &str = "version.txt";
 const CODEC_MARKER: &str = "c/aeron_archive_client/messageHeader.h";
 
+/// Which parts of Aeron the enabled Cargo features ask for.
+#[derive(Clone, Copy)]
+pub(crate) struct Features {
+    pub(crate) driver: bool,
+    pub(crate) archive: bool,
+}
+
 /// A complete tree of the right version, and the archive codecs generated for it.
+#[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) tree: PathBuf,
     /// The directory that `#include "c/aeron_archive_client/..."` is relative to; set when asked for.
     pub(crate) codecs: Option<PathBuf>,
+    /// What was passed over, in words for the user.
+    pub(crate) warnings: Vec<String>,
+    /// Existing places outside the tree whose change would change what is found.
+    watched: Vec<PathBuf>,
 }
 
 impl Sources {
-    pub(crate) fn locate(version: &str, with_codecs: bool) -> Result<Self, String> {
-        let mut searched = Vec::new();
-        let tree = match local_tree(version, &mut searched)? {
-            Some(tree) => tree,
-            None => {
-                let tree = package_dir(version, &searched)?.join("aeron");
-                check_tree(&tree, version)?;
-                tree
-            }
-        };
-        let codecs =
-            if with_codecs { Some(locate_codecs(&tree, version, &searched)?) } else { None };
-        Ok(Self { tree, codecs })
-    }
-
     pub(crate) fn client_dir(&self) -> PathBuf {
         self.tree.join(CLIENT)
     }
@@ -54,16 +54,17 @@ impl Sources {
     }
 
     /// Everything whose change must rebuild the library.
-    pub(crate) fn inputs(&self, features: &Features) -> Vec<PathBuf> {
-        let mut inputs = vec![self.tree.join("version.txt")];
+    pub(crate) fn inputs(&self, features: Features) -> Vec<PathBuf> {
+        let mut inputs = vec![self.tree.join(VERSION_FILE)];
         inputs.extend(self.include_dirs(features));
         if cfg!(feature = "cmake") {
             inputs.push(self.tree.join("CMakeLists.txt"));
         }
+        inputs.extend(self.watched.clone());
         inputs
     }
 
-    pub(crate) fn include_dirs(&self, features: &Features) -> Vec<PathBuf> {
+    pub(crate) fn include_dirs(&self, features: Features) -> Vec<PathBuf> {
         let mut dirs = vec![self.client_dir()];
         if features.driver || cfg!(feature = "bindgen") {
             dirs.push(self.driver_dir());
@@ -76,103 +77,166 @@ impl Sources {
     }
 }
 
-/// The three places that need no network. A tree that somebody asked for by name must be right;
-/// a submodule of another version is passed over with a warning.
-fn local_tree(version: &str, searched: &mut Vec<String>) -> Result<Option<PathBuf>, String> {
-    if let Some(dir) = env::var_os(SOURCE_DIR_VARIABLE) {
-        let tree = PathBuf::from(dir);
-        check_tree(&tree, version).map_err(|why| format!("{SOURCE_DIR_VARIABLE}: {why}"))?;
-        return Ok(Some(tree));
-    }
-    searched.push(format!("{SOURCE_DIR_VARIABLE} is not set"));
+/// Everything that decides which tree is found.
+pub(crate) struct Lookup<'a> {
+    pub(crate) version: &'a str,
+    /// The directory of this crate's manifest.
+    pub(crate) manifest_dir: &'a Path,
+    /// The value of `AERON_SOURCE_DIR`.
+    pub(crate) source_dir: Option<OsString>,
+    /// Where Cargo unpacked the package, or why that is not known.
+    pub(crate) package_dir: &'a dyn Fn() -> Result<PathBuf, String>,
+}
 
-    let bundled = manifest_dir().join("aeron");
-    if bundled.join("version.txt").is_file() {
-        check_tree(&bundled, version)?;
-        return Ok(Some(bundled));
+impl Lookup<'_> {
+    pub(crate) fn sources(&self, with_codecs: bool) -> Result<Sources, String> {
+        let mut found = Found::default();
+        self.find_local_tree(&mut found)?;
+        let tree = match found.tree.take() {
+            Some(tree) => tree,
+            None => {
+                let advice = format!(
+                    ", or set {SOURCE_DIR_VARIABLE} to a checkout of Aeron {}",
+                    self.version
+                );
+                let tree = self.package("source tree", &found.searched, &advice)?.join("aeron");
+                self.check(&tree)?;
+                tree
+            }
+        };
+        let codecs = if with_codecs { Some(self.codecs(&tree)?) } else { None };
+        Ok(Sources { tree, codecs, warnings: found.warnings, watched: found.watched })
     }
-    searched.push(format!("{} does not exist", bundled.display()));
 
-    let submodule = manifest_dir().join("..").join("aeron");
-    if submodule.join("version.txt").is_file() {
-        match check_tree(&submodule, version) {
-            Ok(()) => return Ok(Some(submodule.canonicalize().unwrap_or(submodule))),
-            Err(why) => {
-                println!("cargo::warning=rusteron-sys: passing over the submodule: {why}");
-                searched.push(why);
+    /// The three places that need no network. A tree that somebody asked for by name must be right;
+    /// a submodule of another version is passed over with a warning.
+    fn find_local_tree(&self, found: &mut Found) -> Result<(), String> {
+        // An empty value is how a shell or a CI file says "not set".
+        if let Some(dir) = self.source_dir.as_ref().filter(|dir| !dir.is_empty()) {
+            let tree = PathBuf::from(dir);
+            if tree.is_relative() {
+                return Err(format!(
+                    "{SOURCE_DIR_VARIABLE}: {}: must be an absolute path, because build scripts do \
+                     not run in the directory where cargo was called",
+                    tree.display()
+                ));
+            }
+            self.check(&tree).map_err(|why| format!("{SOURCE_DIR_VARIABLE}: {why}"))?;
+            found.tree = Some(tree);
+            return Ok(());
+        }
+        found.searched.push(format!("{SOURCE_DIR_VARIABLE} is not set"));
+
+        let bundled = self.manifest_dir.join("aeron");
+        if bundled.join(VERSION_FILE).is_file() {
+            self.check(&bundled)?;
+            found.tree = Some(bundled);
+            return Ok(());
+        }
+        found.searched.push(format!("{} does not exist", bundled.display()));
+
+        let Some(submodule) = self.manifest_dir.parent().map(|workspace| workspace.join("aeron"))
+        else {
+            return Ok(());
+        };
+        if submodule.join(VERSION_FILE).is_file() {
+            match self.check(&submodule) {
+                Ok(()) => found.tree = Some(submodule),
+                Err(why) => {
+                    found.watched.push(submodule.join(VERSION_FILE));
+                    found.warnings.push(format!("passing over the submodule: {why}"));
+                    found.searched.push(why);
+                }
+            }
+        } else {
+            found.searched.push(format!("{} is not checked out", submodule.display()));
+            // Git leaves an empty directory where a submodule may be checked out later. A path that
+            // does not exist must not be watched: Cargo would rebuild every time.
+            if submodule.is_dir() {
+                found.watched.push(submodule);
             }
         }
-    } else {
-        searched.push(format!("{} is not checked out", submodule.display()));
+        Ok(())
     }
-    Ok(None)
-}
 
-fn check_tree(tree: &Path, version: &str) -> Result<(), String> {
-    let file = tree.join("version.txt");
-    let found = fs::read_to_string(&file)
-        .map_err(|error| format!("{}: not an Aeron source tree: {error}", file.display()))?;
-    if found.trim() != version {
-        return Err(format!(
-            "{}: this is Aeron {}, and this crate is made for {version}",
-            tree.display(),
-            found.trim()
-        ));
-    }
-    for part in [CLIENT, DRIVER, ARCHIVE] {
-        if !tree.join(part).is_dir() {
-            return Err(format!("{}: the directory {part} is missing", tree.display()));
+    fn check(&self, tree: &Path) -> Result<(), String> {
+        let file = tree.join(VERSION_FILE);
+        let version = fs::read_to_string(&file)
+            .map_err(|error| format!("{}: not an Aeron source tree: {error}", file.display()))?;
+        if version.trim() != self.version {
+            return Err(format!(
+                "{}: this is Aeron {}, and this crate is made for {}",
+                tree.display(),
+                version.trim(),
+                self.version
+            ));
         }
-    }
-    Ok(())
-}
-
-/// Codecs lie beside a packaged tree; for a git checkout, which has none, the package has them.
-fn locate_codecs(tree: &Path, version: &str, searched: &[String]) -> Result<PathBuf, String> {
-    let beside = [
-        tree.parent().map(|parent| parent.join("generated")),
-        Some(manifest_dir().join("aeron-generated")),
-    ];
-    for candidate in beside.into_iter().flatten() {
-        if candidate.join(CODEC_MARKER).is_file() {
-            return Ok(candidate);
+        for part in [CLIENT, DRIVER, ARCHIVE] {
+            if !tree.join(part).is_dir() {
+                return Err(format!("{}: the directory {part} is missing", tree.display()));
+            }
         }
+        Ok(())
     }
-    let packaged = package_dir(version, searched)?.join("generated");
-    if packaged.join(CODEC_MARKER).is_file() {
-        return Ok(packaged);
+
+    /// Codecs lie beside a packaged tree; for a git checkout, which has none, the package has them.
+    fn codecs(&self, tree: &Path) -> Result<PathBuf, String> {
+        let beside = [
+            tree.parent().map(|parent| parent.join("generated")),
+            Some(self.manifest_dir.join("aeron-generated")),
+        ];
+        let mut searched = Vec::new();
+        for candidate in beside.into_iter().flatten() {
+            if candidate.join(CODEC_MARKER).is_file() {
+                return Ok(candidate);
+            }
+            searched.push(format!("{} has no codecs", candidate.display()));
+        }
+        let packaged = self.package("archive codecs", &searched, "")?.join("generated");
+        if packaged.join(CODEC_MARKER).is_file() {
+            return Ok(packaged);
+        }
+        Err(format!("{}: the archive codecs are missing", packaged.display()))
     }
-    Err(format!("{}: the archive codecs are missing", packaged.display()))
+
+    fn package(&self, what: &str, searched: &[String], advice: &str) -> Result<PathBuf, String> {
+        (self.package_dir)().map_err(|failure| {
+            format!(
+                "no {what} of Aeron {version} found.\n  looked for:\n    {}\n    \
+                 the package {PACKAGE} {version}: {failure}\n  what helps: \
+                 run `cargo fetch` once where the crate registry can be reached{advice}.",
+                searched.join("\n    "),
+                version = self.version,
+            )
+        })
+    }
 }
 
-/// Where Cargo unpacked the package that this crate's manifest locks.
-fn package_dir(version: &str, searched: &[String]) -> Result<PathBuf, String> {
+/// The state of a search.
+#[derive(Default)]
+struct Found {
+    tree: Option<PathBuf>,
+    searched: Vec<String>,
+    warnings: Vec<String>,
+    watched: Vec<PathBuf>,
+}
+
+/// Asks Cargo where it unpacked the package that this crate's manifest locks.
+pub(crate) fn package_from_cargo(manifest_dir: &Path, version: &str) -> Result<PathBuf, String> {
     // Without the network first: it is faster, and it is all that a second build needs.
-    let failure = match query_cargo(version, true) {
-        Ok(dir) => return Ok(dir),
-        Err(_) => match query_cargo(version, false) {
-            Ok(dir) => return Ok(dir),
-            Err(failure) => failure,
-        },
-    };
-    Err(format!(
-        "no source tree of Aeron {version} was found.\n  looked for:\n    {}\n    \
-         the package {PACKAGE} {version}: {failure}\n  \
-         what helps: run `cargo fetch` once where the crate registry can be reached, \
-         or set {SOURCE_DIR_VARIABLE} to a checkout of Aeron {version}.",
-        searched.join("\n    ")
-    ))
+    query_cargo(manifest_dir, version, true).or_else(|_| query_cargo(manifest_dir, version, false))
 }
 
-fn query_cargo(version: &str, offline: bool) -> Result<PathBuf, String> {
+fn query_cargo(manifest_dir: &Path, version: &str, offline: bool) -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .args(["metadata", "--format-version", "1", "--manifest-path"])
-        .arg(manifest_dir().join("Cargo.toml"))
-        // The query is about the host's registry cache, not about what is being built.
+        .arg(manifest_dir.join("Cargo.toml"))
+        // The query is about the registry's cache, not about what is being built.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("RUSTC_WRAPPER");
+        .env_remove("RUSTC_WRAPPER")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER");
     if offline {
         command.arg("--offline");
     }
@@ -188,16 +252,19 @@ fn query_cargo(version: &str, offline: bool) -> Result<PathBuf, String> {
     Ok(dir.to_path_buf())
 }
 
-/// The package's `manifest_path` in Cargo's JSON. Its directory ends in `name-version`, which no
-/// other string of the document does, so a whole JSON parser would add nothing but build time.
-fn manifest_path(metadata: &str, version: &str) -> Option<PathBuf> {
+/// The package's `manifest_path` in Cargo's JSON. Its directory is called `name-version`, or just
+/// `name` when it was vendored, which no other package's is, so a whole JSON parser would add
+/// nothing but build time.
+pub(crate) fn manifest_path(metadata: &str, version: &str) -> Option<PathBuf> {
     const KEY: &str = "\"manifest_path\":\"";
-    let directory = format!("{PACKAGE}-{version}");
+    let versioned = format!("{PACKAGE}-{version}");
     metadata
         .match_indices(KEY)
         .filter_map(|(at, _)| metadata[at + KEY.len()..].split('"').next())
         .map(|path| PathBuf::from(path.replace("\\\\", "\\")))
         .find(|path| {
-            path.parent().and_then(Path::file_name).is_some_and(|name| *name == *directory)
+            path.parent()
+                .and_then(Path::file_name)
+                .is_some_and(|name| *name == *versioned || *name == *PACKAGE)
         })
 }

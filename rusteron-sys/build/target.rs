@@ -15,6 +15,9 @@ pub(crate) enum Os {
     Linux,
     MacOs,
     Windows,
+    /// Not in the table: Aeron's own build system finds out what it needs.
+    #[cfg(feature = "cmake")]
+    Other,
 }
 
 impl Target {
@@ -29,6 +32,9 @@ impl Target {
             "linux" => Os::Linux,
             "macos" => Os::MacOs,
             "windows" if environment == "msvc" => Os::Windows,
+            #[cfg(feature = "cmake")]
+            _ => Os::Other,
+            #[cfg(not(feature = "cmake"))]
             _ => {
                 return Err(format!(
                     "the target {} is not in this crate's table (Linux, macOS, Windows MSVC); \
@@ -77,6 +83,8 @@ impl Target {
                 "HAVE_WSAPOLL",
                 "_CRT_RAND_S",
             ],
+            #[cfg(feature = "cmake")]
+            Os::Other => &[],
         }
     }
 
@@ -92,6 +100,8 @@ impl Target {
             }
             Os::MacOs => vec![],
             Os::Windows => vec!["ws2_32", "iphlpapi", "psapi", "shell32", "winmm", "advapi32"],
+            #[cfg(feature = "cmake")]
+            Os::Other => vec!["m", "pthread"],
         }
     }
 }

@@ -1,4 +1,5 @@
 #include "aeron_cnc_file_descriptor.h"
+#include "aeron_context.h"
 #include "aeron_exclusive_publication.h"
 #include "aeron_image.h"
 #include "aeron_log_buffer.h"
@@ -77,6 +78,13 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
 {
     aeron_mapped_file_t mapped_file = { .addr = NULL, .length = 0 };
     aeron_cnc_metadata_t *metadata = NULL;
+    char filename[AERON_MAX_PATH];
+
+    /* The other failure that says EINVAL, told apart from an incompatible version below. */
+    if (aeron_cnc_resolve_filename(aeron_dir, filename, sizeof(filename)) < 0)
+    {
+        return RUSTERON_CNC_FAILED;
+    }
 
     switch (aeron_cnc_map_readonly_file_and_load_metadata(aeron_dir, &mapped_file, &metadata))
     {
@@ -96,4 +104,15 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
         default:
             return EINVAL == aeron_errcode() ? RUSTERON_CNC_INCOMPATIBLE : RUSTERON_CNC_FAILED;
     }
+}
+
+void rusteron_context_forget_cnc(aeron_context_t *context)
+{
+    context->cnc_map.addr = NULL;
+    context->cnc_map.length = 0;
+}
+
+void rusteron_err_clear(void)
+{
+    aeron_err_clear();
 }

@@ -91,4 +91,14 @@ rusteron_cnc_state_t;
 /* Looks once, without waiting. Sets aeron_errcode() and aeron_errmsg() for the last two states. */
 rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir);
 
+/*
+ * To be called after aeron_init() has failed and before aeron_context_close(): a failed attempt has
+ * unmapped the CnC file already without saying so in the context, which would unmap the same
+ * addresses again, and with them whatever another thread has mapped there since.
+ */
+void rusteron_context_forget_cnc(aeron_context_t *context);
+
+/* Forgets this thread's aeron_errcode() and aeron_errmsg(). */
+void rusteron_err_clear(void);
+
 #endif

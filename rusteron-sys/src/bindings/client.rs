@@ -2297,4 +2297,6 @@ unsafe extern "C" {
     pub fn rusteron_cnc_state(
         aeron_dir: *const ::core::ffi::c_char,
     ) -> rusteron_cnc_state_t;
+    pub fn rusteron_context_forget_cnc(context: *mut aeron_context_t);
+    pub fn rusteron_err_clear();
 }

@@ -1,0 +1,72 @@
+set positional-arguments
+
+# List the recipes
+default:
+    @just --list
+
+# Compile every crate and program
+build:
+    cargo build --workspace --all-targets
+
+# Type-check every crate, program and test
+check:
+    cargo check --workspace --all-targets
+
+# Run all tests, as in the README
+test:
+    cargo test --workspace
+
+# Check the formatting (`cargo fmt --all` applies it)
+fmt:
+    cargo fmt --all --check
+
+# Run clippy; a warning is an error
+clippy:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Check the formatting and run clippy
+lint: fmt clippy
+
+# Build the documentation; a warning is an error
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Rewrite the committed bindings from Aeron's headers (needs libclang)
+bindings:
+    RUSTERON_UPDATE_BINDINGS=1 cargo test -p rusteron-sys --features bindgen,driver,archive --test bindings_drift
+
+# Compare the bindings with the headers and the table with CMake (needs libclang and cmake 3.30)
+drift:
+    cargo test -p rusteron-sys --features bindgen,driver,archive -- --nocapture
+
+# Run the C media driver as a process of its own; `--help` lists the options
+run-aeron-media-driver-rust *args:
+    cargo run --release -p rusteron-media-driver --bin media_driver -- "$@"
+
+# Run the Java media driver as a process of its own; takes properties such as -Daeron.dir=/dev/shm/x
+run-aeron-media-driver-java *args:
+    java/run io.aeron.driver.MediaDriver "$@"
+
+# Measure IPC throughput with an embedded driver; `--help` lists the options
+benchmark-rust-ipc-throughput *args:
+    cargo run --release --bin embedded_exclusive_ipc_throughput -- "$@"
+
+# Measure Java's IPC throughput with an embedded driver; takes properties such as -Daeron.sample.messageLength=32
+benchmark-java-ipc-throughput *args:
+    java/run io.aeron.samples.EmbeddedExclusiveIpcThroughput -Daeron.dir.delete.on.shutdown=true "$@"
+
+# Compare the Rust message path with the C functions, A B A B
+benchmark-ipc-throughput *args:
+    cargo run --release -p rusteron-examples --bin benchmark_ipc_throughput -- "$@"
+
+# Clone Aeron 1.54.0 into aeron/ and make the next build look for it
+aeron-checkout:
+    git clone --depth 1 --branch 1.54.0 https://github.com/aeron-io/aeron.git aeron && touch rusteron-sys/build/main.rs
+
+# Run what CI runs
+ci:
+    bash .ci/run
+
+# Delete everything that was built
+clean:
+    cargo clean

@@ -1,0 +1,144 @@
+//! Generates the settings of `Context` and the structures of constants.
+
+use rusteron_codegen::{ConstantsSpec, ContextSpec, Error, Generator, Setting};
+
+fn main() {
+    if let Err(error) = generate() {
+        eprintln!("\nrusteron-client: {error}\n");
+        std::process::exit(1);
+    }
+}
+
+fn generate() -> Result<(), Error> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let generator = Generator::from_build_env(&["client.rs"], &["aeronc.h"])?;
+    generator.print_rerun_if_changed();
+    generator
+        .context(context())
+        .constants(publication_constants())
+        .constants(subscription_constants())
+        .write_to_out_dir("generated.rs")
+}
+
+const RAW: &str = "rusteron_sys";
+const SUPPORT: &str = "crate::ffi";
+
+// Why a function is not reached through a generated method.
+const LATER: &str = "not offered yet";
+const INVOKER: &str = "not offered yet: C's functions are then no longer safe to share by threads";
+const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while C may call it";
+
+fn context() -> ContextSpec {
+    let mut spec = ContextSpec::new("Context", "aeron_context", RAW, SUPPORT)
+        .setting(Setting::new("dir").path().copied().note(
+            "The default is `/dev/shm/aeron-<user>` on Linux, and below the directory for \
+             temporary files elsewhere.",
+        ))
+        .setting(
+            Setting::new("driver_timeout_ms").summary(
+                "How long the media driver may be silent before the client gives it up for dead. \
+                 The default is 10 s.",
+            ),
+        )
+        .setting(
+            Setting::new("keepalive_interval_ns").summary(
+                "How often the client tells the media driver that it is alive. The default is \
+                 500 ms.",
+            ),
+        )
+        .setting(
+            Setting::new("resource_linger_duration_ns").summary(
+                "How long the client keeps the memory of a closed or unavailable resource mapped, \
+                 for threads that may still be reading it. The default is 3 s.",
+            ),
+        )
+        .setting(
+            Setting::new("idle_sleep_duration_ns").summary(
+                "How long the conductor's default idle strategy sleeps when there is nothing to \
+                 do. The default is 16 ms. Aeron reads the environment variable into the default \
+                 idle strategy; a later change here does not change that strategy.",
+            ),
+        )
+        .setting(
+            Setting::new("idle_strategy_init_args")
+                .copied()
+                .summary(
+                    "Arguments of the conductor's idle strategy: a duration such as `1ms` for \
+                     sleeping; spins, yields, shortest and longest park as in `10-20-1us-1ms` for \
+                     backing off. The default is the idle sleep duration in nanoseconds.",
+                )
+                .note("Aeron reads them when the idle strategy is set, so set them first."),
+        )
+        .setting(
+            Setting::new("idle_strategy")
+                .choice("crate::IdleStrategyKind")
+                .summary("What the conductor's thread does when there is nothing to do. The default is to sleep."),
+        )
+        .setting(
+            Setting::new("pre_touch_mapped_memory").summary(
+                "Whether to touch every page of a log buffer when it is mapped, so that the \
+                 message path meets no page faults. The default is `false`.",
+            ),
+        )
+        .setting(
+            Setting::new("client_name")
+                .copied()
+                .summary(
+                    "A name for this client, shown in the driver's counters and in tools; at most \
+                     100 bytes. The default is empty.",
+                ),
+        );
+    for (function, item) in [
+        ("aeron_context_init", "Context::new"),
+        ("aeron_context_close", "Drop of Context"),
+        ("aeron_context_request_driver_termination", LATER),
+        ("aeron_context_set_agent_on_start_function", LATER),
+        ("aeron_context_set_use_conductor_agent_invoker", INVOKER),
+        ("aeron_context_get_use_conductor_agent_invoker", INVOKER),
+    ] {
+        spec = spec.hand_written(function, item);
+    }
+    for (callback, item) in [
+        ("error_handler", "Context::set_error_handler"),
+        ("publication_error_frame_handler", LATER),
+        ("on_new_publication", LATER),
+        ("on_new_exclusive_publication", LATER),
+        ("on_new_subscription", LATER),
+        ("on_available_counter", LATER),
+        ("on_unavailable_counter", LATER),
+        ("on_close_client", LATER),
+    ] {
+        spec = spec
+            .hand_written(format!("aeron_context_set_{callback}"), item)
+            .hand_written(format!("aeron_context_get_{callback}"), CALLBACK)
+            .hand_written(format!("aeron_context_get_{callback}_clientd"), CALLBACK);
+    }
+    spec.hand_written("aeron_context_get_agent_on_start_function", CALLBACK)
+        .hand_written("aeron_context_get_agent_on_start_state", CALLBACK)
+}
+
+fn publication_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_publication_constants_t", "PublicationConstants", RAW, SUPPORT)
+        .summary("What does not change during the life of a publication, shared or exclusive.")
+        .doc("channel", "The channel, as it was given when the publication was added.")
+        .doc(
+            "registration_id",
+            "The registration id of this publication with the media driver.\n\nWhen it differs \
+             from `original_registration_id`, another publication was registered before.",
+        )
+        .doc(
+            "original_registration_id",
+            "The registration id with which the first publisher of this channel, stream and \
+             session registered it with the media driver.",
+        )
+}
+
+fn subscription_constants() -> ConstantsSpec {
+    let reason = "a callback: whoever added the subscription has it";
+    ConstantsSpec::new("aeron_subscription_constants_t", "SubscriptionConstants", RAW, SUPPORT)
+        .summary("What does not change during the life of a subscription.")
+        .doc("channel", "The channel, as it was given when the subscription was added.")
+        .doc("stream_id", "The stream id within the channel.")
+        .skip("on_available_image", reason)
+        .skip("on_unavailable_image", reason)
+}

@@ -1,0 +1,169 @@
+//! The border with C: conversions that the generated wrappers and the sibling crates share.
+//!
+//! Hidden from the documentation: it is public for `rusteron-media-driver` and `rusteron-archive`
+//! only, and may change in every release.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::Path;
+use std::time::Duration;
+
+use rusteron_sys as sys;
+
+pub use crate::error::{Error, ErrorKind, Result};
+
+/// The result of a C function that reports failure by a negative number.
+///
+/// Code and text of the failure live in a thread-local that the next call overwrites, so they are
+/// read in the same expression as the call.
+pub trait Fallible: Sized {
+    /// The number as it is, or the error that C left behind.
+    fn into_result(self) -> Result<Self>;
+}
+
+impl Fallible for c_int {
+    fn into_result(self) -> Result<Self> {
+        if self < 0 { Err(Error::last()) } else { Ok(self) }
+    }
+}
+
+impl Fallible for i64 {
+    fn into_result(self) -> Result<Self> {
+        if self < 0 { Err(Error::last()) } else { Ok(self) }
+    }
+}
+
+/// A C string for the argument called `name`.
+pub fn c_string(name: &'static str, value: &str) -> Result<CString> {
+    CString::new(value).map_err(|error| {
+        invalid(name, format!("a NUL byte at offset {} of {value:?}", error.nul_position()))
+    })
+}
+
+/// A C string with a path that Aeron, which truncates silently, can hold.
+pub fn c_path(name: &'static str, path: &Path) -> Result<CString> {
+    const MAX: usize = sys::AERON_MAX_PATH as usize - 1;
+    let bytes = path_bytes(name, path)?;
+    if bytes.is_empty() {
+        return Err(invalid(name, "the path is empty".into()));
+    }
+    if bytes.len() > MAX {
+        let length = bytes.len();
+        return Err(invalid(name, format!("a path of {length} bytes; the maximum is {MAX}")));
+    }
+    CString::new(bytes).map_err(|_| invalid(name, format!("a NUL byte in {path:?}")))
+}
+
+#[cfg(unix)]
+fn path_bytes<'a>(_name: &'static str, path: &'a Path) -> Result<&'a [u8]> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(path.as_os_str().as_bytes())
+}
+
+#[cfg(not(unix))]
+fn path_bytes<'a>(name: &'static str, path: &'a Path) -> Result<&'a [u8]> {
+    path.to_str()
+        .map(str::as_bytes)
+        .ok_or_else(|| invalid(name, format!("{path:?} is not valid Unicode")))
+}
+
+/// A duration as the nanoseconds that C takes.
+pub fn nanos(name: &'static str, value: Duration) -> Result<u64> {
+    in_range(name, value, value.as_nanos())
+}
+
+/// A duration as the milliseconds that C takes; a fraction of one is rounded up, so that a short
+/// timeout does not become none.
+pub fn millis(name: &'static str, value: Duration) -> Result<u64> {
+    in_range(name, value, value.as_nanos().div_ceil(1_000_000))
+}
+
+/// C computes with deadlines in signed numbers.
+fn in_range(name: &'static str, value: Duration, units: u128) -> Result<u64> {
+    u64::try_from(units)
+        .ok()
+        .filter(|&units| i64::try_from(units).is_ok())
+        .ok_or_else(|| invalid(name, format!("{value:?} is too long")))
+}
+
+fn invalid(name: &'static str, why: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("{name}: {why}"))
+}
+
+/// The text at `text`, or an empty one if there is none.
+///
+/// # Safety
+/// `text` is null or points to a NUL-terminated string that lives, unchanged, for `'a`.
+pub unsafe fn lossy<'a>(text: *const c_char) -> Cow<'a, str> {
+    if text.is_null() {
+        return Cow::Borrowed("");
+    }
+    // SAFETY: not null, and the caller vouches for the rest.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy()
+}
+
+/// The path at `text`, or an empty one if there is none.
+///
+/// # Safety
+/// As for [`lossy`].
+pub unsafe fn path<'a>(text: *const c_char) -> &'a Path {
+    if text.is_null() {
+        return Path::new("");
+    }
+    // SAFETY: not null, and the caller vouches for the rest.
+    path_from_c(unsafe { CStr::from_ptr(text) })
+}
+
+#[cfg(unix)]
+fn path_from_c(text: &CStr) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(text.to_bytes()))
+}
+
+/// Paths get into C as Unicode only; anything else can have come from the environment alone.
+#[cfg(not(unix))]
+fn path_from_c(text: &CStr) -> &Path {
+    Path::new(text.to_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_byte_is_an_error_that_names_the_argument() {
+        let error = c_string("channel", "aeron\0ipc").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().starts_with("channel: a NUL byte at offset 5"), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_c_would_truncate_is_an_error() {
+        let longest = "x".repeat(sys::AERON_MAX_PATH as usize - 1);
+        assert!(c_path("dir", Path::new(&longest)).is_ok());
+        let error = c_path("dir", Path::new(&format!("{longest}x"))).unwrap_err();
+        assert!(error.message().contains("4096 bytes; the maximum is 4095"), "{error}");
+        assert!(c_path("dir", Path::new("")).is_err());
+    }
+
+    #[test]
+    fn durations_keep_their_value_or_are_an_error() {
+        assert_eq!(nanos("linger", Duration::from_nanos(7)).unwrap(), 7);
+        assert_eq!(millis("timeout", Duration::from_millis(250)).unwrap(), 250);
+        assert_eq!(millis("timeout", Duration::from_nanos(1)).unwrap(), 1);
+        let error = nanos("linger", Duration::MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().starts_with("linger: "), "{error}");
+        assert!(millis("timeout", Duration::MAX).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_is_not_unicode_keeps_its_bytes() {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff"));
+        let text = c_path("dir", odd).unwrap();
+        // SAFETY: `text` lives to the end of the test.
+        assert_eq!(unsafe { path(text.as_ptr()) }, odd);
+    }
+}

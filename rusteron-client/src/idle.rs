@@ -1,0 +1,372 @@
+//! What a loop does when there was nothing to do.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::hint;
+use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
+
+/// What a duty cycle does between its turns, given how much work the last one did.
+///
+/// The choice trades latency against processor time. Spinning answers soonest, and needs a core for
+/// itself: with fewer cores than spinning threads, the media driver's conductor starves, and with it
+/// everything that waits for it.
+pub trait IdleStrategy {
+    /// Called after every turn: idles if `work_count` is 0, starts over if not.
+    fn idle(&mut self, work_count: usize);
+
+    /// Starts over, as after work.
+    fn reset(&mut self);
+}
+
+/// Spins with the processor's pause instruction. Takes a whole core.
+///
+/// Corresponds to Aeron's strategy `spin`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BusySpin;
+
+impl IdleStrategy for BusySpin {
+    #[inline]
+    fn idle(&mut self, work_count: usize) {
+        if work_count == 0 {
+            hint::spin_loop();
+        }
+    }
+
+    fn reset(&mut self) {}
+}
+
+/// Gives the rest of its time slice to any other thread that is ready, with one system call.
+///
+/// Corresponds to Aeron's strategy `yield`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Yielding;
+
+impl IdleStrategy for Yielding {
+    #[inline]
+    fn idle(&mut self, work_count: usize) {
+        if work_count == 0 {
+            thread::yield_now();
+        }
+    }
+
+    fn reset(&mut self) {}
+}
+
+/// Sleeps for a fixed time. The operating system adds its own granularity, often 50 µs.
+///
+/// Corresponds to Aeron's strategy `sleep-ns`.
+#[derive(Debug, Clone, Copy)]
+pub struct Sleeping {
+    period: Duration,
+}
+
+impl Sleeping {
+    /// Sleeps for `period` each time.
+    pub const fn new(period: Duration) -> Self {
+        Self { period }
+    }
+}
+
+impl Default for Sleeping {
+    /// Aeron's default period, 1 µs.
+    fn default() -> Self {
+        Self::new(Duration::from_micros(1))
+    }
+}
+
+impl IdleStrategy for Sleeping {
+    #[inline]
+    fn idle(&mut self, work_count: usize) {
+        if work_count == 0 {
+            thread::sleep(self.period);
+        }
+    }
+
+    fn reset(&mut self) {}
+}
+
+/// Spins for a while, then yields for a while, then sleeps, twice as long each time up to a maximum.
+///
+/// Corresponds to Aeron's strategy `backoff`.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    max_spins: u64,
+    max_yields: u64,
+    min_park: Duration,
+    max_park: Duration,
+    state: BackoffState,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum BackoffState {
+    NotIdle,
+    Spinning(u64),
+    Yielding(u64),
+    Parking(Duration),
+}
+
+impl Backoff {
+    /// Spins `max_spins` times, yields `max_yields` times, then sleeps for `min_park`, doubled each
+    /// time until it is `max_park`.
+    pub const fn new(
+        max_spins: u64,
+        max_yields: u64,
+        min_park: Duration,
+        max_park: Duration,
+    ) -> Self {
+        Self { max_spins, max_yields, min_park, max_park, state: BackoffState::NotIdle }
+    }
+}
+
+impl Default for Backoff {
+    /// Aeron's defaults: 10 spins, 20 yields, 1 µs to 1 ms.
+    fn default() -> Self {
+        Self::new(10, 20, Duration::from_micros(1), Duration::from_millis(1))
+    }
+}
+
+impl IdleStrategy for Backoff {
+    #[inline]
+    fn idle(&mut self, work_count: usize) {
+        if work_count > 0 { self.reset() } else { self.back_off() }
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.state = BackoffState::NotIdle;
+    }
+}
+
+impl Backoff {
+    fn back_off(&mut self) {
+        self.state = match self.state {
+            BackoffState::NotIdle => self.spin(0),
+            BackoffState::Spinning(spins) => self.spin(spins),
+            BackoffState::Yielding(yields) => self.yield_now(yields),
+            BackoffState::Parking(period) => self.park(period),
+        };
+    }
+
+    fn spin(&self, spins: u64) -> BackoffState {
+        if spins >= self.max_spins {
+            return self.yield_now(0);
+        }
+        hint::spin_loop();
+        BackoffState::Spinning(spins + 1)
+    }
+
+    fn yield_now(&self, yields: u64) -> BackoffState {
+        if yields >= self.max_yields {
+            return self.park(self.min_park);
+        }
+        thread::yield_now();
+        BackoffState::Yielding(yields + 1)
+    }
+
+    fn park(&self, period: Duration) -> BackoffState {
+        thread::sleep(period);
+        BackoffState::Parking(period.saturating_mul(2).min(self.max_park))
+    }
+}
+
+/// Does nothing at all; the loop around it spins. Takes a whole core.
+///
+/// Corresponds to Aeron's strategy `noop`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoOp;
+
+impl IdleStrategy for NoOp {
+    #[inline]
+    fn idle(&mut self, _work_count: usize) {}
+
+    fn reset(&mut self) {}
+}
+
+/// The strategies of this module by name, for options and settings.
+///
+/// ```
+/// use rusteron_client::{IdleStrategy, IdleStrategyKind};
+///
+/// let kind: IdleStrategyKind = "backoff".parse()?;
+/// let mut idle = kind.new_strategy();
+/// idle.idle(0);
+/// # Ok::<(), rusteron_client::UnknownIdleStrategy>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IdleStrategyKind {
+    /// [`BusySpin`], called `spin`.
+    BusySpin,
+    /// [`Yielding`], called `yield`.
+    Yielding,
+    /// [`Sleeping`] for its default period, called `sleep-ns`.
+    Sleeping,
+    /// [`Backoff`] with its defaults, called `backoff`.
+    Backoff,
+    /// [`NoOp`], called `noop`.
+    NoOp,
+}
+
+impl IdleStrategyKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::BusySpin, Self::Yielding, Self::Sleeping, Self::Backoff, Self::NoOp];
+
+    /// Aeron's name for it, which is also what the media driver's settings take.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BusySpin => "spin",
+            Self::Yielding => "yield",
+            Self::Sleeping => "sleep-ns",
+            Self::Backoff => "backoff",
+            Self::NoOp => "noop",
+        }
+    }
+
+    /// The name for a setting in C. Only names of this list ever get there: C would look up any other
+    /// as a function of the program, and call it.
+    #[doc(hidden)]
+    pub const fn as_c_str(&self) -> &'static CStr {
+        match self {
+            Self::BusySpin => c"spin",
+            Self::Yielding => c"yield",
+            Self::Sleeping => c"sleep-ns",
+            Self::Backoff => c"backoff",
+            Self::NoOp => c"noop",
+        }
+    }
+
+    /// The kind of that name, if it is one of this list.
+    #[doc(hidden)]
+    pub fn from_c_str(name: &CStr) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_c_str() == name)
+    }
+
+    /// A strategy of this kind with its defaults.
+    pub fn new_strategy(self) -> AnyIdleStrategy {
+        match self {
+            Self::BusySpin => AnyIdleStrategy::BusySpin(BusySpin),
+            Self::Yielding => AnyIdleStrategy::Yielding(Yielding),
+            Self::Sleeping => AnyIdleStrategy::Sleeping(Sleeping::default()),
+            Self::Backoff => AnyIdleStrategy::Backoff(Backoff::default()),
+            Self::NoOp => AnyIdleStrategy::NoOp(NoOp),
+        }
+    }
+}
+
+impl fmt::Display for IdleStrategyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for IdleStrategyKind {
+    type Err = UnknownIdleStrategy;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| UnknownIdleStrategy { name: name.to_owned() })
+    }
+}
+
+/// A name that is none of an [`IdleStrategyKind`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownIdleStrategy {
+    name: String,
+}
+
+impl fmt::Display for UnknownIdleStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not an idle strategy; there are", self.name)?;
+        for (index, kind) in IdleStrategyKind::ALL.into_iter().enumerate() {
+            write!(f, "{} {kind}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownIdleStrategy {}
+
+/// A strategy chosen at run time, without a heap allocation.
+#[derive(Debug, Clone)]
+pub enum AnyIdleStrategy {
+    /// See [`BusySpin`].
+    BusySpin(BusySpin),
+    /// See [`Yielding`].
+    Yielding(Yielding),
+    /// See [`Sleeping`].
+    Sleeping(Sleeping),
+    /// See [`Backoff`].
+    Backoff(Backoff),
+    /// See [`NoOp`].
+    NoOp(NoOp),
+}
+
+impl IdleStrategy for AnyIdleStrategy {
+    #[inline]
+    fn idle(&mut self, work_count: usize) {
+        match self {
+            Self::BusySpin(strategy) => strategy.idle(work_count),
+            Self::Yielding(strategy) => strategy.idle(work_count),
+            Self::Sleeping(strategy) => strategy.idle(work_count),
+            Self::Backoff(strategy) => strategy.idle(work_count),
+            Self::NoOp(strategy) => strategy.idle(work_count),
+        }
+    }
+
+    fn reset(&mut self) {
+        if let Self::Backoff(strategy) = self {
+            strategy.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_spins_then_yields_then_sleeps_longer_and_longer() {
+        let mut backoff =
+            Backoff::new(2, 1, Duration::from_nanos(1), Duration::from_nanos(4));
+        let mut seen = Vec::new();
+        for _ in 0..6 {
+            backoff.idle(0);
+            seen.push(match backoff.state {
+                BackoffState::NotIdle => "not idle".to_owned(),
+                BackoffState::Spinning(spins) => format!("spin {spins}"),
+                BackoffState::Yielding(yields) => format!("yield {yields}"),
+                BackoffState::Parking(next) => format!("park, next {}", next.as_nanos()),
+            });
+        }
+        assert_eq!(
+            seen,
+            ["spin 1", "spin 2", "yield 1", "park, next 2", "park, next 4", "park, next 4"]
+        );
+        backoff.idle(1);
+        assert!(matches!(backoff.state, BackoffState::NotIdle));
+    }
+
+    #[test]
+    fn every_kind_is_found_by_its_name_and_others_are_not() {
+        for kind in IdleStrategyKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(kind.as_c_str().to_str(), Ok(kind.name()));
+            assert_eq!(IdleStrategyKind::from_c_str(kind.as_c_str()), Some(kind));
+        }
+        let error = "sleepy".parse::<IdleStrategyKind>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "\"sleepy\" is not an idle strategy; there are spin, yield, sleep-ns, backoff, noop"
+        );
+    }
+
+    #[test]
+    fn work_keeps_sleeping_from_sleeping() {
+        // Would not return within the test's patience if it slept.
+        Sleeping::new(Duration::from_secs(u64::MAX)).idle(1);
+    }
+}

@@ -1,0 +1,98 @@
+//! What can keep the message path from moving on.
+
+use std::fmt;
+
+use rusteron_sys as sys;
+
+/// A position in a stream, in bytes since its beginning, frame headers and padding included.
+pub type Position = i64;
+
+/// Why a message was not taken; nothing of it has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OfferError {
+    /// No subscriber is connected. One may be on its way.
+    NotConnected,
+    /// The subscribers, or the flow control on their behalf, are not ready for more.
+    BackPressured,
+    /// The log buffer was being rotated to its next term. The next attempt will most likely succeed.
+    AdminAction,
+    /// The publication is closed, or its client is.
+    Closed,
+    /// The stream has reached the end of its positions, 2³¹ times the term length. A new publication
+    /// has to be added; a longer term length makes that rarer.
+    MaxPositionExceeded,
+    /// The message is longer than the publication's term length allows.
+    MessageTooLong {
+        /// The length of the message in bytes.
+        length: usize,
+        /// The longest message the publication takes, in bytes.
+        max_message_length: usize,
+    },
+}
+
+impl OfferError {
+    /// Whether offering the same message again may succeed without doing anything else first.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::NotConnected | Self::BackPressured | Self::AdminAction)
+    }
+
+    /// The meaning of what a C function returned for a message of `length` bytes.
+    pub(crate) fn from_c(
+        returned: i64,
+        length: usize,
+        max_message_length: usize,
+    ) -> Result<Position, Self> {
+        const NOT_CONNECTED: i64 = sys::AERON_PUBLICATION_NOT_CONNECTED as i64;
+        const BACK_PRESSURED: i64 = sys::AERON_PUBLICATION_BACK_PRESSURED as i64;
+        const ADMIN_ACTION: i64 = sys::AERON_PUBLICATION_ADMIN_ACTION as i64;
+        const CLOSED: i64 = sys::AERON_PUBLICATION_CLOSED as i64;
+        const MAX_POSITION_EXCEEDED: i64 = sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED as i64;
+        match returned {
+            0.. => Ok(returned),
+            NOT_CONNECTED => Err(Self::NotConnected),
+            BACK_PRESSURED => Err(Self::BackPressured),
+            ADMIN_ACTION => Err(Self::AdminAction),
+            CLOSED => Err(Self::Closed),
+            MAX_POSITION_EXCEEDED => Err(Self::MaxPositionExceeded),
+            // With arguments that Rust has checked, the length is all that C can object to.
+            _ => Err(Self::MessageTooLong { length, max_message_length }),
+        }
+    }
+}
+
+impl fmt::Display for OfferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("no subscriber is connected"),
+            Self::BackPressured => f.write_str("back-pressured by the subscribers"),
+            Self::AdminAction => f.write_str("the log buffer is being rotated"),
+            Self::Closed => f.write_str("the publication is closed"),
+            Self::MaxPositionExceeded => f.write_str("the stream has reached its last position"),
+            Self::MessageTooLong { length, max_message_length } => write!(
+                f,
+                "a message of {length} bytes; this publication takes {max_message_length} at most"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OfferError {}
+
+/// Why a poll could not look for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PollError {
+    /// The subscription's client was closed by a fatal error, such as a media driver that died.
+    Closed,
+}
+
+impl fmt::Display for PollError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the subscription is closed"),
+        }
+    }
+}
+
+impl std::error::Error for PollError {}

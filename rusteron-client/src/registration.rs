@@ -1,0 +1,212 @@
+//! Resources that the media driver has been asked for and has not confirmed yet.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_sys as sys;
+
+use crate::aeron::Client;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::{Fallible, c_string};
+
+/// A publication or subscription in the making: asked for, and not yet confirmed by the media driver.
+///
+/// It is polled until it gives the resource or an error. Dropped before that, it is cancelled: the
+/// media driver is told to remove what it may have made.
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// let mut registration = aeron.async_add_subscription("aeron:ipc", 1001)?;
+/// let subscription = loop {
+///     if let Some(subscription) = registration.poll()? {
+///         break subscription;
+///     }
+///     std::thread::yield_now(); // or go on with other work
+/// };
+/// assert_eq!(subscription.stream_id(), 1001);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Registration<R: Resource> {
+    /// `None` once the outcome has been given out: C frees the structure then.
+    raw: Option<NonNull<sys::aeron_client_registering_resource_stct>>,
+    registration_id: i64,
+    client: Arc<Client>,
+    /// After this, the conductor, which has a deadline of its own, must be stuck.
+    deadline: Instant,
+    resource: std::marker::PhantomData<fn() -> R>,
+}
+
+// SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
+// structure has one owner here; neither depends on the thread.
+unsafe impl<R: Resource> Send for Registration<R> {}
+
+/// What can be registered with a media driver.
+///
+/// Sealed: implemented by [`Publication`](crate::Publication),
+/// [`ExclusivePublication`](crate::ExclusivePublication) and [`Subscription`](crate::Subscription).
+pub trait Resource: sealed::Resource {}
+
+pub(crate) mod sealed {
+    use super::*;
+
+    /// The C functions of one kind of resource.
+    pub trait Resource: Sized {
+        type Raw;
+
+        /// # Safety
+        /// `client` is live.
+        unsafe fn add(
+            registering: &mut *mut sys::aeron_client_registering_resource_stct,
+            client: *mut sys::aeron_t,
+            channel: &CStr,
+            stream_id: i32,
+        ) -> i32;
+
+        /// # Safety
+        /// `registering` was made by [`add`](Self::add), has not given its outcome, and its client
+        /// is live.
+        unsafe fn poll(
+            raw: &mut *mut Self::Raw,
+            registering: *mut sys::aeron_client_registering_resource_stct,
+        ) -> i32;
+
+        /// # Safety
+        /// As for [`poll`](Self::poll), and `client` is the one it was made with.
+        unsafe fn cancel(
+            client: *mut sys::aeron_t,
+            registering: *mut sys::aeron_client_registering_resource_stct,
+        ) -> i32;
+
+        /// # Safety
+        /// `raw` is live, has no other owner, and belongs to `client`.
+        unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self>;
+    }
+}
+
+impl<R: Resource> Registration<R> {
+    pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self> {
+        let channel = c_string("channel", channel)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the client is live, as its `Arc` is.
+        unsafe { R::add(&mut raw, client.as_ptr(), &channel, stream_id) }.into_result()?;
+        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
+        let registration_id =
+            unsafe { sys::aeron_async_add_publication_get_registration_id(raw.as_ptr()) };
+        let patience = client.context().driver_timeout().saturating_mul(2);
+        Ok(Self {
+            raw: Some(raw),
+            registration_id,
+            client: Arc::clone(client),
+            deadline: Instant::now() + patience.min(Duration::from_secs(3600)),
+            resource: std::marker::PhantomData,
+        })
+    }
+
+    /// The number under which the media driver knows the request, and later the resource.
+    ///
+    /// Corresponds to `aeron_async_add_publication_get_registration_id` and its relatives.
+    pub fn registration_id(&self) -> i64 {
+        self.registration_id
+    }
+
+    /// The resource, if the media driver has confirmed it; `None` if not yet. Does not block.
+    ///
+    /// # Errors
+    /// The outcome, given out once, can be an error:
+    /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
+    /// - [`ErrorKind::DriverTimeout`]: no answer within the driver timeout;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client meanwhile;
+    ///
+    /// and [`ErrorKind::IllegalState`] if the outcome was given out before.
+    ///
+    /// Corresponds to `aeron_async_add_publication_poll` and its relatives.
+    pub fn poll(&mut self) -> Result<Option<R>> {
+        let Some(registering) = self.raw else {
+            return Err(Error::new(
+                ErrorKind::IllegalState,
+                format!("registration {} has given its outcome already", self.registration_id),
+            ));
+        };
+        let mut raw = ptr::null_mut();
+        // SAFETY: `registering` is cleared below as soon as C has given the outcome.
+        match unsafe { R::poll(&mut raw, registering.as_ptr()) }.into_result() {
+            Ok(0) => self.check_progress().map(|()| None),
+            Ok(_) => {
+                self.raw = None;
+                let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+                // SAFETY: C gives a resource to exactly one caller, and it belongs to this client.
+                unsafe { R::from_raw(raw, Arc::clone(&self.client)) }.map(Some)
+            }
+            Err(error) => {
+                self.raw = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Polls, yielding the processor meanwhile, until there is an outcome.
+    pub(crate) fn wait(mut self) -> Result<R> {
+        const YIELDS: u32 = 64;
+        const PAUSE: Duration = Duration::from_micros(100);
+        let mut polls = 0;
+        loop {
+            if let Some(resource) = self.poll()? {
+                return Ok(resource);
+            }
+            polls += 1;
+            if polls < YIELDS { thread::yield_now() } else { thread::sleep(PAUSE) }
+        }
+    }
+
+    /// The conductor gives every registration an outcome in time, unless it has ended or is stuck in
+    /// a callback.
+    fn check_progress(&self) -> Result<()> {
+        if self.client.is_closed() {
+            return Err(Error::new(
+                ErrorKind::ClientClosed,
+                "the client was closed by a fatal error before the media driver had answered",
+            ));
+        }
+        if Instant::now() >= self.deadline {
+            return Err(Error::new(
+                ErrorKind::DriverTimeout,
+                "the client's conductor has not answered in twice the driver timeout",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl<R: Resource> Drop for Registration<R> {
+    fn drop(&mut self) {
+        if let Some(registering) = self.raw.take() {
+            // SAFETY: no outcome was given, so C still has the structure, and it is not used again.
+            let cancelled = unsafe { R::cancel(self.client.as_ptr(), registering.as_ptr()) };
+            if let Err(error) = cancelled.into_result() {
+                // The structure, and the resource if one came of it, then live as long as the client.
+                log::debug!("registration {} is not cancelled: {error}", self.registration_id);
+            }
+        }
+    }
+}
+
+impl<R: Resource> fmt::Debug for Registration<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("registration_id", &self.registration_id)
+            .field("has_outcome", &self.raw.is_none())
+            .finish()
+    }
+}

@@ -1,0 +1,272 @@
+//! Adding, cancelling and dropping, in every order and on every thread.
+
+mod support;
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use rusteron_client::{
+    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
+    Subscription,
+};
+use support::{
+    PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
+};
+
+fn assert_send<T: Send>() {}
+fn assert_sync<T: Sync>() {}
+
+#[test]
+fn what_threads_may_share_is_in_the_types() {
+    assert_send::<Aeron>();
+    assert_sync::<Aeron>();
+    assert_send::<Publication>();
+    assert_sync::<Publication>();
+    assert_send::<ExclusivePublication>();
+    assert_send::<Subscription>();
+    assert_send::<Error>();
+    assert_sync::<Error>();
+}
+
+#[test]
+fn handles_keep_the_client_open_and_go_in_any_order() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    drop(aeron);
+    offer(&mut publication, b"the client is still there");
+    assert_eq!(receive(&mut subscription, 1).len(), 1);
+    drop(publication);
+    await_that("the publisher is gone", || !subscription.is_connected());
+    assert_eq!(subscription.poll(|_, _| {}, 10), Ok(0));
+    drop(subscription);
+    drop(driver);
+}
+
+#[test]
+fn a_registration_gives_its_outcome_once() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut registration = aeron.async_add_exclusive_publication("aeron:ipc", 7).expect("begun");
+    let publication =
+        await_some("the publication", || registration.poll().expect("no error"));
+    assert_eq!(publication.stream_id(), 7);
+    assert_eq!(publication.constants().registration_id, registration.registration_id());
+    let error = registration.poll().expect_err("it is done");
+    assert_eq!(error.kind(), ErrorKind::IllegalState);
+    drop(registration);
+    assert!(!publication.is_closed());
+}
+
+#[test]
+fn a_registration_that_fails_says_so_once() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut registration = aeron.async_add_subscription("aeron:nonsense", 7).expect("begun");
+    let error = await_some("the refusal", || match registration.poll() {
+        Ok(None) => None,
+        Ok(Some(subscription)) => panic!("{subscription:?}"),
+        Err(error) => Some(error),
+    });
+    assert_eq!(error.kind(), ErrorKind::InvalidChannel);
+    assert_eq!(registration.poll().expect_err("done").kind(), ErrorKind::IllegalState);
+}
+
+#[test]
+fn a_dropped_registration_leaves_no_publication_behind() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let subscription = aeron.add_subscription("aeron:ipc", 7).expect("a subscription");
+    for _ in 0..20 {
+        drop(aeron.async_add_exclusive_publication("aeron:ipc", 7).expect("begun"));
+    }
+    // Commands are handled in order: after this one the cancelled ones have been.
+    drop(aeron.add_publication("aeron:ipc", 8).expect("a publication"));
+    await_that("no publisher is left", || subscription.image_count() == 0);
+}
+
+#[test]
+fn a_registration_outlives_every_handle_of_its_client() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut registration = aeron.async_add_subscription("aeron:ipc", 7).expect("begun");
+    drop(aeron);
+    let subscription =
+        await_some("the subscription", || registration.poll().expect("no error"));
+    drop(registration);
+    assert_eq!(subscription.stream_id(), 7);
+}
+
+#[test]
+fn closing_waits_for_nothing_that_is_still_registering() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let registrations: Vec<_> = (0..50)
+        .map(|stream_id| aeron.async_add_subscription("aeron:ipc", stream_id).expect("begun"))
+        .collect();
+    drop(aeron);
+    drop(registrations);
+}
+
+#[test]
+fn log_buffers_are_unmapped_when_their_handles_are_dropped() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (publication, subscription) = connected_pair(&aeron, support::SHORT_TERMS);
+    let mapped = || {
+        let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
+        let dir = driver.aeron_dir().join("publications");
+        maps.matches(dir.to_str().expect("a name")).count()
+    };
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let before = mapped();
+    assert!(before > 0);
+    drop((publication, subscription));
+    // The driver maps them as well, in this process, and lets go later.
+    await_that("fewer mappings", || mapped() < before);
+}
+
+#[test]
+fn a_driver_that_stops_closes_its_clients_and_tells_the_error_handler() {
+    let driver = launch();
+    let (errors, reported) = mpsc::channel();
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_driver_timeout(Duration::from_millis(500))
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .and_then(|context| {
+            context.set_error_handler(move |error| {
+                let _ = errors.send(error.clone());
+            })
+        })
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+
+    drop(driver);
+    let error = reported.recv_timeout(PATIENCE).expect("a report");
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    assert!(error.message().contains("MediaDriver"), "{error:?}");
+
+    await_that("the client is closed", || aeron.is_closed());
+    await_that("the publications are closed", || publication.is_closed() && shared.is_closed());
+    await_that("the subscription is closed", || subscription.is_closed());
+    assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
+    assert_eq!(shared.offer(b"x"), Err(OfferError::Closed));
+    assert_eq!(publication.position(), Err(OfferError::Closed));
+    assert_eq!(subscription.poll(|_, _| {}, 10), Err(PollError::Closed));
+    assert!(!OfferError::Closed.is_retryable());
+    let error = aeron.add_publication("aeron:ipc", 1001).expect_err("no driver");
+    assert_eq!(error.kind(), ErrorKind::ClientClosed);
+    assert!(error.message().contains("driver timeout"), "{error:?}");
+}
+
+#[test]
+fn blocking_calls_in_a_callback_are_errors_and_the_last_handle_may_go_there() {
+    let driver = launch();
+    let handle: Arc<Mutex<Option<Aeron>>> = Arc::default();
+    let (outcomes, reported) = mpsc::channel();
+    let mut context = context(driver.aeron_dir());
+    let in_handler = Arc::clone(&handle);
+    context
+        .set_driver_timeout(Duration::from_millis(500))
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .and_then(|context| {
+            context.set_error_handler(move |_| {
+                let Some(aeron) = in_handler.lock().expect("no panic").take() else { return };
+                let outcome = aeron.add_publication("aeron:ipc", 1).map(drop);
+                // The last handle of the client whose thread this is.
+                drop(aeron);
+                let _ = outcomes.send(outcome);
+            })
+        })
+        .expect("valid settings");
+    *handle.lock().expect("no panic") = Some(Aeron::connect(context).expect("a client"));
+    drop(driver);
+    let error = reported.recv_timeout(PATIENCE).expect("a report").expect_err("it would block");
+    assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
+}
+
+#[test]
+fn a_panic_in_the_error_handler_ends_there() {
+    let driver = launch();
+    let called = Arc::new(AtomicBool::new(false));
+    let mut context = context(driver.aeron_dir());
+    let flag = Arc::clone(&called);
+    context
+        .set_driver_timeout(Duration::from_millis(500))
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .and_then(|context| {
+            context.set_error_handler(move |_| {
+                flag.store(true, Ordering::Release);
+                panic!("on purpose");
+            })
+        })
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    drop(driver);
+    await_that("the handler", || called.load(Ordering::Acquire));
+    await_that("the client is closed", || aeron.is_closed());
+}
+
+#[test]
+fn an_error_handler_is_freed_with_its_client() {
+    struct Alive(Arc<AtomicBool>);
+    impl Drop for Alive {
+        fn drop(&mut self) {
+            self.0.store(false, Ordering::Release);
+        }
+    }
+    let driver = launch();
+    let alive = Arc::new(AtomicBool::new(true));
+    let guard = Alive(Arc::clone(&alive));
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_error_handler(move |_| {
+            let _ = &guard;
+        })
+        .expect("a handler");
+    let aeron = Aeron::connect(context).expect("a client");
+    let publication = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    drop(aeron);
+    assert!(alive.load(Ordering::Acquire), "the publication keeps the client open");
+    drop(publication);
+    assert!(!alive.load(Ordering::Acquire));
+}
+
+#[test]
+fn clients_of_one_process_do_not_disturb_each_other() {
+    let driver = launch();
+    thread::scope(|scope| {
+        for stream_id in 0..4 {
+            let driver = &driver;
+            scope.spawn(move || {
+                let aeron = connect(driver);
+                let mut subscription = aeron.add_subscription("aeron:ipc", stream_id).expect("one");
+                let mut publication =
+                    aeron.add_exclusive_publication("aeron:ipc", stream_id).expect("one");
+                await_that("the connection", || publication.is_connected());
+                offer(&mut publication, &stream_id.to_le_bytes());
+                assert_eq!(receive(&mut subscription, 1), [stream_id.to_le_bytes()]);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_client_knows_its_settings_and_has_an_id() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context.set_client_name("lifecycle").expect("a name");
+    let (first, second) = (Aeron::connect(context).expect("a client"), connect(&driver));
+    assert_eq!(first.context().client_name(), "lifecycle");
+    assert_eq!(first.context().dir(), driver.aeron_dir());
+    assert_ne!(first.client_id(), second.client_id());
+    assert_eq!(first.clone().client_id(), first.client_id());
+}

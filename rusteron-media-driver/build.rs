@@ -1,0 +1,254 @@
+//! Generates the settings of `Context` and the enumerations they take.
+
+use rusteron_codegen::{ContextSpec, EnumSpec, Error, Generator, Setting};
+
+fn main() {
+    if let Err(error) = generate() {
+        eprintln!("\nrusteron-media-driver: {error}\n");
+        std::process::exit(1);
+    }
+}
+
+fn generate() -> Result<(), Error> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let version = std::env::var("DEP_AERON_VERSION").unwrap_or_default();
+    println!("cargo::rustc-env=RUSTERON_AERON_VERSION={version}");
+    let generator = Generator::from_build_env(&["client.rs", "driver.rs"], &["aeronmd.h"])?;
+    generator.print_rerun_if_changed();
+    enums()
+        .into_iter()
+        .fold(generator, Generator::enumeration)
+        .context(context())
+        .write_to_out_dir("generated.rs")
+}
+
+const RAW: &str = "rusteron_sys::driver";
+const SUPPORT: &str = "rusteron_client::ffi";
+
+const LATER: &str = "not offered yet";
+
+fn enums() -> [EnumSpec; 3] {
+    [
+        EnumSpec::new("aeron_threading_mode_t", "ThreadingMode", RAW)
+            .summary("How the driver's agents (conductor, sender, receiver) share threads.")
+            .doc("Dedicated", "One thread for each agent: the lowest latency, on three cores.")
+            .doc("SharedNetwork", "One thread for sender and receiver, one for the conductor.")
+            .doc("Shared", "One thread for all agents.")
+            .doc("Invoker", "No thread: the application invokes all agents itself."),
+        EnumSpec::new("aeron_thread_naming_t", "ThreadNaming", RAW)
+            .summary("Which names the driver gives to its threads.")
+            .doc("Classic", "The names of earlier releases.")
+            .doc("New", "The names of newer releases."),
+        EnumSpec::new("aeron_inferable_boolean_t", "InferableBoolean", RAW)
+            .summary("Yes, no, or whatever follows from the channel.")
+            .doc("ForceFalse", "No.")
+            .doc("ForceTrue", "Yes.")
+            .doc("Infer", "Whatever follows from the channel."),
+    ]
+}
+
+fn context() -> ContextSpec {
+    let spec = ContextSpec::new("Context", "aeron_driver_context", RAW, SUPPORT);
+    let spec = corrected(described(strings(spec)));
+    by_hand(spec)
+}
+
+fn strings(mut spec: ContextSpec) -> ContextSpec {
+    spec = spec.setting(Setting::new("dir").path().copied());
+    for agent in
+        ["sender", "conductor", "receiver", "sharednetwork", "shared", "native_resource_agent"]
+    {
+        spec = spec
+            .setting(
+                Setting::new(format!("{agent}_idle_strategy"))
+                    .choice("rusteron_client::IdleStrategyKind"),
+            )
+            .setting(
+                Setting::new(format!("{agent}_idle_strategy_init_args"))
+                    .copied()
+                    .note("Aeron reads them when the idle strategy is set, so set them first."),
+            );
+    }
+    // The driver keeps these pointers and reads them when it starts and later.
+    spec.setting(
+        Setting::new("resolver_name")
+            .retained()
+            .summary("The name of this media driver for name resolution."),
+    )
+    .setting(
+        Setting::new("resolver_interface")
+            .retained()
+            .summary("The interface that name resolution binds to, as `hostname:port`."),
+    )
+    .setting(Setting::new("resolver_bootstrap_neighbor").retained().summary(
+        "The neighbors to start name resolution with: `hostname:port` pairs separated by commas.",
+    ))
+    .setting(
+        Setting::new("name_resolver_init_args")
+            .retained()
+            .summary("Arguments of the name resolver."),
+    )
+}
+
+/// Settings without a comment in the header.
+fn described(mut spec: ContextSpec) -> ContextSpec {
+    for (name, summary) in [
+        (
+            "thread_naming",
+            "Which names the driver gives to its threads. The default is [`ThreadNaming::Classic`].",
+        ),
+        (
+            "connect_enabled",
+            "Whether the driver connects the sockets of unicast publications to their endpoint. \
+             The default is `true`.",
+        ),
+        (
+            "publication_reserved_session_id_low",
+            "The lowest session id, inclusive, that the driver never picks by itself. The default \
+             is -1.",
+        ),
+        (
+            "publication_reserved_session_id_high",
+            "The highest session id, inclusive, that the driver never picks by itself. The \
+             default is 1000.",
+        ),
+        (
+            "receiver_io_vector_capacity",
+            "How many datagrams the receiver reads in one system call. The default is 4; Aeron \
+             limits it to what it has room for.",
+        ),
+        (
+            "sender_io_vector_capacity",
+            "How many datagrams the sender reads or writes in one system call. The default is 4; \
+             Aeron limits it to what it has room for.",
+        ),
+        (
+            "network_publication_max_messages_per_send",
+            "How many datagrams of one publication are sent in one go, at most the sender's I/O \
+             vector capacity. The default is 4.",
+        ),
+        (
+            "resource_free_limit",
+            "How many closed resources are freed in one duty cycle. The default is 1.",
+        ),
+        (
+            "conductor_cpu_affinity",
+            "The CPU that the conductor's thread is bound to; -1, the default, for none.",
+        ),
+        (
+            "receiver_cpu_affinity",
+            "The CPU that the receiver's thread is bound to; -1, the default, for none.",
+        ),
+        (
+            "sender_cpu_affinity",
+            "The CPU that the sender's thread is bound to; -1, the default, for none.",
+        ),
+        (
+            "native_resource_agent_cpu_affinity",
+            "The CPU that the native resource agent's thread is bound to; -1, the default, for \
+             none.",
+        ),
+        (
+            "thread_affinity_use_cpuset_offsets",
+            "Whether CPU numbers count within the CPUs that the process may use, instead of those \
+             of the machine. The default is `false`.",
+        ),
+        (
+            "thread_affinity_fail_on_validation_errors",
+            "Whether the driver refuses to start when a CPU affinity cannot be honoured. The \
+             default is `false`.",
+        ),
+        (
+            "enable_experimental_features",
+            "Whether features that Aeron calls experimental are available. The default is `false`.",
+        ),
+    ] {
+        spec = spec.setting(Setting::new(name).summary(summary));
+    }
+    spec.setting(
+        // Aeron forgot `neighbor_` in the getter's name.
+        Setting::new("resolver_bootstrap_neighbor_resolution_interval_ns")
+            .getter("resolver_bootstrap_resolution_interval_ns")
+            .summary("How often the bootstrap neighbors are resolved again. The default is 10 s."),
+    )
+}
+
+/// Settings whose comment in the header is wrong, or whose type says too little.
+fn corrected(spec: ContextSpec) -> ContextSpec {
+    spec.setting(Setting::new("low_file_store_warning_threshold").summary(
+        "The free space of the file store, in bytes, below which the driver warns. The default is \
+         ten times 16 MiB.",
+    ))
+    .setting(Setting::new("file_page_size").bytes())
+    .setting(
+        Setting::new("untethered_linger_timeout_ns")
+            .optional()
+            .note("The default is the untethered window limit timeout."),
+    )
+    .setting(Setting::new("client_liveness_timeout_ns").summary(
+        "How long a client may be silent before the driver gives it up for dead. The default is \
+         10 s.",
+    ))
+    .setting(Setting::new("driver_timeout_ms").summary(
+        "How long clients let the driver be silent before they give it up for dead. The default is \
+         10 s.",
+    ))
+    .setting(Setting::new("nak_multicast_group_size").summary(
+        "The number of receivers expected in a multicast group, from which NAK delays follow. The \
+         default is 10.",
+    ))
+}
+
+fn by_hand(mut spec: ContextSpec) -> ContextSpec {
+    let supplier = "not offered yet: a C function that makes a C strategy";
+    let internal = "not offered: a struct of the driver's internals";
+    let callback = "not offered: a boxed closure cannot be handed out while C may call it";
+    for name in [
+        "multicast_flowcontrol_supplier",
+        "unicast_flowcontrol_supplier",
+        "congestioncontrol_supplier",
+        "name_resolver_supplier",
+    ] {
+        spec = both(spec, name, supplier);
+    }
+    for name in [
+        "udp_channel_transport_bindings",
+        "udp_channel_outgoing_interceptors",
+        "udp_channel_incoming_interceptors",
+        "conductor_duty_cycle_tracker",
+        "sender_duty_cycle_tracker",
+        "receiver_duty_cycle_tracker",
+        "name_resolver_time_tracker",
+        "sender_port_manager",
+        "receiver_port_manager",
+    ] {
+        spec = both(spec, name, internal);
+    }
+    for name in ["sender_wildcard_port_range", "receiver_wildcard_port_range"] {
+        spec = both(spec, name, LATER);
+    }
+    for (function, item) in [
+        ("init", "Context::new"),
+        ("close", "Drop of Context"),
+        ("set_receiver_group_tag", LATER),
+        ("get_receiver_group_tag_is_present", LATER),
+        ("get_receiver_group_tag_value", LATER),
+        ("set_agent_on_start_function", LATER),
+        ("get_agent_on_start_function", callback),
+        ("get_agent_on_start_state", callback),
+        ("set_driver_termination_validator", LATER),
+        ("get_driver_termination_validator", callback),
+        ("get_driver_termination_validator_state", callback),
+        ("set_driver_termination_hook", LATER),
+        ("get_driver_termination_hook", callback),
+        ("get_driver_termination_hook_state", callback),
+    ] {
+        spec = spec.hand_written(format!("aeron_driver_context_{function}"), item);
+    }
+    spec
+}
+
+fn both(spec: ContextSpec, name: &str, reason: &str) -> ContextSpec {
+    spec.hand_written(format!("aeron_driver_context_set_{name}"), reason)
+        .hand_written(format!("aeron_driver_context_get_{name}"), reason)
+}

@@ -1,0 +1,95 @@
+//! The configuration of a media driver.
+
+use std::ffi::{CString, c_char};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+use rusteron_client::ffi::Fallible;
+use rusteron_client::{Error, Result};
+use rusteron_sys::driver as sys;
+
+/// The configuration of a media driver: its directory, threads, buffers, timeouts.
+///
+/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables. It is
+/// changed by its setters and then given to [`MediaDriver::launch`](crate::MediaDriver::launch).
+///
+/// ```
+/// use rusteron_media_driver::{Context, ThreadingMode};
+///
+/// # fn main() -> Result<(), rusteron_media_driver::Error> {
+/// let mut context = Context::new()?;
+/// context.set_threading_mode(ThreadingMode::Shared)?.set_ipc_term_buffer_length(1 << 20)?;
+/// assert_eq!(context.ipc_term_buffer_length(), 1 << 20);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Context {
+    raw: NonNull<sys::aeron_driver_context_t>,
+    /// Strings that C keeps pointers to. Older ones stay as well: C may have copied the pointer.
+    retained: Vec<CString>,
+}
+
+// SAFETY: the C structure is plain memory without ties to a thread.
+unsafe impl Send for Context {}
+// SAFETY: through a shared reference the structure is only read, by the getters.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// A context with Aeron's defaults and what the `AERON_*` environment variables say.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) and others for an
+    /// environment variable with a value that cannot be used.
+    ///
+    /// Corresponds to `aeron_driver_context_init`.
+    pub fn new() -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: C writes the new structure's address to `raw`, or fails.
+        unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
+        Ok(Self { raw: NonNull::new(raw).ok_or_else(Error::last)?, retained: Vec::new() })
+    }
+
+    /// The C structure, which lives as long as `self`.
+    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_driver_context_t {
+        self.raw.as_ptr()
+    }
+
+    /// Keeps a string for as long as C may read it, which is until the context is closed.
+    pub(crate) fn retain(&mut self, value: CString) -> *const c_char {
+        // The bytes are on the heap and do not move with the `CString`.
+        let pointer = value.as_ptr();
+        self.retained.push(value);
+        pointer
+    }
+
+    /// Frees the configuration of a driver that ran and is closed now; deletes its directory if
+    /// [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) says so.
+    pub(crate) fn close(self) -> Result<()> {
+        let mut context = ManuallyDrop::new(self);
+        // SAFETY: the structure is live, and by the `ManuallyDrop` nothing uses it again.
+        let closed = unsafe { sys::aeron_driver_context_close(context.as_ptr()) }.into_result();
+        context.retained = Vec::new();
+        closed.map(|_| ())
+    }
+}
+
+impl Drop for Context {
+    /// Only reached if no driver ran: then the directory, which C would delete here as well, belongs
+    /// to somebody else.
+    fn drop(&mut self) {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_driver_context_set_dir_delete_on_shutdown(self.as_ptr(), false) };
+        // SAFETY: the structure is live and not used again.
+        unsafe { sys::aeron_driver_context_close(self.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("dir", &self.dir())
+            .field("threading_mode", &self.threading_mode())
+            .finish_non_exhaustive()
+    }
+}

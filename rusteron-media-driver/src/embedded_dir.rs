@@ -1,0 +1,43 @@
+//! Where an embedded driver puts its files.
+
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Memory that is a file system, where the operating system has one.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// A directory that no other driver has: `rusteron-<pid>-<number>-<time>`.
+pub(crate) fn unique() -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // A process that was killed leaves its directory behind, and its pid is used again some day.
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    base(Path::new(SHARED_MEMORY)).join(format!("rusteron-{}-{number}-{nanos:x}", process::id()))
+}
+
+/// Shared memory if there is such a directory, the one for temporary files if not.
+fn base(shared_memory: &Path) -> PathBuf {
+    if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_directories_are_the_same() {
+        let (first, second) = (unique(), unique());
+        assert_ne!(first, second);
+        let name = first.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert!(name.starts_with(&format!("rusteron-{}-", process::id())), "{name}");
+    }
+
+    #[test]
+    fn without_shared_memory_the_temporary_directory_serves() {
+        assert_eq!(base(Path::new("/no/such/shm")), std::env::temp_dir());
+        let here = tempfile::tempdir().expect("a directory");
+        assert_eq!(base(here.path()), here.path());
+    }
+}
