@@ -74,18 +74,23 @@ fn context() -> ContextSpec {
             "AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL",
             "There is no default.",
         ),
-        (
-            "client_name",
-            "AERON_ARCHIVE_CLIENT_NAME",
-            "At most 100 bytes. The default is empty.",
-        ),
     ] {
         spec = spec.setting(Setting::new(name).environment(variable).note(note).copied());
     }
     spec = spec
-        .setting(Setting::new("aeron_directory_name").path().copied().environment("AERON_DIR").note(
-            "Used only when connecting without a client of one's own.",
-        ))
+        .setting(
+            Setting::new("client_name").copied().environment("AERON_ARCHIVE_CLIENT_NAME").summary(
+                "A name for this client, shown by the archive; at most 100 bytes. The \
+                     default is empty.",
+            ),
+        )
+        .setting(
+            Setting::new("aeron_directory_name")
+                .path()
+                .copied()
+                .environment("AERON_DIR")
+                .note("Used only when connecting without a client of one's own."),
+        )
         .setting(
             // The header repeats the comment of the MTU here.
             Setting::new("control_term_buffer_sparse")

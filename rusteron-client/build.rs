@@ -34,31 +34,23 @@ fn context() -> ContextSpec {
             "The default is `/dev/shm/aeron-<user>` on Linux, and below the directory for \
              temporary files elsewhere.",
         ))
-        .setting(
-            Setting::new("driver_timeout_ms").summary(
-                "How long the media driver may be silent before the client gives it up for dead. \
+        .setting(Setting::new("driver_timeout_ms").summary(
+            "How long the media driver may be silent before the client gives it up for dead. \
                  The default is 10 s.",
-            ),
-        )
-        .setting(
-            Setting::new("keepalive_interval_ns").summary(
-                "How often the client tells the media driver that it is alive. The default is \
+        ))
+        .setting(Setting::new("keepalive_interval_ns").summary(
+            "How often the client tells the media driver that it is alive. The default is \
                  500 ms.",
-            ),
-        )
-        .setting(
-            Setting::new("resource_linger_duration_ns").summary(
-                "How long the client keeps the memory of a closed or unavailable resource mapped, \
+        ))
+        .setting(Setting::new("resource_linger_duration_ns").summary(
+            "How long the client keeps the memory of a closed or unavailable resource mapped, \
                  for threads that may still be reading it. The default is 3 s.",
-            ),
-        )
-        .setting(
-            Setting::new("idle_sleep_duration_ns").summary(
-                "How long the conductor's default idle strategy sleeps when there is nothing to \
-                 do. The default is 16 ms. Aeron reads the environment variable into the default \
-                 idle strategy; a later change here does not change that strategy.",
-            ),
-        )
+        ))
+        .setting(Setting::new("idle_sleep_duration_ns").summary(
+            "How often the conductor checks timeouts and keep-alives. The default is 16 ms. \
+                 Before the context is made, the environment variable also sets how long the \
+                 conductor's default idle strategy sleeps; the setter does not.",
+        ))
         .setting(
             Setting::new("idle_strategy_init_args")
                 .copied()
@@ -69,25 +61,18 @@ fn context() -> ContextSpec {
                 )
                 .note("Aeron reads them when the idle strategy is set, so set them first."),
         )
-        .setting(
-            Setting::new("idle_strategy")
-                .choice("crate::IdleStrategyKind")
-                .summary("What the conductor's thread does when there is nothing to do. The default is to sleep."),
-        )
-        .setting(
-            Setting::new("pre_touch_mapped_memory").summary(
-                "Whether to touch every page of a log buffer when it is mapped, so that the \
+        .setting(Setting::new("idle_strategy").choice("crate::IdleStrategyKind").summary(
+            "What the conductor's thread does when there is nothing to do. The default is to \
+                     sleep.",
+        ))
+        .setting(Setting::new("pre_touch_mapped_memory").summary(
+            "Whether to touch every page of a log buffer when it is mapped, so that the \
                  message path meets no page faults. The default is `false`.",
-            ),
-        )
-        .setting(
-            Setting::new("client_name")
-                .copied()
-                .summary(
-                    "A name for this client, shown in the driver's counters and in tools; at most \
+        ))
+        .setting(Setting::new("client_name").copied().summary(
+            "A name for this client, shown in the driver's counters and in tools; at most \
                      100 bytes. The default is empty.",
-                ),
-        );
+        ));
     for (function, item) in [
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),

@@ -37,8 +37,11 @@ fn enums() -> [EnumSpec; 3] {
             .doc("Invoker", "No thread: the application invokes all agents itself."),
         EnumSpec::new("aeron_thread_naming_t", "ThreadNaming", RAW)
             .summary("Which names the driver gives to its threads.")
-            .doc("Classic", "The names of earlier releases.")
-            .doc("New", "The names of newer releases."),
+            .doc("Classic", "The roles: `conductor`, `sender`, `receiver`.")
+            .doc(
+                "New",
+                "Short names with a prefix: `aeron-md-cnd`, `aeron-md-snd`, `aeron-md-rcv`.",
+            ),
         EnumSpec::new("aeron_inferable_boolean_t", "InferableBoolean", RAW)
             .summary("Yes, no, or whatever follows from the channel.")
             .doc("ForceFalse", "No.")
@@ -95,7 +98,8 @@ fn described(mut spec: ContextSpec) -> ContextSpec {
     for (name, summary) in [
         (
             "thread_naming",
-            "Which names the driver gives to its threads. The default is [`ThreadNaming::Classic`].",
+            "Which names the driver gives to its threads. The default is \
+             [`ThreadNaming::Classic`].",
         ),
         (
             "connect_enabled",
@@ -173,18 +177,78 @@ fn described(mut spec: ContextSpec) -> ContextSpec {
     )
 }
 
-/// Settings whose comment in the header is wrong, or whose type says too little.
-fn corrected(spec: ContextSpec) -> ContextSpec {
+/// Settings whose comment in the header is wrong or hard to read, or whose type says too little.
+fn corrected(mut spec: ContextSpec) -> ContextSpec {
+    for (name, summary) in [
+        (
+            "term_buffer_sparse_file",
+            "Whether term buffers are sparse files. The default is `true`.",
+        ),
+        (
+            "perform_storage_checks",
+            "Whether the driver checks that there is storage left before it allocates a file. The \
+             default is `true`.",
+        ),
+        (
+            "spies_simulate_connection",
+            "Whether a spy subscription makes a network publication count as connected. The \
+             default is `false`.",
+        ),
+        (
+            "print_configuration",
+            "Whether the driver prints its configuration to the standard output when it starts. \
+             The default is `false`.",
+        ),
+        (
+            "reliable_stream",
+            "Whether lost messages are asked for again (`true`, the default) or skipped, where a \
+             channel does not say.",
+        ),
+        (
+            "tether_subscriptions",
+            "Whether subscriptions take part in flow control, where a channel does not say. The \
+             default is `true`.",
+        ),
+        (
+            "rejoin_stream",
+            "Whether a subscription may rejoin a stream that it left, where a channel does not \
+             say. The default is `true`.",
+        ),
+        (
+            "name_resolver_threshold_ns",
+            "How long resolving a name may take before it counts as too long. The default is 5 s.",
+        ),
+        (
+            "re_resolution_check_interval_ns",
+            "How often the driver checks whether names resolve to other addresses. The default is \
+             1 s.",
+        ),
+        (
+            "stream_session_limit",
+            "How many sessions of one stream a receiver supports. There is no limit by default.",
+        ),
+        (
+            "untethered_window_limit_timeout_ns",
+            "How long an untethered subscription may hold back flow control before it no longer \
+             counts. The default is 5 s.",
+        ),
+        (
+            "untethered_resting_timeout_ns",
+            "How long an untethered subscription rests before it may rejoin a stream. The default \
+             is 10 s.",
+        ),
+    ] {
+        spec = spec.setting(Setting::new(name).summary(summary));
+    }
     spec.setting(Setting::new("low_file_store_warning_threshold").summary(
         "The free space of the file store, in bytes, below which the driver warns. The default is \
          ten times 16 MiB.",
     ))
     .setting(Setting::new("file_page_size").bytes())
-    .setting(
-        Setting::new("untethered_linger_timeout_ns")
-            .optional()
-            .note("The default is the untethered window limit timeout."),
-    )
+    .setting(Setting::new("untethered_linger_timeout_ns").optional().summary(
+        "How long an untethered subscription lingers once it no longer counts for flow \
+                 control: the untethered window limit timeout, when it is not set.",
+    ))
     .setting(Setting::new("client_liveness_timeout_ns").summary(
         "How long a client may be silent before the driver gives it up for dead. The default is \
          10 s.",

@@ -1,1 +1,31 @@
-//! x
+//! What the example programs are made of.
+//!
+//! Each program in `src/bin` is a `main` of a few lines; its logic is here, one noun per module:
+//!
+//! - options: [`options`], [`duration`], [`byte_size`], [`channel`];
+//! - the streams to measure: [`connection`], and the two ways through them, [`message_path`];
+//! - measuring: [`publisher`] and [`subscriber`] run in threads of their own, share a [`run`], and
+//!   [`measurement`] samples them;
+//! - results: [`statistics`], [`number`], [`output`], [`json_file`], [`host`];
+//! - the end: [`interrupt`], [`failure`];
+//! - the programs: [`throughput`], [`benchmark`].
+
+pub mod benchmark;
+pub mod byte_size;
+pub mod channel;
+pub mod connection;
+pub mod duration;
+pub mod failure;
+pub mod host;
+pub mod interrupt;
+pub mod json_file;
+pub mod measurement;
+pub mod message_path;
+pub mod number;
+pub mod options;
+pub mod output;
+pub mod publisher;
+pub mod run;
+pub mod statistics;
+pub mod subscriber;
+pub mod throughput;

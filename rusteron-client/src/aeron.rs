@@ -244,7 +244,8 @@ fn await_cnc_file(context: &Context) -> Result<()> {
 }
 
 /// The client that all handles share; closed when the last of them, of any kind, is gone.
-pub(crate) struct Client {
+#[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
+pub struct Client {
     running: ManuallyDrop<Running>,
 }
 
@@ -277,6 +278,19 @@ impl Client {
     pub(crate) fn is_closed(&self) -> bool {
         // SAFETY: the client is live; the function reads an atomic flag.
         unsafe { sys::aeron_is_closed(self.as_ptr()) }
+    }
+
+    /// Why a closed client does nothing any more, in Aeron's words.
+    pub(crate) fn closed_error(&self) -> Error {
+        const NO_SUCH_ID: i64 = -1;
+        // SAFETY: the client is live. A closed one refuses every command and says why; an open one
+        // would find nothing to remove.
+        let refusal = unsafe {
+            sys::aeron_async_remove_publication(NO_SUCH_ID, self.as_ptr(), None, ptr::null_mut())
+        };
+        refusal.into_result().err().unwrap_or_else(|| {
+            Error::new(ErrorKind::ClientClosed, "the client was closed by a fatal error")
+        })
     }
 }
 

@@ -330,8 +330,7 @@ mod tests {
 
     #[test]
     fn backoff_spins_then_yields_then_sleeps_longer_and_longer() {
-        let mut backoff =
-            Backoff::new(2, 1, Duration::from_nanos(1), Duration::from_nanos(4));
+        let mut backoff = Backoff::new(2, 1, Duration::from_nanos(1), Duration::from_nanos(4));
         let mut seen = Vec::new();
         for _ in 0..6 {
             backoff.idle(0);

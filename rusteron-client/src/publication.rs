@@ -162,7 +162,8 @@ impl Drop for Publication {
         // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
         // it; this was the only owner. If the client was ended by an error, nothing happens here and
         // the publication is freed with the client.
-        let closed = unsafe { sys::aeron_publication_close(self.raw.as_ptr(), None, ptr::null_mut()) };
+        let closed =
+            unsafe { sys::aeron_publication_close(self.raw.as_ptr(), None, ptr::null_mut()) };
         if let Err(error) = closed.into_result() {
             log::debug!("publication {}: {error}", self.constants.registration_id);
         }

@@ -174,10 +174,7 @@ impl<R: Resource> Registration<R> {
     /// a callback.
     fn check_progress(&self) -> Result<()> {
         if self.client.is_closed() {
-            return Err(Error::new(
-                ErrorKind::ClientClosed,
-                "the client was closed by a fatal error before the media driver had answered",
-            ));
+            return Err(self.client.closed_error());
         }
         if Instant::now() >= self.deadline {
             return Err(Error::new(

@@ -260,7 +260,8 @@ impl Drop for Subscription {
         // SAFETY: the subscription is live, and closing hands it over to the conductor, which frees
         // it and its images; this was the only owner. If the client was ended by an error, nothing
         // happens here and the subscription is freed with the client.
-        let closed = unsafe { sys::aeron_subscription_close(self.raw.as_ptr(), None, ptr::null_mut()) };
+        let closed =
+            unsafe { sys::aeron_subscription_close(self.raw.as_ptr(), None, ptr::null_mut()) };
         if let Err(error) = closed.into_result() {
             log::debug!("subscription {}: {error}", self.constants.registration_id);
         }

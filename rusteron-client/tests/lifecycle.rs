@@ -9,8 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
-    Subscription,
+    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication, Subscription,
 };
 use support::{
     PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
@@ -51,8 +50,7 @@ fn a_registration_gives_its_outcome_once() {
     let driver = launch();
     let aeron = connect(&driver);
     let mut registration = aeron.async_add_exclusive_publication("aeron:ipc", 7).expect("begun");
-    let publication =
-        await_some("the publication", || registration.poll().expect("no error"));
+    let publication = await_some("the publication", || registration.poll().expect("no error"));
     assert_eq!(publication.stream_id(), 7);
     assert_eq!(publication.constants().registration_id, registration.registration_id());
     let error = registration.poll().expect_err("it is done");
@@ -94,8 +92,7 @@ fn a_registration_outlives_every_handle_of_its_client() {
     let aeron = connect(&driver);
     let mut registration = aeron.async_add_subscription("aeron:ipc", 7).expect("begun");
     drop(aeron);
-    let subscription =
-        await_some("the subscription", || registration.poll().expect("no error"));
+    let subscription = await_some("the subscription", || registration.poll().expect("no error"));
     drop(registration);
     assert_eq!(subscription.stream_id(), 7);
 }

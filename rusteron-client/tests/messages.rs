@@ -8,8 +8,7 @@ use std::thread;
 
 use rusteron_client::OfferError;
 use support::{
-    Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, offer,
-    receive,
+    Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, offer, receive,
 };
 
 #[test]
@@ -49,7 +48,8 @@ fn many_terms_of_messages_of_random_lengths_arrive_unchanged() {
         assert_eq!(receive(&mut subscription, 1)[0], expected, "message {number}");
     }
     let publication = publisher.join().expect("the publisher");
-    let terms = publication.position().expect("open") / publication.constants().term_buffer_length as i64;
+    let terms =
+        publication.position().expect("open") / publication.constants().term_buffer_length as i64;
     assert!(terms > 10, "only {terms} terms");
 }
 

@@ -363,7 +363,10 @@ impl Accessor<'_> {
             return None;
         }
         Some(match self.mapping {
-            Mapping::Text | Mapping::Path => "If `value` contains a NUL, or Aeron refuses it.",
+            Mapping::Text => "If `value` contains a NUL, or Aeron refuses it.",
+            Mapping::Path => {
+                "If `value` is empty, contains a NUL or is longer than Aeron can hold."
+            }
             Mapping::Duration(_) | Mapping::OptionalDuration(_) => {
                 "If `value` is too long for C's integer, or Aeron refuses it."
             }

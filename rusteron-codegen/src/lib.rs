@@ -24,12 +24,14 @@
 //!
 //! The support module, whose path the specs name:
 //!
-//! - `type Result<T>` and `trait Fallible { type Output; fn into_result(self) -> Result<..>; }`,
-//!   implemented for `c_int`;
-//! - `fn c_string(setting: &'static str, value: &str) -> Result<CString>` and
-//!   `fn c_path(setting: &'static str, path: &Path) -> Result<CString>`, which refuse NUL;
-//! - `fn nanos(setting: &'static str, value: Duration) -> Result<u64>` and `millis` likewise; a
-//!   setter of an `int64_t`, which Aeron 1.54 does not have, needs `nanos_i64` or `millis_i64`;
+//! - `type Result<T>` and `trait Fallible`, implemented for `c_int`, whose method
+//!   `fn into_result(self) -> Result<..>` makes an error of a negative number;
+//! - `fn c_string(setting: &'static str, value: &str) -> Result<CString>`, which refuses NUL, and
+//!   `fn c_path(setting: &'static str, path: &Path) -> Result<CString>`, which also refuses what is
+//!   empty or longer than Aeron's own buffer, because Aeron cuts such paths off in silence;
+//! - `fn nanos(setting: &'static str, value: Duration) -> Result<u64>`, and `millis` likewise, which
+//!   rounds up; a setter of an `int64_t`, which Aeron 1.54 does not have, needs `nanos_i64` or
+//!   `millis_i64`;
 //! - `unsafe fn lossy<'a>(*const c_char) -> Cow<'a, str>` and
 //!   `unsafe fn path<'a>(*const c_char) -> &'a Path`, which read NULL as empty.
 //!

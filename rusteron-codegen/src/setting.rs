@@ -153,7 +153,7 @@ impl TimeUnit {
     pub(crate) fn line(self) -> &'static str {
         match self {
             Self::Nanos => "Resolution: nanoseconds.",
-            Self::Millis => "Resolution: milliseconds; what is finer is cut off.",
+            Self::Millis => "Resolution: milliseconds; a fraction of one is rounded up.",
         }
     }
 }

@@ -92,6 +92,7 @@ fn docs_stand_in_house_order() {
     // The spec's description, the header's variable.
     let patience = Method::find(&text, "patience").docs();
     assert_eq!(patience[0], "How long to wait.");
+    assert_eq!(patience[1], "Resolution: milliseconds; a fraction of one is rounded up.");
     assert!(patience.contains(&"Environment: `TINY_PATIENCE`.".to_owned()));
 }
 

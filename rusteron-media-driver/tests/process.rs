@@ -19,10 +19,11 @@ struct DriverProcess {
 }
 
 impl DriverProcess {
-    fn start(dir: &Path) -> Self {
+    fn start(dir: &Path, options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_media_driver"))
             .args(["--threading-mode", "shared", "--dir"])
             .arg(dir)
+            .args(options)
             .env("AERON_DIR_WARN_IF_EXISTS", "false")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -40,7 +41,8 @@ impl DriverProcess {
 
     fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("the command kill");
+        let sent =
+            Command::new("kill").args(["-s", name, &pid]).status().expect("the command kill");
         assert!(sent.success());
     }
 
@@ -73,7 +75,7 @@ fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
     for signal in ["TERM", "INT"] {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().join("aeron");
-        let mut driver = DriverProcess::start(&dir);
+        let mut driver = DriverProcess::start(&dir, &[]);
         assert_eq!(driver.line(), format!("media driver ready: {}", dir.display()));
         assert!(dir.join("cnc.dat").is_file());
         driver.signal(signal);
@@ -86,9 +88,9 @@ fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
 fn the_program_refuses_a_directory_in_use_and_options_it_does_not_know() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut first = DriverProcess::start(&dir);
-    first.line();
-    let mut second = DriverProcess::start(&dir);
+    let mut first = DriverProcess::start(&dir, &[]);
+    assert!(first.line().starts_with("media driver ready"));
+    let mut second = DriverProcess::start(&dir, &[]);
     let (code, errors) = second.end();
     assert_eq!(code, 1);
     assert!(errors.contains("Active media driver detected"), "{errors}");
@@ -107,8 +109,8 @@ fn the_program_refuses_a_directory_in_use_and_options_it_does_not_know() {
 fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobody() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(&dir);
-    driver.line();
+    let mut driver = DriverProcess::start(&dir, &[]);
+    assert!(driver.line().starts_with("media driver ready"));
 
     let (errors, reported) = mpsc::channel();
     let mut context = Context::new().expect("a context");
@@ -158,10 +160,11 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     let error = aeron.add_subscription("aeron:ipc", 1).expect_err("no driver");
     assert_eq!(error.kind(), ErrorKind::ClientClosed);
 
-    // A driver in its place, and a client in this one's, carry on.
+    // A driver in its place, and a client in this one's, carry on. Without the option the driver
+    // would take its predecessor for alive until the driver timeout is over.
     drop((publication, subscription, aeron));
-    let mut successor = DriverProcess::start(&dir);
-    successor.line();
+    let mut successor = DriverProcess::start(&dir, &["--delete-on-start"]);
+    assert!(successor.line().starts_with("media driver ready"));
     let mut context = Context::new().expect("a context");
     context.set_dir(&dir).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");

@@ -10,7 +10,7 @@ use crate::cmake_options::{
 };
 use crate::out_dir;
 use crate::source::{Features, Sources};
-use crate::target::{Os, Target};
+use crate::target::{Platform, Target};
 
 pub(crate) fn build(sources: &Sources, features: Features, target: &Target) -> Result<(), String> {
     println!("cargo::rerun-if-env-changed=CMAKE");
@@ -79,7 +79,7 @@ fn configure(
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
         .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
         .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
-    let platform = if target.os == Os::Linux { LINUX_DEFINITIONS } else { &[] };
+    let platform = if target.os == Platform::Linux { LINUX_DEFINITIONS } else { &[] };
     for (name, value) in DEFINITIONS.iter().chain(platform) {
         config.define(name, value);
     }

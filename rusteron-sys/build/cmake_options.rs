@@ -27,7 +27,7 @@ pub(crate) const DEFINITIONS: &[(&str, &str)] = &[
 pub(crate) const LINUX_DEFINITIONS: &[(&str, &str)] = &[("ARC4RANDOM_PROTOTYPE_EXISTS", "0")];
 
 /// Client files that the target `aeron_driver_static` leaves out, although it contains the rest of
-/// the client, and although the client's interface and the archive client need them.
+/// the client, and although the archive client needs them.
 pub(crate) const LEFT_OUT_OF_DRIVER: &[&str] = &["uri/aeron_uri_string_builder.c"];
 
 /// A `FindJava.cmake` for a directory in `CMAKE_MODULE_PATH`: Java would only generate the archive's

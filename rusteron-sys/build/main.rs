@@ -82,11 +82,7 @@ fn locate(features: Features) -> Result<Sources, String> {
 
 /// Hands the tree to build scripts of dependent crates as `DEP_AERON_*`, and to this crate's own
 /// code and tests as compile-time environment variables.
-fn publish(
-    sources: &Sources,
-    features: Features,
-    plan: &compile::Plan,
-) -> Result<(), String> {
+fn publish(sources: &Sources, features: Features, plan: &compile::Plan) -> Result<(), String> {
     let bindings = if cfg!(feature = "bindgen") {
         out_dir()
     } else {

@@ -5,13 +5,13 @@
 use std::env;
 
 pub(crate) struct Target {
-    pub(crate) os: Os,
+    pub(crate) os: Platform,
     pub(crate) msvc: bool,
     pub(crate) aarch64: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Os {
+pub(crate) enum Platform {
     Linux,
     MacOs,
     Windows,
@@ -29,11 +29,11 @@ impl Target {
             return Err(format!("Aeron needs a 64-bit target, and {} is not one", read("TARGET")));
         }
         let os = match os.as_str() {
-            "linux" => Os::Linux,
-            "macos" => Os::MacOs,
-            "windows" if environment == "msvc" => Os::Windows,
+            "linux" => Platform::Linux,
+            "macos" => Platform::MacOs,
+            "windows" if environment == "msvc" => Platform::Windows,
             #[cfg(feature = "cmake")]
-            _ => Os::Other,
+            _ => Platform::Other,
             #[cfg(not(feature = "cmake"))]
             _ => {
                 return Err(format!(
@@ -51,9 +51,10 @@ impl Target {
         match self.os {
             // HAVE_ARC4RANDOM stays off although glibc 2.36 has it: the library would then not
             // start on an older glibc. /dev/urandom serves the same purpose.
-            Os::Linux => &[
+            // _GNU_SOURCE is left to the files that ask for it: aeron_error.c needs the other
+            // strerror_r(), and would lose the text of every error of the operating system.
+            Platform::Linux => &[
                 "_DEFAULT_SOURCE",
-                "_GNU_SOURCE",
                 "HAVE_FALLOCATE",
                 "HAVE_POSIX_FALLOCATE",
                 "HAVE_POSIX_MEMALIGN",
@@ -64,7 +65,7 @@ impl Target {
                 "HAVE_RECVMMSG",
                 "HAVE_SENDMMSG",
             ],
-            Os::MacOs => &[
+            Platform::MacOs => &[
                 "HAVE_ARC4RANDOM",
                 "HAVE_DEV_URANDOM",
                 "HAVE_POSIX_MEMALIGN",
@@ -74,7 +75,7 @@ impl Target {
                 "HAVE_SENDMSG_X",
                 "HAVE_RECVMSG_X",
             ],
-            Os::Windows => &[
+            Platform::Windows => &[
                 "WIN32",
                 "_CRT_SECURE_NO_WARNINGS",
                 "_CRT_NONSTDC_NO_WARNINGS",
@@ -84,24 +85,26 @@ impl Target {
                 "_CRT_RAND_S",
             ],
             #[cfg(feature = "cmake")]
-            Os::Other => &[],
+            Platform::Other => &[],
         }
     }
 
     /// System libraries that the static library needs.
     pub(crate) fn libraries(&self) -> Vec<&'static str> {
         match self.os {
-            Os::Linux => {
+            Platform::Linux => {
                 let mut libraries = vec!["m", "dl", "pthread"];
                 if self.aarch64 && compiler_is_clang() {
                     libraries.push("atomic");
                 }
                 libraries
             }
-            Os::MacOs => vec![],
-            Os::Windows => vec!["ws2_32", "iphlpapi", "psapi", "shell32", "winmm", "advapi32"],
+            Platform::MacOs => vec![],
+            Platform::Windows => {
+                vec!["ws2_32", "iphlpapi", "psapi", "shell32", "winmm", "advapi32"]
+            }
             #[cfg(feature = "cmake")]
-            Os::Other => vec!["m", "pthread"],
+            Platform::Other => vec!["m", "pthread"],
         }
     }
 }

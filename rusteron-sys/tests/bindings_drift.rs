@@ -15,7 +15,9 @@ fn committed_bindings_match_the_headers() {
     use std::{env, fs};
 
     if cfg!(target_env = "msvc") {
-        return support::skip("MSVC gives some enums another type than the committed bindings have");
+        return support::skip(
+            "MSVC gives some enums another type than the committed bindings have",
+        );
     }
     let update = env::var_os("RUSTERON_UPDATE_BINDINGS").is_some_and(|value| value == "1");
     let committed_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join("bindings");

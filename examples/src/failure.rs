@@ -1,0 +1,70 @@
+//! How a program ends when it cannot do what it was asked to.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Why a program ends, and with which exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// An option has a value that cannot be used: exit code 2, as for those that `clap` refuses.
+    Usage(String),
+    /// Something went wrong while running: exit code 1.
+    Run(String),
+}
+
+impl Failure {
+    /// A run-time failure: what was being done, and what came of it.
+    pub fn run(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
+        Self::Run(format!("{doing}: {cause}"))
+    }
+
+    /// A value of an option that cannot be used, and the reason.
+    pub fn usage(option: &str, value: impl fmt::Display, reason: impl fmt::Display) -> Self {
+        Self::Usage(format!("invalid value '{value}' for '{option}': {reason}"))
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Run(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(text) | Self::Run(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<rusteron_client::Error> for Failure {
+    fn from(error: rusteron_client::Error) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+/// The end of a program: prints the failure, if there is one, and tells the exit code.
+pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            print("error", &failure);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Prints something that is not a reason to end.
+pub fn warn(message: impl fmt::Display) {
+    print("warning", message);
+}
+
+fn print(label: &str, message: impl fmt::Display) {
+    // Nobody is left to be told if standard error is closed.
+    let _ = writeln!(io::stderr(), "{label}: {message}");
+}

@@ -1,0 +1,335 @@
+//! The command lines.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::{Args, Parser, ValueEnum};
+use rusteron_client::IdleStrategyKind;
+use rusteron_media_driver::{Context as DriverContext, ThreadingMode};
+
+use crate::byte_size;
+use crate::channel::Channel;
+use crate::duration;
+use crate::failure::Failure;
+use crate::json_file::JsonFile;
+
+/// The threading modes of an embedded driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Threading {
+    /// A thread each for conductor, sender and receiver.
+    Dedicated,
+    /// One thread for the conductor, one for sender and receiver.
+    SharedNetwork,
+    /// One thread for everything.
+    Shared,
+}
+
+impl Threading {
+    /// The mode, as the driver calls it.
+    pub fn mode(self) -> ThreadingMode {
+        match self {
+            Self::Dedicated => ThreadingMode::Dedicated,
+            Self::SharedNetwork => ThreadingMode::SharedNetwork,
+            Self::Shared => ThreadingMode::Shared,
+        }
+    }
+
+    /// The mode, as the option calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dedicated => "dedicated",
+            Self::SharedNetwork => "shared-network",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// The options of every program with a publisher's and a subscriber's loop.
+///
+/// Those that take numbers allow hyphens, so that the message for a negative one names the option.
+#[derive(Debug, Clone, Args)]
+pub struct LoopOptions {
+    /// Length of each message in bytes, from 1 to 16m, and at the most an eighth of the term length
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
+          value_parser = byte_size::parse_message_length)]
+    pub message_length: usize,
+
+    /// How many fragments a poll receives at the most
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "10",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
+    pub fragment_limit: usize,
+
+    /// Length of a term buffer: a power of two from 64k to 1g [default: the driver's, usually 64m]
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
+          value_parser = byte_size::parse_term_length)]
+    pub term_length: Option<usize>,
+
+    /// Threads of the embedded driver [default: shared]
+    #[arg(long, value_name = "MODE")]
+    pub threading_mode: Option<Threading>,
+
+    /// What publisher and subscriber do when they cannot go on
+    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
+    pub idle: IdleStrategyKind,
+
+    /// File to write the result to, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+fn idle_strategy() -> impl TypedValueParser<Value = IdleStrategyKind> {
+    PossibleValuesParser::new(IdleStrategyKind::ALL.map(IdleStrategyKind::name))
+        .try_map(|name| name.parse::<IdleStrategyKind>())
+}
+
+impl LoopOptions {
+    /// The threading mode of an embedded driver.
+    pub fn threading(&self) -> Threading {
+        self.threading_mode.unwrap_or(Threading::Shared)
+    }
+
+    /// The settings of an embedded driver. Nothing is launched, and no file made.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the environment has settings that cannot be used.
+    pub fn driver_context(&self) -> Result<DriverContext, Failure> {
+        let mut context = DriverContext::new()?;
+        context.set_threading_mode(self.threading().mode())?;
+        if let Some(length) = self.term_length {
+            context.set_term_buffer_length(length)?.set_ipc_term_buffer_length(length)?;
+        }
+        Ok(context)
+    }
+
+    /// Checks that messages fit into terms of a length.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if they do not.
+    pub fn check_message_length(&self, term_length: usize) -> Result<(), Failure> {
+        let max = byte_size::max_message_length(term_length);
+        if self.message_length <= max {
+            return Ok(());
+        }
+        let reason = format!(
+            "expected 1 to {max} bytes, an eighth of the term length (--term-length {})",
+            byte_size::display(term_length)
+        );
+        Err(Failure::usage("--message-length <BYTES>", self.message_length, reason))
+    }
+
+    /// Opens the file that `--json` names, if it does.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if it cannot be written to.
+    pub fn open_json(&self) -> Result<Option<JsonFile>, Failure> {
+        self.json.as_deref().map(JsonFile::open).transpose()
+    }
+}
+
+/// Measures how many messages a second an exclusive publication passes to a subscription over IPC.
+///
+/// A media driver is started in this process, unless --aeron-dir or AERON_DIR names the directory of
+/// one that runs already. The rate is printed once a second until Ctrl-C or the end of --duration,
+/// and then a summary. A port of Aeron's sample EmbeddedExclusiveIpcThroughput.
+///
+/// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "embedded_exclusive_ipc_throughput", version)]
+pub struct ThroughputOptions {
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    pub aeron_dir: Option<PathBuf>,
+
+    /// Channel to publish on
+    #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
+    pub channel: Channel,
+
+    /// Stream id within the channel
+    #[arg(long, value_name = "ID", default_value = "1001", allow_negative_numbers = true)]
+    pub stream_id: i32,
+
+    /// Message, term buffer and loops.
+    #[command(flatten)]
+    pub common: LoopOptions,
+
+    /// How long to run, warm-up included [default: until Ctrl-C]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", value_parser = duration::parse)]
+    pub duration: Option<Duration>,
+
+    /// How long to run before the measurement begins
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "2s",
+          value_parser = duration::parse)]
+    pub warmup: Duration,
+}
+
+impl ThroughputOptions {
+    /// Checks what no option can be checked for alone.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if options contradict each other.
+    pub fn check(&self) -> Result<(), Failure> {
+        if let (Some(dir), Some(threading)) = (&self.aeron_dir, self.common.threading_mode) {
+            return Err(Failure::usage(
+                "--threading-mode <MODE>",
+                threading.name(),
+                format_args!(
+                    "it is for an embedded driver, and --aeron-dir or AERON_DIR names a running one: {}",
+                    dir.display()
+                ),
+            ));
+        }
+        if let Some(duration) = self.duration.filter(|duration| self.warmup >= *duration) {
+            return Err(Failure::usage(
+                "--warmup <TIME>",
+                duration::display(self.warmup),
+                format_args!("expected less than --duration {}", duration::display(duration)),
+            ));
+        }
+        self.check_term_length()
+    }
+
+    fn check_term_length(&self) -> Result<(), Failure> {
+        let in_channel = self.channel.parameter("term-length");
+        match (self.common.term_length, in_channel.map(byte_size::parse_term_length)) {
+            (_, Some(Err(reason))) => Err(Failure::usage(
+                "--channel <URI>",
+                &self.channel,
+                format!("term-length: {reason}"),
+            )),
+            (Some(length), Some(Ok(other))) if length != other => Err(Failure::usage(
+                "--term-length <BYTES>",
+                byte_size::display(length),
+                format_args!("--channel has another term-length, {}", byte_size::display(other)),
+            )),
+            (length, other) => match length.or(other.and_then(Result::ok)) {
+                Some(length) => self.common.check_message_length(length),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Checks the message length against a term length that only the settings of an embedded driver
+    /// tell.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if messages are too long.
+    pub fn check_with(&self, context: &DriverContext) -> Result<(), Failure> {
+        if self.channel.parameter("term-length").is_some() {
+            return Ok(());
+        }
+        self.common.check_message_length(if self.channel.is_ipc() {
+            context.ipc_term_buffer_length()
+        } else {
+            context.term_buffer_length()
+        })
+    }
+
+    /// The channel with the term length, which a running driver can be told in no other way.
+    pub fn full_channel(&self) -> Channel {
+        match self.common.term_length {
+            Some(length) if self.aeron_dir.is_some() => {
+                self.channel.with_default("term-length", length)
+            }
+            _ => self.channel.clone(),
+        }
+    }
+}
+
+/// Compares the Rust message path (offer, poll) with the C functions, in the same loops on the same
+/// embedded media driver over IPC.
+///
+/// The two take turns, each time on a stream of its own: Rust, C, Rust, C. What is compared are the
+/// rates of slices of 100 ms.
+///
+/// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "benchmark_ipc_throughput", version)]
+pub struct BenchmarkOptions {
+    /// How many runs each side gets
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "5",
+          value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    pub runs: u32,
+
+    /// How long to measure in each run, at least 100ms
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "2s",
+          value_parser = duration::parse)]
+    pub measure: Duration,
+
+    /// How long each run goes on before that
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "1s",
+          value_parser = duration::parse)]
+    pub warmup: Duration,
+
+    /// Message, term buffer and loops.
+    #[command(flatten)]
+    pub common: LoopOptions,
+}
+
+impl BenchmarkOptions {
+    /// How long a slice is.
+    pub const SLICE: Duration = Duration::from_millis(100);
+
+    /// Checks what the parsers of the options do not.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if a value cannot be used.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.measure < Self::SLICE {
+            let value = duration::display(self.measure);
+            return Err(Failure::usage("--measure <TIME>", value, "expected at least 100ms"));
+        }
+        self.common.term_length.map_or(Ok(()), |length| self.common.check_message_length(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn throughput(arguments: &[&str]) -> ThroughputOptions {
+        let arguments = [&["program"], arguments].concat();
+        ThroughputOptions::try_parse_from(arguments).expect("valid arguments")
+    }
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        ThroughputOptions::command().debug_assert();
+        BenchmarkOptions::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_aerons_sample() {
+        let options = throughput(&[]);
+        assert_eq!((options.channel.as_str(), options.stream_id), ("aeron:ipc", 1001));
+        assert_eq!((options.common.message_length, options.common.fragment_limit), (32, 10));
+        assert_eq!(options.common.threading(), Threading::Shared);
+        assert_eq!(options.common.idle, IdleStrategyKind::Yielding);
+        assert_eq!(options.check(), Ok(()));
+    }
+
+    #[test]
+    fn names_of_threading_modes_are_those_that_are_parsed() {
+        for threading in Threading::value_variants() {
+            assert_eq!(Threading::from_str(threading.name(), false), Ok(*threading));
+        }
+    }
+
+    #[test]
+    fn a_running_driver_is_told_the_term_length_by_the_channel() {
+        let options = throughput(&["--aeron-dir", "/x", "--term-length", "64k"]);
+        assert_eq!(options.full_channel().as_str(), "aeron:ipc?term-length=65536");
+        let options = throughput(&["--aeron-dir", "/x", "--channel", "aeron:ipc?term-length=64k"]);
+        assert_eq!(options.full_channel(), options.channel);
+    }
+
+    #[test]
+    fn the_environment_changes_the_term_length_of_an_embedded_driver() {
+        let options = throughput(&["--message-length", "16k"]);
+        let mut context = options.common.driver_context().expect("settings");
+        context.set_ipc_term_buffer_length(64 << 10).expect("a length");
+        assert!(matches!(options.check_with(&context), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,88 @@
+//! Mean, median and the like.
+
+use serde_json::{Value, json};
+
+/// Rates, sorted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statistics {
+    sorted: Vec<f64>,
+}
+
+impl Statistics {
+    /// The statistics of some rates; `None` if there are none.
+    pub fn new(rates: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = rates.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        if sorted.is_empty() { None } else { Some(Self { sorted }) }
+    }
+
+    /// How many rates there are; at least one.
+    pub fn count(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// The lowest rate.
+    pub fn min(&self) -> f64 {
+        self.quantile(0.0)
+    }
+
+    /// The highest rate.
+    pub fn max(&self) -> f64 {
+        self.quantile(1.0)
+    }
+
+    /// The rate that as many are below as above.
+    pub fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    /// The rate that a quarter is above.
+    pub fn upper_quartile(&self) -> f64 {
+        self.quantile(0.75)
+    }
+
+    /// The rate at a fraction of the way from the lowest to the highest, linear between neighbours.
+    fn quantile(&self, fraction: f64) -> f64 {
+        let place = fraction * (self.sorted.len() - 1) as f64;
+        let below = self.sorted[place.floor() as usize];
+        let above = self.sorted[place.ceil() as usize];
+        below + (above - below) * place.fract()
+    }
+
+    /// The statistics as an object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "count": self.count(),
+            "median": self.median(),
+            "min": self.min(),
+            "max": self.max(),
+            "upper_quartile": self.upper_quartile(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_has_no_statistics() {
+        assert_eq!(Statistics::new([]), None);
+    }
+
+    #[test]
+    fn one_rate_is_everything() {
+        let statistics = Statistics::new([7.0]).expect("a rate");
+        let all =
+            [statistics.min(), statistics.median(), statistics.upper_quartile(), statistics.max()];
+        assert_eq!(all, [7.0; 4]);
+    }
+
+    #[test]
+    fn quantiles_are_linear_between_neighbours() {
+        let statistics = Statistics::new([4.0, 1.0, 3.0, 2.0]).expect("rates");
+        assert_eq!(statistics.count(), 4);
+        assert_eq!((statistics.min(), statistics.max()), (1.0, 4.0));
+        assert_eq!((statistics.median(), statistics.upper_quartile()), (2.5, 3.25));
+    }
+}

@@ -1,0 +1,168 @@
+//! The subscriber's loop.
+
+use std::time::{Duration, Instant};
+
+use rusteron_client::{IdleStrategy, PollError};
+
+use crate::message_path::Poll;
+use crate::number;
+use crate::run::{Remainder, Run};
+
+/// What a subscriber did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Payload bytes, including those that arrived after the stop.
+    pub bytes: u64,
+    /// Polls up to the stop.
+    pub polls: u64,
+    /// Those of them that found nothing.
+    pub failed_polls: u64,
+}
+
+impl Received {
+    /// The share of polls that found nothing.
+    pub fn failed_poll_ratio(&self) -> f64 {
+        number::ratio(self.failed_polls, self.polls)
+    }
+}
+
+/// What the subscriber needs to know besides its subscription.
+#[derive(Debug, Clone, Copy)]
+pub struct Expectation {
+    /// The length of each message in bytes.
+    pub message_length: usize,
+    /// How many fragments a poll receives at the most.
+    pub fragment_limit: usize,
+    /// How long nothing may arrive, after the stop, before the rest is given up.
+    pub patience: Duration,
+}
+
+/// Receives until the run is stopped, and then what the publisher had published until then.
+///
+/// # Errors
+/// If the subscription was closed.
+pub fn receive<S: Poll, I: IdleStrategy>(
+    subscription: &mut S,
+    expectation: Expectation,
+    idle: &mut I,
+    run: &Run<'_>,
+) -> Result<Received, PollError> {
+    let mut received = Received::default();
+    while run.is_running() {
+        let fragments = subscription.poll(&mut received.bytes, expectation.fragment_limit)?;
+        received.polls += 1;
+        if fragments > 0 {
+            run.set_received_bytes(received.bytes);
+        } else {
+            received.failed_polls += 1;
+        }
+        idle.idle(fragments);
+    }
+    drain(subscription, expectation, idle, run, &mut received.bytes)?;
+    Ok(received)
+}
+
+/// Receives what is on its way. If that does not arrive, the caller will see that something lacks.
+fn drain<S: Poll, I: IdleStrategy>(
+    subscription: &mut S,
+    expectation: Expectation,
+    idle: &mut I,
+    run: &Run<'_>,
+    bytes: &mut u64,
+) -> Result<(), PollError> {
+    let mut last_arrival = Instant::now();
+    loop {
+        match run.remainder() {
+            Remainder::Abandoned => return Ok(()),
+            Remainder::Messages(count) if *bytes >= count * expectation.message_length as u64 => {
+                return Ok(());
+            }
+            Remainder::Messages(_) | Remainder::Unknown => {}
+        }
+        let fragments = subscription.poll(bytes, expectation.fragment_limit)?;
+        if fragments > 0 {
+            last_arrival = Instant::now();
+        } else if last_arrival.elapsed() >= expectation.patience {
+            return Ok(());
+        }
+        idle.idle(fragments);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusteron_client::NoOp;
+
+    use super::*;
+    use crate::interrupt::Interrupt;
+
+    /// Receives what a function of the number of the poll says, in messages of 32 bytes.
+    struct Scripted<F>(u64, F);
+
+    impl<F: FnMut(u64) -> Result<usize, PollError> + Send> Poll for Scripted<F> {
+        fn poll(&mut self, bytes: &mut u64, _: usize) -> Result<usize, PollError> {
+            self.0 += 1;
+            let fragments = (self.1)(self.0)?;
+            *bytes += 32 * fragments as u64;
+            Ok(fragments)
+        }
+    }
+
+    const EXPECTATION: Expectation =
+        Expectation { message_length: 32, fragment_limit: 10, patience: Duration::from_secs(3600) };
+
+    #[test]
+    fn what_is_on_its_way_at_the_stop_is_received() {
+        let interrupt = Interrupt::default();
+        let run = Run::new(&interrupt);
+        let mut subscription = Scripted(0, |poll| {
+            Ok(match poll {
+                1 => 10,
+                2 => 0,
+                3 => {
+                    run.stop();
+                    10
+                }
+                4..9 => 0,
+                9 => {
+                    run.set_published(27);
+                    0
+                }
+                10 => 7,
+                _ => unreachable!("everything has arrived"),
+            })
+        });
+        let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &run).expect("open");
+        assert_eq!(received, Received { bytes: 27 * 32, polls: 3, failed_polls: 1 });
+        assert_eq!(run.received_bytes(), 20 * 32);
+    }
+
+    #[test]
+    fn what_does_not_arrive_is_given_up() {
+        let interrupt = Interrupt::default();
+        let run = Run::new(&interrupt);
+        run.set_published(1);
+        run.stop();
+        let expectation = Expectation { patience: Duration::from_millis(1), ..EXPECTATION };
+        let received = receive(&mut Scripted(0, |_| Ok(0)), expectation, &mut NoOp, &run);
+        assert_eq!(received, Ok(Received::default()));
+    }
+
+    #[test]
+    fn an_abandoned_run_is_not_waited_for() {
+        let interrupt = Interrupt::default();
+        let run = Run::new(&interrupt);
+        run.abandon();
+        let mut subscription = Scripted(0, |_| unreachable!("nothing to wait for"));
+        assert!(receive(&mut subscription, EXPECTATION, &mut NoOp, &run).is_ok());
+    }
+
+    #[test]
+    fn a_closed_subscription_ends_the_loop() {
+        let interrupt = Interrupt::default();
+        let mut subscription =
+            Scripted(0, |poll| if poll < 5 { Ok(1) } else { Err(PollError::Closed) });
+        let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &Run::new(&interrupt));
+        assert_eq!(received, Err(PollError::Closed));
+    }
+}

@@ -1,0 +1,9 @@
+//! The programs, as a user runs them.
+//!
+//! One test program for all, so that it is linked once.
+
+mod bad_values;
+mod benchmark;
+mod child;
+mod driver;
+mod throughput;

@@ -1,0 +1,318 @@
+//! Where the build script looks for the Aeron sources, and what it says when they are not there.
+
+#[allow(dead_code, reason = "the build script uses the rest")]
+#[path = "../build/source.rs"]
+mod source;
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use source::{Features, Lookup, Sources};
+
+const VERSION: &str = "1.54.0";
+
+/// A workspace with this crate in it, in a directory of its own whose name contains a space.
+struct Workspace {
+    dir: tempfile::TempDir,
+    source_dir: Option<OsString>,
+    /// Where the package is, or what asking Cargo for it fails with.
+    package: Result<PathBuf, String>,
+    package_queries: Cell<usize>,
+}
+
+impl Workspace {
+    fn offline() -> Self {
+        let dir = tempfile::Builder::new().prefix("source lookup ").tempdir().unwrap();
+        fs::create_dir(dir.path().join("crate")).unwrap();
+        Self {
+            dir,
+            source_dir: None,
+            package: Err("cargo metadata failed: no network".to_string()),
+            package_queries: Cell::new(0),
+        }
+    }
+
+    fn with_package(mut self) -> Self {
+        let package = self.path("registry/package-1.54.0");
+        tree(&package.join("aeron"), VERSION);
+        codecs(&package.join("generated"));
+        self.package = Ok(package);
+        self
+    }
+
+    fn with_source_dir(mut self, dir: impl Into<OsString>) -> Self {
+        self.source_dir = Some(dir.into());
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn sources(&self) -> Result<Sources, String> {
+        self.find(false)
+    }
+
+    fn sources_with_codecs(&self) -> Result<Sources, String> {
+        self.find(true)
+    }
+
+    fn find(&self, with_codecs: bool) -> Result<Sources, String> {
+        let lookup = Lookup {
+            version: VERSION,
+            manifest_dir: &self.path("crate"),
+            source_dir: self.source_dir.clone(),
+            package_dir: &|| {
+                self.package_queries.set(self.package_queries.get() + 1);
+                self.package.clone()
+            },
+        };
+        lookup.sources(with_codecs)
+    }
+}
+
+fn tree(dir: &Path, version: &str) {
+    for part in ["client", "driver", "archive"] {
+        fs::create_dir_all(dir.join(format!("aeron-{part}/src/main/c"))).unwrap();
+    }
+    fs::write(dir.join("version.txt"), format!("{version}\n")).unwrap();
+}
+
+fn codecs(dir: &Path) {
+    let dir = dir.join("c/aeron_archive_client");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("messageHeader.h"), "").unwrap();
+}
+
+#[test]
+fn environment_comes_before_every_other_place_and_asks_cargo_nothing() {
+    let mut workspace = Workspace::offline().with_package();
+    for place in ["named", "crate/aeron", "aeron"] {
+        tree(&workspace.path(place), VERSION);
+    }
+    workspace.source_dir = Some(workspace.path("named").into());
+
+    assert_eq!(workspace.sources().unwrap().tree, workspace.path("named"));
+    assert_eq!(workspace.package_queries.get(), 0);
+}
+
+#[test]
+fn tree_of_another_version_in_the_environment_is_an_error() {
+    let workspace = Workspace::offline().with_package();
+    let named = workspace.path("named");
+    tree(&named, "1.53.0");
+    let error = workspace.with_source_dir(&named).sources().unwrap_err();
+
+    assert_eq!(
+        error,
+        format!(
+            "AERON_SOURCE_DIR: {}: this is Aeron 1.53.0, and this crate is made for 1.54.0",
+            named.display()
+        )
+    );
+}
+
+#[test]
+fn directory_that_is_no_tree_in_the_environment_is_an_error() {
+    let workspace = Workspace::offline().with_package();
+    let named = workspace.path("crate");
+    let error = workspace.with_source_dir(&named).sources().unwrap_err();
+
+    assert!(error.starts_with("AERON_SOURCE_DIR: "), "{error}");
+    assert!(error.contains("not an Aeron source tree"), "{error}");
+}
+
+#[test]
+fn tree_without_the_driver_in_the_environment_is_an_error() {
+    let workspace = Workspace::offline().with_package();
+    let named = workspace.path("named");
+    tree(&named, VERSION);
+    fs::remove_dir_all(named.join("aeron-driver")).unwrap();
+    let error = workspace.with_source_dir(&named).sources().unwrap_err();
+
+    assert!(error.contains("the directory aeron-driver/src/main/c is missing"), "{error}");
+}
+
+#[test]
+fn relative_path_in_the_environment_is_an_error() {
+    let workspace = Workspace::offline().with_package().with_source_dir("../aeron");
+    let error = workspace.sources().unwrap_err();
+
+    assert!(error.contains("must be an absolute path"), "{error}");
+}
+
+#[test]
+fn empty_value_in_the_environment_means_not_set() {
+    let workspace = Workspace::offline().with_source_dir("");
+    tree(&workspace.path("aeron"), VERSION);
+
+    assert_eq!(workspace.sources().unwrap().tree, workspace.path("aeron"));
+}
+
+#[test]
+fn tree_inside_the_crate_comes_before_the_submodule() {
+    let workspace = Workspace::offline();
+    tree(&workspace.path("crate/aeron"), VERSION);
+    tree(&workspace.path("aeron"), VERSION);
+
+    assert_eq!(workspace.sources().unwrap().tree, workspace.path("crate/aeron"));
+}
+
+#[test]
+fn submodule_comes_before_the_package() {
+    let workspace = Workspace::offline().with_package();
+    tree(&workspace.path("aeron"), VERSION);
+    let sources = workspace.sources().unwrap();
+
+    assert_eq!(sources.tree, workspace.path("aeron"));
+    assert_eq!(sources.warnings, Vec::<String>::new());
+    assert_eq!(workspace.package_queries.get(), 0);
+}
+
+#[test]
+fn submodule_of_another_version_is_passed_over_with_a_warning() {
+    let workspace = Workspace::offline().with_package();
+    tree(&workspace.path("aeron"), "1.55.0");
+    let sources = workspace.sources().unwrap();
+
+    assert_eq!(sources.tree, workspace.path("registry/package-1.54.0/aeron"));
+    let [warning] = &sources.warnings[..] else { panic!("{:?}", sources.warnings) };
+    assert!(warning.contains("passing over the submodule"), "{warning}");
+    assert!(warning.contains("this is Aeron 1.55.0"), "{warning}");
+}
+
+#[test]
+fn package_is_used_when_nothing_is_at_hand() {
+    let workspace = Workspace::offline().with_package();
+    let sources = workspace.sources().unwrap();
+
+    assert_eq!(sources.tree, workspace.path("registry/package-1.54.0/aeron"));
+    assert_eq!(sources.codecs, None);
+}
+
+#[test]
+fn package_with_a_tree_of_another_version_is_an_error() {
+    let workspace = Workspace::offline().with_package();
+    tree(&workspace.path("registry/package-1.54.0/aeron"), "1.51.0");
+    let error = workspace.sources().unwrap_err();
+
+    assert!(error.contains("this is Aeron 1.51.0"), "{error}");
+}
+
+#[test]
+fn error_names_every_place_and_the_command_that_helps() {
+    let workspace = Workspace::offline();
+    tree(&workspace.path("aeron"), "1.55.0");
+    let error = workspace.sources().unwrap_err();
+
+    for part in [
+        "no source tree of Aeron 1.54.0 found".to_string(),
+        "AERON_SOURCE_DIR is not set".to_string(),
+        format!("{} does not exist", workspace.path("crate/aeron").display()),
+        format!("{}: this is Aeron 1.55.0", workspace.path("aeron").display()),
+        "the package libaeron_archive_c_client-sys 1.54.0: cargo metadata failed".to_string(),
+        "no network".to_string(),
+        "`cargo fetch`".to_string(),
+    ] {
+        assert!(error.contains(&part), "`{part}` is missing from:\n{error}");
+    }
+
+    fs::remove_dir_all(workspace.path("aeron")).unwrap();
+    let error = workspace.sources().unwrap_err();
+    let part = format!("{} is not checked out", workspace.path("aeron").display());
+    assert!(error.contains(&part), "{error}");
+}
+
+#[test]
+fn codecs_beside_the_tree_are_used_without_asking_cargo() {
+    let workspace = Workspace::offline();
+    let named = workspace.path("unpacked/aeron");
+    tree(&named, VERSION);
+    codecs(&workspace.path("unpacked/generated"));
+    let workspace = workspace.with_source_dir(named);
+
+    let expected = workspace.path("unpacked/generated");
+    assert_eq!(workspace.sources_with_codecs().unwrap().codecs, Some(expected));
+    assert_eq!(workspace.package_queries.get(), 0);
+}
+
+#[test]
+fn codecs_inside_the_crate_are_used_without_asking_cargo() {
+    let workspace = Workspace::offline();
+    tree(&workspace.path("crate/aeron"), VERSION);
+    codecs(&workspace.path("crate/aeron-generated"));
+
+    let expected = workspace.path("crate/aeron-generated");
+    assert_eq!(workspace.sources_with_codecs().unwrap().codecs, Some(expected));
+    assert_eq!(workspace.package_queries.get(), 0);
+}
+
+#[test]
+fn codecs_for_a_checkout_come_from_the_package() {
+    let workspace = Workspace::offline().with_package();
+    tree(&workspace.path("aeron"), VERSION);
+    let sources = workspace.sources_with_codecs().unwrap();
+
+    assert_eq!(sources.tree, workspace.path("aeron"));
+    assert_eq!(sources.codecs, Some(workspace.path("registry/package-1.54.0/generated")));
+}
+
+#[test]
+fn error_about_missing_codecs_says_that_the_tree_is_not_the_problem() {
+    let workspace = Workspace::offline();
+    tree(&workspace.path("aeron"), VERSION);
+    let error = workspace.sources_with_codecs().unwrap_err();
+
+    assert!(error.contains("no archive codecs of Aeron 1.54.0 found"), "{error}");
+    assert!(error.contains("`cargo fetch`"), "{error}");
+    assert!(!error.contains("AERON_SOURCE_DIR"), "{error}");
+}
+
+#[test]
+fn changes_are_watched_in_existing_places_only() {
+    let workspace = Workspace::offline().with_package();
+    let features = Features { driver: true, archive: true };
+    let inputs = || workspace.sources_with_codecs().unwrap().inputs(features);
+
+    // Cargo takes a missing path for one that changes every time. The fake tree has no CMakeLists.
+    let exists = |path: &PathBuf| path.exists() || path.ends_with("CMakeLists.txt");
+    assert!(inputs().iter().all(exists), "{:?}", inputs());
+    assert!(!inputs().contains(&workspace.path("aeron")));
+
+    // What git leaves for a submodule that is not checked out yet.
+    fs::create_dir(workspace.path("aeron")).unwrap();
+    assert!(inputs().contains(&workspace.path("aeron")));
+
+    tree(&workspace.path("aeron"), "1.55.0");
+    assert!(inputs().contains(&workspace.path("aeron/version.txt")));
+    assert!(inputs().iter().all(exists), "{:?}", inputs());
+}
+
+#[test]
+fn package_is_found_in_the_metadata_of_cargo() {
+    let metadata = |manifest: &str| {
+        format!(
+            r#"{{"packages":[{{"name":"cc","manifest_path":"/r/cc-1.54.0/Cargo.toml"}},
+            {{"name":"p","manifest_path":"{manifest}"}}]}}"#
+        )
+    };
+    let found = |manifest: &str| source::manifest_path(&metadata(manifest), VERSION);
+
+    for right in [
+        "/a b/src/libaeron_archive_c_client-sys-1.54.0/Cargo.toml",
+        "/vendor/libaeron_archive_c_client-sys/Cargo.toml",
+    ] {
+        assert_eq!(found(right), Some(PathBuf::from(right)));
+    }
+    assert_eq!(found("/src/libaeron_archive_c_client-sys-1.53.0/Cargo.toml"), None);
+}
+
+#[test]
+fn package_is_not_found_through_a_manifest_that_does_not_exist() {
+    let workspace = Workspace::offline();
+    let error = source::package_from_cargo(&workspace.path("crate"), VERSION).unwrap_err();
+
+    assert!(error.contains("cargo metadata failed"), "{error}");
+}
