@@ -219,19 +219,6 @@ impl Resource for ExclusivePublication {}
 impl sealed::Resource for ExclusivePublication {
     type Raw = sys::aeron_exclusive_publication_t;
 
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-    ) -> i32 {
-        let channel = channel.as_ptr();
-        // SAFETY: handed on to the caller; C copies the channel.
-        unsafe {
-            sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
-        }
-    }
-
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
@@ -262,6 +249,21 @@ impl sealed::Resource for ExclusivePublication {
             fields.assume_init()
         };
         Ok(Self { fields, raw, constants, client })
+    }
+}
+
+impl sealed::Stream for ExclusivePublication {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+    ) -> i32 {
+        let channel = channel.as_ptr();
+        // SAFETY: handed on to the caller; C copies the channel.
+        unsafe {
+            sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
+        }
     }
 }
 

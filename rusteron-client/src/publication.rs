@@ -118,18 +118,6 @@ impl Resource for Publication {}
 impl sealed::Resource for Publication {
     type Raw = sys::aeron_publication_t;
 
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-    ) -> i32 {
-        // SAFETY: handed on to the caller; C copies the channel.
-        unsafe {
-            sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
-        }
-    }
-
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
@@ -154,6 +142,20 @@ impl sealed::Resource for Publication {
         // SAFETY: filled in just now; its channel lives as long as the publication.
         let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
         Ok(Self { raw, constants, client })
+    }
+}
+
+impl sealed::Stream for Publication {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+    ) -> i32 {
+        // SAFETY: handed on to the caller; C copies the channel.
+        unsafe {
+            sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
+        }
     }
 }
 

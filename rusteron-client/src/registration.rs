@@ -65,17 +65,8 @@ pub(crate) mod sealed {
         type Raw;
 
         /// # Safety
-        /// `client` is live.
-        unsafe fn add(
-            registering: &mut *mut sys::aeron_client_registering_resource_stct,
-            client: *mut sys::aeron_t,
-            channel: &CStr,
-            stream_id: i32,
-        ) -> i32;
-
-        /// # Safety
-        /// `registering` was made by [`add`](Self::add), has not given its outcome, and its client
-        /// is live.
+        /// `registering` was made by C's function that begins such a resource, has not given its
+        /// outcome, and its client is live.
         unsafe fn poll(
             raw: &mut *mut Self::Raw,
             registering: *mut sys::aeron_client_registering_resource_stct,
@@ -92,14 +83,42 @@ pub(crate) mod sealed {
         /// `raw` is live, has no other owner, and belongs to `client`.
         unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self>;
     }
+
+    /// The kinds of which a channel and a stream id say everything.
+    pub(crate) trait Stream: Resource {
+        /// # Safety
+        /// `client` is live.
+        unsafe fn add(
+            registering: &mut *mut sys::aeron_client_registering_resource_stct,
+            client: *mut sys::aeron_t,
+            channel: &CStr,
+            stream_id: i32,
+        ) -> i32;
+    }
 }
 
 impl<R: Resource> Registration<R> {
-    pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self> {
+    pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self>
+    where
+        R: sealed::Stream,
+    {
         let channel = c_string("channel", channel)?;
+        // SAFETY: `add` is the function for such a resource, and the client is live in the call.
+        unsafe { Self::begin_with(client, |raw, client| R::add(raw, client, &channel, stream_id)) }
+    }
+
+    /// # Safety
+    /// `add` calls C's function that begins to add an `R` to the client, which is live, and gives back
+    /// what that returned.
+    pub(crate) unsafe fn begin_with(
+        client: &Arc<Client>,
+        add: impl FnOnce(
+            &mut *mut sys::aeron_client_registering_resource_stct,
+            *mut sys::aeron_t,
+        ) -> i32,
+    ) -> Result<Self> {
         let mut raw = ptr::null_mut();
-        // SAFETY: the client is live, as its `Arc` is.
-        unsafe { R::add(&mut raw, client.as_ptr(), &channel, stream_id) }.into_result()?;
+        add(&mut raw, client.as_ptr()).into_result()?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =

@@ -192,27 +192,6 @@ impl Resource for Subscription {}
 impl sealed::Resource for Subscription {
     type Raw = sys::aeron_subscription_t;
 
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-    ) -> i32 {
-        // SAFETY: handed on to the caller; C copies the channel and has no handlers to call.
-        unsafe {
-            sys::aeron_async_add_subscription(
-                registering,
-                client,
-                channel.as_ptr(),
-                stream_id,
-                None,
-                ptr::null_mut(),
-                None,
-                ptr::null_mut(),
-            )
-        }
-    }
-
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
@@ -252,6 +231,29 @@ impl sealed::Resource for Subscription {
             constants,
             client,
         })
+    }
+}
+
+impl sealed::Stream for Subscription {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+    ) -> i32 {
+        // SAFETY: handed on to the caller; C copies the channel and has no handlers to call.
+        unsafe {
+            sys::aeron_async_add_subscription(
+                registering,
+                client,
+                channel.as_ptr(),
+                stream_id,
+                None,
+                ptr::null_mut(),
+                None,
+                ptr::null_mut(),
+            )
+        }
     }
 }
 
