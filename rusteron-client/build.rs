@@ -17,6 +17,7 @@ fn generate() -> Result<(), Error> {
         .context(context())
         .constants(publication_constants())
         .constants(subscription_constants())
+        .constants(cnc_constants())
         .write_to_out_dir("generated.rs")
 }
 
@@ -126,4 +127,34 @@ fn subscription_constants() -> ConstantsSpec {
         .doc("stream_id", "The stream id within the channel.")
         .skip("on_available_image", reason)
         .skip("on_unavailable_image", reason)
+}
+
+fn cnc_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_cnc_constants_t", "CncConstants", RAW, SUPPORT)
+        .summary("What does not change in a media driver's files while it runs, as it is written.")
+        .doc("cnc_version", "The version of the layout, `major << 16 | minor << 8 | patch`.")
+        .doc(
+            "to_driver_buffer_length",
+            "The length in bytes of the buffer of commands to the driver.",
+        )
+        .doc(
+            "to_clients_buffer_length",
+            "The length in bytes of the buffer of announcements to clients.",
+        )
+        .doc(
+            "counter_metadata_buffer_length",
+            "The length in bytes of the buffer with the counters' types, keys and labels.",
+        )
+        .doc(
+            "counter_values_buffer_length",
+            "The length in bytes of the buffer with the counters' values.",
+        )
+        .doc("error_log_buffer_length", "The length in bytes of the buffer with the errors.")
+        .doc(
+            "client_liveness_timeout",
+            "After how many nanoseconds of silence the driver gives a client up for dead.",
+        )
+        .doc("start_timestamp", "When the driver was started, in milliseconds since 1970.")
+        .doc("pid", "The number of the driver's process.")
+        .doc("file_page_size", "The size in bytes that the lengths of files are multiples of.")
 }

@@ -11,6 +11,7 @@ use rusteron_sys as sys;
 
 use crate::callback;
 use crate::context::Context;
+use crate::counters_reader::CountersReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
 use crate::ffi::{Fallible, c_path};
@@ -174,6 +175,23 @@ impl Aeron {
         stream_id: i32,
     ) -> Result<Registration<Subscription>> {
         Registration::begin(&self.client, channel, stream_id)
+    }
+
+    /// Reads the counters of the media driver and of all its clients, as long as this handle exists:
+    ///
+    /// ```compile_fail,E0505
+    /// # fn read(aeron: rusteron_client::Aeron) {
+    /// let counters = aeron.counters_reader();
+    /// drop(aeron);
+    /// counters.value(0);
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_counters_reader`.
+    pub fn counters_reader(&self) -> CountersReader<'_> {
+        // SAFETY: the reader is a part of the C client, which lives as long as `self`, and so does the
+        // mapping that it reads, which goes with the context.
+        unsafe { CountersReader::from_raw(sys::aeron_counters_reader(self.client.as_ptr())) }
     }
 
     /// Whether a fatal error has ended this client, such as a media driver that died.

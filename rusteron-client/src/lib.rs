@@ -3,22 +3,24 @@
 //! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
 //! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
 //! [`ExclusivePublication`] of the same channel and stream offers.
+//! [`CountersReader`] and [`CncFile`] read what a driver and its
+//! clients say of themselves.
 //!
 //! # Threads
-//! [`Aeron`] and [`Publication`] are shared by threads; [`ExclusivePublication`] and [`Subscription`]
-//! move between threads and are used by one at a time. Each client runs one thread of its own, the
-//! conductor, on which callbacks run.
+//! [`Aeron`] and [`Publication`] are shared by threads; [`ExclusivePublication`] and
+//! [`Subscription`] move between threads and are used by one at a time. Each client runs one thread of
+//! its own, the conductor, on which callbacks run.
 //!
 //! # Allocation and blocking
-//! Offering and polling neither block nor allocate nor call the operating system; the exception, a
-//! poll that finds another set of publishers, says so in its documentation. Connecting, and the
-//! functions called `add_…`, wait for the media driver, up to the driver timeout; every one of them
-//! has a form called `async_add_…` that does not wait.
+//! Offering and polling neither block nor allocate nor call the operating system; the
+//! exception, a poll that finds another set of publishers, says so in its documentation. Connecting,
+//! and adding a publication or a subscription, wait for the media driver, up to the driver
+//! timeout; each has a form called `async_add_…` that does not wait.
 //!
 //! # Lifetimes
-//! Publications and subscriptions keep their client open and can be dropped in any order. When the
-//! media driver dies, they report that they are closed, and their memory stays mapped until they are
-//! dropped.
+//! Publications and subscriptions keep their client open and can be dropped in any order.
+//! When the media driver dies, they report that they are closed, and their memory stays mapped until
+//! they are dropped.
 //!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
@@ -55,8 +57,12 @@
 
 mod aeron;
 mod callback;
+mod cnc;
 mod context;
+mod counters_reader;
+mod epoch;
 mod error;
+mod error_log;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
@@ -64,10 +70,14 @@ mod header;
 mod idle;
 mod image;
 mod log_buffer;
+mod loss_report;
 mod offer_error;
 mod publication;
 mod registration;
+mod shared_memory;
+mod stream_positions;
 mod subscription;
+mod system_counter;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
 mod generated {
@@ -77,19 +87,25 @@ mod generated {
 }
 
 pub use aeron::Aeron;
+pub use cnc::{CncFile, CncVersion};
 pub use context::Context;
+pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
 pub use error::{Error, ErrorKind, Result};
+pub use error_log::ErrorLogEntry;
 pub use exclusive_publication::ExclusivePublication;
-pub use generated::{PublicationConstants, SubscriptionConstants};
+pub use generated::{CncConstants, PublicationConstants, SubscriptionConstants};
 pub use header::Header;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
+pub use loss_report::LossReportEntry;
 pub use offer_error::{OfferError, PollError, Position};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
+pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
 pub use subscription::Subscription;
+pub use system_counter::SystemCounter;
 
 /// The version of the Aeron sources that this crate is compiled with.
 pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;
