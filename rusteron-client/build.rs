@@ -90,8 +90,8 @@ fn context() -> ContextSpec {
         ("on_new_publication", LATER),
         ("on_new_exclusive_publication", LATER),
         ("on_new_subscription", LATER),
-        ("on_available_counter", LATER),
-        ("on_unavailable_counter", LATER),
+        ("on_available_counter", "Context::set_on_available_counter"),
+        ("on_unavailable_counter", "Context::set_on_unavailable_counter"),
         ("on_close_client", LATER),
     ] {
         spec = spec

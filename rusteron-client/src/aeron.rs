@@ -15,6 +15,7 @@ use crate::counters_reader::CountersReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
 use crate::ffi::{Fallible, c_path};
+use crate::handlers::Handler;
 use crate::publication::Publication;
 use crate::registration::Registration;
 use crate::subscription::Subscription;
@@ -192,6 +193,36 @@ impl Aeron {
         // SAFETY: the reader is a part of the C client, which lives as long as `self`, and so does the
         // mapping that it reads, which goes with the context.
         unsafe { CountersReader::from_raw(sys::aeron_counters_reader(self.client.as_ptr())) }
+    }
+
+    /// Adds a handler that is called when a client of the driver, this one or another, has added a
+    /// counter that is not static, until the returned [`Handler`] is dropped.
+    ///
+    /// What the handler gets and what it may do is as with [`Context::set_on_available_counter`].
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
+    ///
+    /// Corresponds to `aeron_add_available_counter_handler` and
+    /// `aeron_remove_available_counter_handler`.
+    pub fn add_available_counter_handler(
+        &self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Handler {
+        self.context().counter_handlers().available.add(Box::new(handler))
+    }
+
+    /// Adds a handler that is called when a counter goes that is not static, until the returned
+    /// [`Handler`] is dropped.
+    ///
+    /// What the handler gets and what it may do is as with [`Context::set_on_unavailable_counter`].
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
+    ///
+    /// Corresponds to `aeron_add_unavailable_counter_handler` and
+    /// `aeron_remove_unavailable_counter_handler`.
+    pub fn add_unavailable_counter_handler(
+        &self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Handler {
+        self.context().counter_handlers().unavailable.add(Box::new(handler))
     }
 
     /// Whether a fatal error has ended this client, such as a media driver that died.

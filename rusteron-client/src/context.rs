@@ -7,8 +7,11 @@ use std::ptr::{self, NonNull};
 use rusteron_sys as sys;
 
 use crate::callback;
+use crate::counter_handlers::CounterHandlers;
+use crate::counters_reader::CountersReader;
 use crate::error::{Error, Result};
 use crate::ffi::{self, Fallible};
+use crate::handlers::Handler;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -31,14 +34,19 @@ pub struct Context {
     raw: NonNull<sys::aeron_context_t>,
     /// What C holds a pointer to. Boxed twice, so that the pointer is thin and does not move.
     error_handler: Box<ErrorHandler>,
+    /// What C holds a pointer to.
+    counter_handlers: Box<CounterHandlers>,
+    on_available_counter: Option<Handler>,
+    on_unavailable_counter: Option<Handler>,
 }
 
 type ErrorHandler = Box<dyn Fn(&Error) + Send + Sync>;
 
 // SAFETY: the C structure is plain memory without ties to a thread, and all that is stored in it
-// from here, the error handler, is `Send` by its bound.
+// from here, the handlers, is `Send` by its bound.
 unsafe impl Send for Context {}
-// SAFETY: through a shared reference the structure is only read, by the getters.
+// SAFETY: through a shared reference the structure is only read, by the getters, and the lists of
+// handlers have locks.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -57,9 +65,17 @@ impl Context {
         // SAFETY: C writes the new structure's address to `raw`, or fails.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
-        let mut context = Self { raw, error_handler: Box::new(Box::new(log_error)) };
+        let mut context = Self {
+            raw,
+            error_handler: Box::new(Box::new(log_error)),
+            counter_handlers: Box::new(CounterHandlers::new()),
+            on_available_counter: None,
+            on_unavailable_counter: None,
+        };
         // C's own default handler ends the process.
         context.install_error_handler()?;
+        // SAFETY: the context is new, and owns the box, which goes after the client.
+        unsafe { context.counter_handlers.install(raw.as_ptr()) }?;
         Ok(context)
     }
 
@@ -84,6 +100,52 @@ impl Context {
         // Not before C has forgotten it.
         drop(previous);
         Ok(self)
+    }
+
+    /// Sets what is called when a client of the driver, this one or another, has added a counter that
+    /// is not static; in place of what was set before.
+    ///
+    /// The handler gets a reader, the registration id and the counter id. Drivers announce the
+    /// heartbeat counter of each client in this way as well, with the client id as registration id.
+    ///
+    /// It runs on the client's conductor thread and keeps it from its work meanwhile; calls in it that
+    /// would wait for that thread return
+    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). A panic in it is
+    /// logged. It lives as long as the client;
+    /// [`Aeron::add_available_counter_handler`](crate::Aeron::add_available_counter_handler) adds
+    /// handlers that can be removed.
+    ///
+    /// Corresponds to `aeron_context_set_on_available_counter`.
+    pub fn set_on_available_counter(
+        &mut self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> &mut Self {
+        self.on_available_counter = None;
+        self.on_available_counter = Some(self.counter_handlers.available.add(Box::new(handler)));
+        self
+    }
+
+    /// Sets what is called when a counter goes that is not static, because its client has dropped it or
+    /// is gone; in place of what was set before.
+    ///
+    /// The handler gets a reader, the registration id and the counter id. By then the counter can be
+    /// freed already. In everything else, it is as with
+    /// [`set_on_available_counter`](Self::set_on_available_counter).
+    ///
+    /// Corresponds to `aeron_context_set_on_unavailable_counter`.
+    pub fn set_on_unavailable_counter(
+        &mut self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> &mut Self {
+        self.on_unavailable_counter = None;
+        self.on_unavailable_counter =
+            Some(self.counter_handlers.unavailable.add(Box::new(handler)));
+        self
+    }
+
+    /// The handlers of counters that come and go.
+    pub(crate) fn counter_handlers(&self) -> &CounterHandlers {
+        &self.counter_handlers
     }
 
     fn install_error_handler(&mut self) -> Result<()> {

@@ -59,6 +59,7 @@ mod aeron;
 mod callback;
 mod cnc;
 mod context;
+mod counter_handlers;
 mod counters_reader;
 mod epoch;
 mod error;
@@ -66,6 +67,7 @@ mod error_log;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
+mod handlers;
 mod header;
 mod idle;
 mod image;
@@ -94,6 +96,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use error_log::ErrorLogEntry;
 pub use exclusive_publication::ExclusivePublication;
 pub use generated::{CncConstants, PublicationConstants, SubscriptionConstants};
+pub use handlers::Handler;
 pub use header::Header;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
