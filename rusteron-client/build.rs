@@ -17,6 +17,7 @@ fn generate() -> Result<(), Error> {
         .context(context())
         .constants(publication_constants())
         .constants(subscription_constants())
+        .constants(counter_constants())
         .constants(cnc_constants())
         .write_to_out_dir("generated.rs")
 }
@@ -127,6 +128,18 @@ fn subscription_constants() -> ConstantsSpec {
         .doc("stream_id", "The stream id within the channel.")
         .skip("on_available_image", reason)
         .skip("on_unavailable_image", reason)
+}
+
+fn counter_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_counter_constants_t", "CounterConstants", RAW, SUPPORT)
+        .summary("What does not change during the life of a counter.")
+        .doc("correlation_id", "The id of the request that added the counter to this client.")
+        .doc(
+            "registration_id",
+            "The id by which the counter is registered: the one given for a static counter, and the \
+             same as `correlation_id` for others.",
+        )
+        .doc("counter_id", "The counter's number, by which a reader finds it.")
 }
 
 fn cnc_constants() -> ConstantsSpec {

@@ -11,6 +11,7 @@ use rusteron_sys as sys;
 
 use crate::callback;
 use crate::context::Context;
+use crate::counter::{self, Counter};
 use crate::counters_reader::CountersReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
@@ -176,6 +177,85 @@ impl Aeron {
         stream_id: i32,
     ) -> Result<Registration<Subscription>> {
         Registration::begin(&self.client, channel, stream_id)
+    }
+
+    /// Adds a counter, and waits for the media driver to confirm.
+    ///
+    /// The type says what kind of counter it is; numbers below 1000 are Aeron's own. The key, of
+    /// [`Counter::MAX_KEY_LENGTH`] bytes at the most, tells programs what it counts, and the label, of
+    /// [`Counter::MAX_LABEL_LENGTH`] bytes at the most, tells people. Java's tools read labels as
+    /// US-ASCII. Blocks for the driver timeout at the most.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
+    /// - [`ErrorKind::DriverTimeout`]: no answer in time;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
+    /// - others that the media driver reports, with its text, such as no place for another counter.
+    ///
+    /// Corresponds to `aeron_async_add_counter` and `aeron_async_add_counter_poll`.
+    pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter> {
+        callback::forbid_blocking("add_counter")?;
+        self.async_add_counter(type_id, key, label)?.wait()
+    }
+
+    /// Begins to add a counter, and returns what tells when it is there.
+    ///
+    /// Does not block, and can be called from callbacks.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
+    /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
+    ///
+    /// Corresponds to `aeron_async_add_counter`.
+    pub fn async_add_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<Registration<Counter>> {
+        counter::begin(&self.client, type_id, key, label, None)
+    }
+
+    /// Adds a static counter, or finds it if there is one with the same type and registration id, and
+    /// waits for the media driver to confirm.
+    ///
+    /// Clients share a static counter: all handles are of the same number, and the first one decides
+    /// on key and label. It lives as long as the driver. Blocks for the driver timeout at the most.
+    ///
+    /// # Errors
+    /// As for [`add_counter`](Self::add_counter); the media driver also reports a counter with the
+    /// same type and registration id that is not static.
+    ///
+    /// Corresponds to `aeron_async_add_static_counter` and `aeron_async_add_counter_poll`.
+    pub fn add_static_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+    ) -> Result<Counter> {
+        callback::forbid_blocking("add_static_counter")?;
+        self.async_add_static_counter(type_id, key, label, registration_id)?.wait()
+    }
+
+    /// Begins to add or find a static counter, and returns what tells when it is there.
+    ///
+    /// Dropping that does not take the counter back: once asked for, the driver makes it.
+    ///
+    /// # Errors
+    /// As for [`async_add_counter`](Self::async_add_counter).
+    ///
+    /// Corresponds to `aeron_async_add_static_counter`.
+    pub fn async_add_static_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+    ) -> Result<Registration<Counter>> {
+        counter::begin(&self.client, type_id, key, label, Some(registration_id))
     }
 
     /// Reads the counters of the media driver and of all its clients, as long as this handle exists:

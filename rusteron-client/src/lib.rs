@@ -2,23 +2,23 @@
 //!
 //! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
 //! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
-//! [`ExclusivePublication`] of the same channel and stream offers.
-//! [`CountersReader`] and [`CncFile`] read what a driver and its
+//! [`ExclusivePublication`] of the same channel and stream offers. A [`Counter`] is a number of one's
+//! own that all processes can read; [`CountersReader`] and [`CncFile`] read what a driver and its
 //! clients say of themselves.
 //!
 //! # Threads
-//! [`Aeron`] and [`Publication`] are shared by threads; [`ExclusivePublication`] and
+//! [`Aeron`], [`Publication`] and [`Counter`] are shared by threads; [`ExclusivePublication`] and
 //! [`Subscription`] move between threads and are used by one at a time. Each client runs one thread of
 //! its own, the conductor, on which callbacks run.
 //!
 //! # Allocation and blocking
-//! Offering and polling neither block nor allocate nor call the operating system; the
+//! Offering, polling and counting neither block nor allocate nor call the operating system; the
 //! exception, a poll that finds another set of publishers, says so in its documentation. Connecting,
-//! and adding a publication or a subscription, wait for the media driver, up to the driver
+//! and adding a publication, a subscription or a counter, wait for the media driver, up to the driver
 //! timeout; each has a form called `async_add_…` that does not wait.
 //!
 //! # Lifetimes
-//! Publications and subscriptions keep their client open and can be dropped in any order.
+//! Publications, subscriptions and counters keep their client open and can be dropped in any order.
 //! When the media driver dies, they report that they are closed, and their memory stays mapped until
 //! they are dropped.
 //!
@@ -59,6 +59,7 @@ mod aeron;
 mod callback;
 mod cnc;
 mod context;
+mod counter;
 mod counter_handlers;
 mod counters_reader;
 mod epoch;
@@ -91,11 +92,12 @@ mod generated {
 pub use aeron::Aeron;
 pub use cnc::{CncFile, CncVersion};
 pub use context::Context;
+pub use counter::Counter;
 pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
 pub use error::{Error, ErrorKind, Result};
 pub use error_log::ErrorLogEntry;
 pub use exclusive_publication::ExclusivePublication;
-pub use generated::{CncConstants, PublicationConstants, SubscriptionConstants};
+pub use generated::{CncConstants, CounterConstants, PublicationConstants, SubscriptionConstants};
 pub use handlers::Handler;
 pub use header::Header;
 pub use idle::{

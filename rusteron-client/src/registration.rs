@@ -13,7 +13,8 @@ use crate::aeron::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, c_string};
 
-/// A publication or subscription in the making: asked for, and not yet confirmed by the media driver.
+/// A publication, subscription or counter in the making: asked for, and not yet confirmed by the
+/// media driver.
 ///
 /// It is polled until it gives the resource or an error. Dropped before that, it is cancelled: the
 /// media driver is told to remove what it may have made.
@@ -54,7 +55,8 @@ unsafe impl<R: Resource> Send for Registration<R> {}
 /// What can be registered with a media driver.
 ///
 /// Sealed: implemented by [`Publication`](crate::Publication),
-/// [`ExclusivePublication`](crate::ExclusivePublication) and [`Subscription`](crate::Subscription).
+/// [`ExclusivePublication`](crate::ExclusivePublication), [`Subscription`](crate::Subscription) and
+/// [`Counter`](crate::Counter).
 pub trait Resource: sealed::Resource {}
 
 pub(crate) mod sealed {
@@ -133,7 +135,8 @@ impl<R: Resource> Registration<R> {
         })
     }
 
-    /// The number under which the media driver knows the request, and later the resource.
+    /// The number under which the media driver knows the request, and later the resource, unless that
+    /// is a static counter.
     ///
     /// Corresponds to `aeron_async_add_publication_get_registration_id` and its relatives.
     pub fn registration_id(&self) -> i64 {

@@ -105,6 +105,10 @@ fn counters_are_read_without_a_client() {
         let label = cnc.counters().label(counter.id()).expect("a label");
         assert!(label.starts_with(counter.label()), "{label:?} and {counter:?}");
     }
+    let counter = aeron.add_counter(1001, b"key", "from a client").expect("a counter");
+    counter.set(17);
+    assert_eq!(cnc.counters().value(counter.counter_id()), Some(17));
+    assert_eq!(cnc.counters().label(counter.counter_id()).as_deref(), Some("from a client"));
     assert_eq!(cnc.counters().max_counter_id(), aeron.counters_reader().max_counter_id());
 }
 
