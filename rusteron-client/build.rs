@@ -25,7 +25,6 @@ const SUPPORT: &str = "crate::ffi";
 
 // Why a function is not reached through a generated method.
 const LATER: &str = "not offered yet";
-const INVOKER: &str = "not offered yet: C's functions are then no longer safe to share by threads";
 const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while C may call it";
 
 fn context() -> ContextSpec {
@@ -72,14 +71,17 @@ fn context() -> ContextSpec {
         .setting(Setting::new("client_name").copied().summary(
             "A name for this client, shown in the driver's counters and in tools; at most \
                      100 bytes. The default is empty.",
+        ))
+        .setting(Setting::new("use_conductor_agent_invoker").summary(
+            "Whether the application does the conductor's work itself, by calling \
+             [`Aeron::do_work`](crate::Aeron::do_work), instead of the client running it on a \
+             thread of its own. The default is `false`.",
         ));
     for (function, item) in [
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),
         ("aeron_context_request_driver_termination", LATER),
         ("aeron_context_set_agent_on_start_function", LATER),
-        ("aeron_context_set_use_conductor_agent_invoker", INVOKER),
-        ("aeron_context_get_use_conductor_agent_invoker", INVOKER),
     ] {
         spec = spec.hand_written(function, item);
     }

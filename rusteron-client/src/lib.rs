@@ -55,6 +55,7 @@
 
 mod aeron;
 mod callback;
+mod client;
 mod context;
 mod error;
 mod exclusive_publication;
@@ -68,6 +69,7 @@ mod offer_error;
 mod publication;
 mod registration;
 mod subscription;
+mod wake;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
 mod generated {
