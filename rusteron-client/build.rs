@@ -81,19 +81,19 @@ fn context() -> ContextSpec {
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),
         ("aeron_context_request_driver_termination", LATER),
-        ("aeron_context_set_agent_on_start_function", LATER),
+        ("aeron_context_set_agent_on_start_function", "Context::set_agent_on_start"),
     ] {
         spec = spec.hand_written(function, item);
     }
     for (callback, item) in [
         ("error_handler", "Context::set_error_handler"),
-        ("publication_error_frame_handler", LATER),
-        ("on_new_publication", LATER),
-        ("on_new_exclusive_publication", LATER),
-        ("on_new_subscription", LATER),
+        ("publication_error_frame_handler", "Context::set_publication_error_handler"),
+        ("on_new_publication", "Context::set_on_new_publication"),
+        ("on_new_exclusive_publication", "Context::set_on_new_exclusive_publication"),
+        ("on_new_subscription", "Context::set_on_new_subscription"),
         ("on_available_counter", LATER),
         ("on_unavailable_counter", LATER),
-        ("on_close_client", LATER),
+        ("on_close_client", "Context::set_on_close"),
     ] {
         spec = spec
             .hand_written(format!("aeron_context_set_{callback}"), item)

@@ -1,14 +1,13 @@
 //! The configuration of a client.
 
-use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
 
 use rusteron_sys as sys;
 
-use crate::callback;
 use crate::error::{Error, Result};
-use crate::ffi::{self, Fallible};
+use crate::events::{self, Handlers};
+use crate::ffi::Fallible;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -29,16 +28,15 @@ use crate::ffi::{self, Fallible};
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_context_t>,
-    /// What C holds a pointer to. Boxed twice, so that the pointer is thin and does not move.
-    error_handler: Box<ErrorHandler>,
+    /// What C holds pointers to.
+    pub(crate) handlers: Handlers,
 }
 
-type ErrorHandler = Box<dyn Fn(&Error) + Send + Sync>;
-
-// SAFETY: the C structure is plain memory without ties to a thread, and all that is stored in it
-// from here, the error handler, is `Send` by its bound.
+// SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
+// has pointers, are `Send`.
 unsafe impl Send for Context {}
-// SAFETY: through a shared reference the structure is only read, by the getters.
+// SAFETY: through a shared reference the structure is only read, by the getters, and the handlers
+// are not reached at all.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -57,62 +55,16 @@ impl Context {
         // SAFETY: C writes the new structure's address to `raw`, or fails.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
-        let mut context = Self { raw, error_handler: Box::new(Box::new(log_error)) };
+        let mut context = Self { raw, handlers: Handlers::default() };
         // C's own default handler ends the process.
-        context.install_error_handler()?;
+        context.set_error_handler(events::log_error)?;
         Ok(context)
-    }
-
-    /// Sets what is called for an error that happens in the background, where no caller could get
-    /// it: a driver that dies, a client that is timed out, a command that cannot be sent.
-    ///
-    /// The handler runs on the client's conductor thread and keeps it from its work meanwhile; calls
-    /// in it that would wait for that thread return
-    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). It can be called
-    /// from two threads at once. A panic in it is logged. It lives as long as the client.
-    ///
-    /// # Errors
-    /// None that a valid context can cause; they are C's.
-    ///
-    /// Corresponds to `aeron_context_set_error_handler`.
-    pub fn set_error_handler(
-        &mut self,
-        handler: impl Fn(&Error) + Send + Sync + 'static,
-    ) -> Result<&mut Self> {
-        let previous = std::mem::replace(&mut self.error_handler, Box::new(Box::new(handler)));
-        self.install_error_handler()?;
-        // Not before C has forgotten it.
-        drop(previous);
-        Ok(self)
-    }
-
-    fn install_error_handler(&mut self) -> Result<()> {
-        let clientd = ptr::from_ref(&*self.error_handler).cast_mut().cast::<c_void>();
-        // SAFETY: the context is live, and `clientd` points to what `self` owns: the handler stays
-        // where it is until it is replaced through this function or dropped with the context, which
-        // happens after the client that could call it is gone.
-        unsafe { sys::aeron_context_set_error_handler(self.as_ptr(), Some(on_error), clientd) }
-            .into_result()?;
-        Ok(())
     }
 
     /// The C structure, which lives as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_context_t {
         self.raw.as_ptr()
     }
-}
-
-fn log_error(error: &Error) {
-    log::error!("Aeron client: {error}");
-}
-
-unsafe extern "C" fn on_error(clientd: *mut c_void, code: c_int, message: *const c_char) {
-    // SAFETY: `clientd` is the address that `install_error_handler` gave to C, of a handler that
-    // outlives the client, and only shared references to it are ever made while C may call.
-    let handler = unsafe { &*clientd.cast::<ErrorHandler>() };
-    // SAFETY: C passes a terminated text that lives for the call.
-    let message = unsafe { ffi::lossy(message) }.trim_end().to_owned();
-    callback::run("error handler", || handler(&Error::from_callback(code, message)));
 }
 
 impl Drop for Context {

@@ -58,6 +58,7 @@ mod callback;
 mod client;
 mod context;
 mod error;
+mod events;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
@@ -68,6 +69,7 @@ mod log_buffer;
 mod offer_error;
 mod publication;
 mod registration;
+mod retained;
 mod subscription;
 mod wake;
 
@@ -81,6 +83,7 @@ mod generated {
 pub use aeron::Aeron;
 pub use context::Context;
 pub use error::{Error, ErrorKind, Result};
+pub use events::{Added, PublicationError};
 pub use exclusive_publication::ExclusivePublication;
 pub use generated::{PublicationConstants, SubscriptionConstants};
 pub use header::Header;
