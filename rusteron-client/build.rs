@@ -100,8 +100,8 @@ fn context() -> ContextSpec {
             .hand_written(format!("aeron_context_get_{callback}"), CALLBACK)
             .hand_written(format!("aeron_context_get_{callback}_clientd"), CALLBACK);
     }
-    spec.hand_written("aeron_context_get_agent_on_start_function", CALLBACK)
-        .hand_written("aeron_context_get_agent_on_start_state", CALLBACK)
+    spec.hand_written("aeron_context_get_agent_on_start_function", "declared by C, defined nowhere")
+        .hand_written("aeron_context_get_agent_on_start_state", "declared by C, defined nowhere")
 }
 
 fn publication_constants() -> ConstantsSpec {

@@ -198,7 +198,7 @@ impl Context {
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
-    /// Corresponds to `aeron_context_set_agent_on_start_function`.
+    /// Corresponds to `aeron_context_set_agent_on_start_function`, which C declares without defining it.
     pub fn set_agent_on_start(
         &mut self,
         handler: impl FnMut(&str) + Send + 'static,
@@ -207,7 +207,7 @@ impl Context {
             self,
             start: OnStart,
             handler,
-            aeron_context_set_agent_on_start_function,
+            rusteron_context_set_agent_on_start,
             on_start
         )
     }

@@ -126,6 +126,14 @@ void rusteron_registering_truncate(aeron_t *client, size_t count)
     }
 }
 
+int rusteron_context_set_agent_on_start(
+    aeron_context_t *context, aeron_agent_on_start_func_t value, void *state)
+{
+    context->agent_on_start_func = value;
+    context->agent_on_start_state = state;
+    return 0;
+}
+
 void rusteron_err_clear(void)
 {
     aeron_err_clear();

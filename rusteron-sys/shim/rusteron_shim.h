@@ -106,6 +106,10 @@ void rusteron_context_forget_cnc(aeron_context_t *context);
 size_t rusteron_registering_count(const aeron_t *client);
 void rusteron_registering_truncate(aeron_t *client, size_t count);
 
+/* What aeron_context_set_agent_on_start_function() is declared to do, and defined nowhere to do. */
+int rusteron_context_set_agent_on_start(
+    aeron_context_t *context, aeron_agent_on_start_func_t value, void *state);
+
 /* Forgets this thread's aeron_errcode() and aeron_errmsg(). */
 void rusteron_err_clear(void);
 
