@@ -80,7 +80,7 @@ fn context() -> ContextSpec {
     for (function, item) in [
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),
-        ("aeron_context_request_driver_termination", LATER),
+        ("aeron_context_request_driver_termination", "request_driver_termination"),
         ("aeron_context_set_agent_on_start_function", "Context::set_agent_on_start"),
     ] {
         spec = spec.hand_written(function, item);

@@ -71,6 +71,7 @@ mod publication;
 mod registration;
 mod retained;
 mod subscription;
+mod termination;
 mod wake;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
@@ -95,6 +96,7 @@ pub use offer_error::{OfferError, PollError, Position};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
 pub use subscription::Subscription;
+pub use termination::request_driver_termination;
 
 /// The version of the Aeron sources that this crate is compiled with.
 pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;
