@@ -26,8 +26,6 @@ const RAW: &str = "rusteron_sys";
 const SUPPORT: &str = "crate::ffi";
 
 // Why a function is not reached through a generated method.
-const LATER: &str = "not offered yet";
-const INVOKER: &str = "not offered yet: C's functions are then no longer safe to share by threads";
 const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while C may call it";
 
 fn context() -> ContextSpec {
@@ -74,34 +72,37 @@ fn context() -> ContextSpec {
         .setting(Setting::new("client_name").copied().summary(
             "A name for this client, shown in the driver's counters and in tools; at most \
                      100 bytes. The default is empty.",
+        ))
+        .setting(Setting::new("use_conductor_agent_invoker").summary(
+            "Whether the application does the conductor's work itself, by calling \
+             [`Aeron::do_work`](crate::Aeron::do_work), instead of the client running it on a \
+             thread of its own. The default is `false`.",
         ));
     for (function, item) in [
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),
-        ("aeron_context_request_driver_termination", LATER),
-        ("aeron_context_set_agent_on_start_function", LATER),
-        ("aeron_context_set_use_conductor_agent_invoker", INVOKER),
-        ("aeron_context_get_use_conductor_agent_invoker", INVOKER),
+        ("aeron_context_request_driver_termination", "request_driver_termination"),
+        ("aeron_context_set_agent_on_start_function", "Context::set_agent_on_start"),
     ] {
         spec = spec.hand_written(function, item);
     }
     for (callback, item) in [
         ("error_handler", "Context::set_error_handler"),
-        ("publication_error_frame_handler", LATER),
-        ("on_new_publication", LATER),
-        ("on_new_exclusive_publication", LATER),
-        ("on_new_subscription", LATER),
+        ("publication_error_frame_handler", "Context::set_publication_error_handler"),
+        ("on_new_publication", "Context::set_on_new_publication"),
+        ("on_new_exclusive_publication", "Context::set_on_new_exclusive_publication"),
+        ("on_new_subscription", "Context::set_on_new_subscription"),
         ("on_available_counter", "Context::set_on_available_counter"),
         ("on_unavailable_counter", "Context::set_on_unavailable_counter"),
-        ("on_close_client", LATER),
+        ("on_close_client", "Context::set_on_close"),
     ] {
         spec = spec
             .hand_written(format!("aeron_context_set_{callback}"), item)
             .hand_written(format!("aeron_context_get_{callback}"), CALLBACK)
             .hand_written(format!("aeron_context_get_{callback}_clientd"), CALLBACK);
     }
-    spec.hand_written("aeron_context_get_agent_on_start_function", CALLBACK)
-        .hand_written("aeron_context_get_agent_on_start_state", CALLBACK)
+    spec.hand_written("aeron_context_get_agent_on_start_function", "declared by C, defined nowhere")
+        .hand_written("aeron_context_get_agent_on_start_state", "declared by C, defined nowhere")
 }
 
 fn publication_constants() -> ConstantsSpec {

@@ -1,8 +1,6 @@
 //! The client: a connection to a media driver.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
-use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,12 +8,13 @@ use std::time::{Duration, Instant};
 use rusteron_sys as sys;
 
 use crate::callback;
+use crate::client::Client;
 use crate::context::Context;
 use crate::counter::{self, Counter};
 use crate::counters_reader::CountersReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
-use crate::ffi::{Fallible, c_path};
+use crate::ffi::c_path;
 use crate::handlers::Handler;
 use crate::publication::Publication;
 use crate::registration::Registration;
@@ -65,21 +64,7 @@ impl Aeron {
         callback::forbid_blocking("connect")?;
         await_cnc_file(&context)?;
 
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context is live and, being owned here, no other client's.
-        let initialised = unsafe { sys::aeron_init(&mut raw, context.as_ptr()) }.into_result();
-        let client = match (initialised, NonNull::new(raw)) {
-            (Ok(_), Some(raw)) => Client::new(Running { raw, context }),
-            (failure, _) => {
-                let error = failure.err().unwrap_or_else(Error::last);
-                // SAFETY: there is no client that could still use the mapping, see the header.
-                unsafe { sys::rusteron_context_forget_cnc(context.as_ptr()) };
-                return Err(error);
-            }
-        };
-        // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
-        unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
-        Ok(Self { client: Arc::new(client) })
+        Ok(Self { client: Arc::new(Client::start(context)?) })
     }
 
     /// Adds a publication that several threads can share, and waits for the media driver to confirm.
@@ -287,7 +272,7 @@ impl Aeron {
         &self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
     ) -> Handler {
-        self.context().counter_handlers().available.add(Box::new(handler))
+        self.context().counter_handlers.available.add(Box::new(handler))
     }
 
     /// Adds a handler that is called when a counter goes that is not static, until the returned
@@ -302,7 +287,35 @@ impl Aeron {
         &self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
     ) -> Handler {
-        self.context().counter_handlers().unavailable.add(Box::new(handler))
+        self.context().counter_handlers.unavailable.add(Box::new(handler))
+    }
+
+    /// Does one turn of the conductor's work on this thread, for a client without a conductor thread;
+    /// returns how much there was to do.
+    ///
+    /// A client with [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker) lives
+    /// by being called, from any thread, well within the media driver's client liveness timeout, 10 s
+    /// by default. Handlers run in this call. The functions called `add_…` call it themselves while
+    /// they wait.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::IllegalState`]: the client has a conductor thread;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client; the turn in which that
+    ///   happens reports the error itself;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
+    ///
+    /// Corresponds to `aeron_main_do_work`.
+    pub fn do_work(&self) -> Result<usize> {
+        self.client.do_work()
+    }
+
+    /// A number that no other caller, client or process gets from this media driver.
+    ///
+    /// Corresponds to `aeron_next_correlation_id`.
+    pub fn next_correlation_id(&self) -> i64 {
+        // SAFETY: the client is live; the function adds to a number in memory shared with the driver,
+        // which stays mapped as long as the client.
+        unsafe { sys::aeron_next_correlation_id(self.client.as_ptr()) }
     }
 
     /// Whether a fatal error has ended this client, such as a media driver that died.
@@ -369,87 +382,5 @@ fn await_cnc_file(context: &Context) -> Result<()> {
             ));
         }
         thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// The client that all handles share; closed when the last of them, of any kind, is gone.
-#[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
-pub struct Client {
-    running: ManuallyDrop<Running>,
-}
-
-/// The C client and what it works with.
-struct Running {
-    raw: NonNull<sys::aeron_t>,
-    context: Context,
-}
-
-// SAFETY: C's client functions may be called from any thread at any time: commands go to the
-// conductor through a queue for many producers, and everything else they read is constant or
-// atomic. The invoker mode, in which that is not so, cannot be switched on through `Context`.
-unsafe impl Send for Running {}
-// SAFETY: as above.
-unsafe impl Sync for Running {}
-
-impl Client {
-    fn new(running: Running) -> Self {
-        Self { running: ManuallyDrop::new(running) }
-    }
-
-    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_t {
-        self.running.raw.as_ptr()
-    }
-
-    pub(crate) fn context(&self) -> &Context {
-        &self.running.context
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        // SAFETY: the client is live; the function reads an atomic flag.
-        unsafe { sys::aeron_is_closed(self.as_ptr()) }
-    }
-
-    /// Why a closed client does nothing any more, in Aeron's words.
-    pub(crate) fn closed_error(&self) -> Error {
-        const NO_SUCH_ID: i64 = -1;
-        // SAFETY: the client is live. A closed one refuses every command and says why; an open one
-        // would find nothing to remove.
-        let refusal = unsafe {
-            sys::aeron_async_remove_publication(NO_SUCH_ID, self.as_ptr(), None, ptr::null_mut())
-        };
-        refusal.into_result().err().unwrap_or_else(|| {
-            Error::new(ErrorKind::ClientClosed, "the client was closed by a fatal error")
-        })
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // SAFETY: taken once, and `self` is not used after.
-        let running = unsafe { ManuallyDrop::take(&mut self.running) };
-        if !callback::is_running() {
-            return;
-        }
-        // The last handle went in a callback, on the conductor thread that closing waits for: let
-        // another thread wait. Were there none to be had, leaking is better than a deadlock, which
-        // is why the closure must not drop the client by being dropped itself.
-        let running = ManuallyDrop::new(running);
-        let closing = thread::Builder::new()
-            .name("aeron-close".into())
-            .spawn(move || drop(ManuallyDrop::into_inner(running)));
-        if let Err(error) = closing {
-            log::error!("Aeron client: left open, for want of a thread to close it: {error}");
-        }
-    }
-}
-
-impl Drop for Running {
-    /// The context, being a field, goes after this: C uses it up to the end of `aeron_close`.
-    fn drop(&mut self) {
-        // SAFETY: the client is live and its only owner is being dropped, so no other call is under
-        // way or to come; it frees the client unless its thread cannot be joined.
-        if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
-            log::error!("Aeron client: closing failed: {error}");
-        }
     }
 }

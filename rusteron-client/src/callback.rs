@@ -22,8 +22,10 @@ pub(crate) fn run(role: &str, callback: impl FnOnce()) {
     DEPTH.set(DEPTH.get() - 1);
     if let Err(payload) = outcome {
         log::error!("the {role} panicked: {}", panic_text(&*payload));
-        // Dropping a payload can panic as well, and here nothing would catch it.
-        std::mem::forget(payload);
+        // Dropping a payload can panic as well. What comes of that is not dropped any more.
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(another);
+        }
     }
 }
 

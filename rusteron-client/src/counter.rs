@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::Fallible;
+use crate::ffi::{Fallible, SendPtr};
 use crate::generated::CounterConstants;
 use crate::log_buffer;
 use crate::registration::{Registration, Resource, sealed};
@@ -304,13 +304,16 @@ impl sealed::Resource for Counter {
 
 impl Drop for Counter {
     fn drop(&mut self) {
-        // SAFETY: the counter is live, and closing hands it over to the conductor, which frees it;
-        // this was the only owner. If the client was ended by an error, nothing happens here and the
-        // structure is freed with the client, or never if the counter is static.
-        let closed = unsafe { sys::aeron_counter_close(self.raw.as_ptr(), None, ptr::null_mut()) };
-        if let Err(error) = closed.into_result() {
-            log::debug!("counter {}: {error}", self.constants.registration_id);
-        }
+        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
+        self.client.release(move || {
+            // SAFETY: the counter is live, and closing hands it over to the conductor, which frees it;
+            // this was the only owner. If the client was ended by an error, nothing happens here and
+            // the structure is freed with the client, or never if the counter is static.
+            let closed = unsafe { sys::aeron_counter_close(raw.get(), None, ptr::null_mut()) };
+            if let Err(error) = closed.into_result() {
+                log::debug!("counter {registration_id}: {error}");
+            }
+        });
     }
 }
 

@@ -1,10 +1,11 @@
 //! What C calls when a counter comes or goes.
 
 use std::ffi::c_void;
-use std::ptr;
+use std::sync::Arc;
 
 use rusteron_sys as sys;
 
+use crate::context::Context;
 use crate::counters_reader::CountersReader;
 use crate::error::Result;
 use crate::ffi::Fallible;
@@ -30,9 +31,12 @@ impl CounterHandlers {
     /// Has these called by the client that will be made with the context.
     ///
     /// # Safety
-    /// The context is live, no client uses it yet, and `self` stays where it is until both are gone.
-    pub(crate) unsafe fn install(&self, context: *mut sys::aeron_context_t) -> Result<()> {
-        let clientd = ptr::from_ref(self).cast_mut().cast::<c_void>();
+    /// The context is live, no client uses it yet, and `self` lives until both are gone.
+    pub(crate) unsafe fn install(
+        self: &Arc<Self>,
+        context: *mut sys::aeron_context_t,
+    ) -> Result<()> {
+        let clientd = Arc::as_ptr(self).cast_mut().cast::<c_void>();
         // SAFETY: handed on to the caller; C stores both addresses.
         unsafe {
             sys::aeron_context_set_on_available_counter(context, Some(on_available), clientd)
@@ -43,6 +47,53 @@ impl CounterHandlers {
             sys::aeron_context_set_on_unavailable_counter(context, Some(on_unavailable), clientd)
         };
         set.into_result().map(drop)
+    }
+}
+
+impl Context {
+    /// Sets what is called when a client of the driver, this one or another, has added a counter that
+    /// is not static; in place of what was set before.
+    ///
+    /// The handler gets a reader, the registration id and the counter id. Drivers announce the
+    /// heartbeat counter of each client in this way as well, with the client id as registration id.
+    ///
+    /// It runs on the conductor thread, as described at
+    /// [`set_error_handler`](Self::set_error_handler), on one thread at a time, and lives as long as
+    /// the client; [`Aeron::add_available_counter_handler`](crate::Aeron::add_available_counter_handler)
+    /// adds handlers that can be removed.
+    ///
+    /// # Errors
+    /// As for [`set_error_handler`](Self::set_error_handler).
+    ///
+    /// Corresponds to `aeron_context_set_on_available_counter`.
+    pub fn set_on_available_counter(
+        &mut self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.on_available_counter = None;
+        self.on_available_counter = Some(self.counter_handlers.available.add(Box::new(handler)));
+        Ok(self)
+    }
+
+    /// Sets what is called when a counter goes that is not static, because its client has dropped it or
+    /// is gone; in place of what was set before.
+    ///
+    /// The handler gets a reader, the registration id and the counter id. By then the counter can be
+    /// freed already. In everything else, it is as with
+    /// [`set_on_available_counter`](Self::set_on_available_counter).
+    ///
+    /// # Errors
+    /// As for [`set_error_handler`](Self::set_error_handler).
+    ///
+    /// Corresponds to `aeron_context_set_on_unavailable_counter`.
+    pub fn set_on_unavailable_counter(
+        &mut self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.on_unavailable_counter = None;
+        self.on_unavailable_counter =
+            Some(self.counter_handlers.unavailable.add(Box::new(handler)));
+        Ok(self)
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::atomic::{Ordering, fence};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::Result;
-use crate::ffi::Fallible;
+use crate::ffi::{Fallible, SendPtr};
 use crate::generated::PublicationConstants;
 use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::offer_error::{OfferError, Position};
@@ -269,15 +269,17 @@ impl sealed::Stream for ExclusivePublication {
 
 impl Drop for ExclusivePublication {
     fn drop(&mut self) {
-        // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
-        // it; this was the only owner. If the client was ended by an error, nothing happens here and
-        // the publication is freed with the client.
-        let closed = unsafe {
-            sys::aeron_exclusive_publication_close(self.raw.as_ptr(), None, ptr::null_mut())
-        };
-        if let Err(error) = closed.into_result() {
-            log::debug!("exclusive publication {}: {error}", self.constants.registration_id);
-        }
+        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
+        self.client.release(move || {
+            // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
+            // it; this was the only owner. If the client was ended by an error, nothing happens
+            // here and the publication is freed with the client.
+            let closed =
+                unsafe { sys::aeron_exclusive_publication_close(raw.get(), None, ptr::null_mut()) };
+            if let Err(error) = closed.into_result() {
+                log::debug!("exclusive publication {registration_id}: {error}");
+            }
+        });
     }
 }
 

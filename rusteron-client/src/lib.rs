@@ -57,6 +57,7 @@
 
 mod aeron;
 mod callback;
+mod client;
 mod cnc;
 mod context;
 mod counter;
@@ -65,6 +66,7 @@ mod counters_reader;
 mod epoch;
 mod error;
 mod error_log;
+mod events;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
@@ -77,10 +79,13 @@ mod loss_report;
 mod offer_error;
 mod publication;
 mod registration;
+mod retained;
 mod shared_memory;
 mod stream_positions;
 mod subscription;
 mod system_counter;
+mod termination;
+mod wake;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
 mod generated {
@@ -96,6 +101,7 @@ pub use counter::Counter;
 pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
 pub use error::{Error, ErrorKind, Result};
 pub use error_log::ErrorLogEntry;
+pub use events::{Added, PublicationError};
 pub use exclusive_publication::ExclusivePublication;
 pub use generated::{CncConstants, CounterConstants, PublicationConstants, SubscriptionConstants};
 pub use handlers::Handler;
@@ -111,6 +117,7 @@ pub use registration::{Registration, Resource};
 pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
 pub use subscription::Subscription;
 pub use system_counter::SystemCounter;
+pub use termination::request_driver_termination;
 
 /// The version of the Aeron sources that this crate is compiled with.
 pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;

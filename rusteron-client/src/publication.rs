@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::Result;
-use crate::ffi::Fallible;
+use crate::ffi::{Fallible, SendPtr};
 use crate::generated::PublicationConstants;
 use crate::offer_error::{OfferError, Position};
 use crate::registration::{Resource, sealed};
@@ -161,14 +161,16 @@ impl sealed::Stream for Publication {
 
 impl Drop for Publication {
     fn drop(&mut self) {
-        // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
-        // it; this was the only owner. If the client was ended by an error, nothing happens here and
-        // the publication is freed with the client.
-        let closed =
-            unsafe { sys::aeron_publication_close(self.raw.as_ptr(), None, ptr::null_mut()) };
-        if let Err(error) = closed.into_result() {
-            log::debug!("publication {}: {error}", self.constants.registration_id);
-        }
+        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
+        self.client.release(move || {
+            // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
+            // it; this was the only owner. If the client was ended by an error, nothing happens
+            // here and the publication is freed with the client.
+            let closed = unsafe { sys::aeron_publication_close(raw.get(), None, ptr::null_mut()) };
+            if let Err(error) = closed.into_result() {
+                log::debug!("publication {registration_id}: {error}");
+            }
+        });
     }
 }
 

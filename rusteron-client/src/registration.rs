@@ -2,22 +2,25 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::task::{self, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, c_string};
+use crate::ffi::{Fallible, SendPtr, c_string};
+use crate::wake;
 
 /// A publication, subscription or counter in the making: asked for, and not yet confirmed by the
 /// media driver.
 ///
-/// It is polled until it gives the resource or an error. Dropped before that, it is cancelled: the
-/// media driver is told to remove what it may have made.
+/// It is polled until it gives the resource or an error, or awaited as a future. Dropped before that,
+/// it is cancelled: the media driver is told to remove what it may have made.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -120,7 +123,7 @@ impl<R: Resource> Registration<R> {
         ) -> i32,
     ) -> Result<Self> {
         let mut raw = ptr::null_mut();
-        add(&mut raw, client.as_ptr()).into_result()?;
+        client.add(|| add(&mut raw, client.as_ptr()).into_result())?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =
@@ -187,6 +190,10 @@ impl<R: Resource> Registration<R> {
             if let Some(resource) = self.poll()? {
                 return Ok(resource);
             }
+            if self.client.has_invoker() {
+                // What goes wrong there, the next poll reports.
+                let _ = self.client.do_work();
+            }
             polls += 1;
             if polls < YIELDS { thread::yield_now() } else { thread::sleep(PAUSE) }
         }
@@ -208,15 +215,41 @@ impl<R: Resource> Registration<R> {
     }
 }
 
+/// The resource, once the media driver has confirmed it. Needs no particular runtime; a thread of
+/// this crate's own, one for the process, wakes the task.
+///
+/// A client without a conductor thread makes progress by
+/// [`Aeron::do_work`](crate::Aeron::do_work) only, which something else has to call meanwhile.
+impl<R: Resource> Future for Registration<R> {
+    type Output = Result<R>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        match Registration::poll(self.get_mut()) {
+            Ok(Some(resource)) => Poll::Ready(Ok(resource)),
+            Ok(None) => {
+                wake::soon(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
 impl<R: Resource> Drop for Registration<R> {
     fn drop(&mut self) {
         if let Some(registering) = self.raw.take() {
-            // SAFETY: no outcome was given, so C still has the structure, and it is not used again.
-            let cancelled = unsafe { R::cancel(self.client.as_ptr(), registering.as_ptr()) };
-            if let Err(error) = cancelled.into_result() {
-                // The structure, and the resource if one came of it, then live as long as the client.
-                log::debug!("registration {} is not cancelled: {error}", self.registration_id);
-            }
+            let (client, registering) =
+                (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
+            let registration_id = self.registration_id;
+            self.client.release(move || {
+                // SAFETY: no outcome was given, so C still has the structure, and it is not used
+                // again; the client outlives what it runs.
+                let cancelled = unsafe { R::cancel(client.get(), registering.get()) };
+                if let Err(error) = cancelled.into_result() {
+                    // The structure, and what may come of it, then live as long as the client.
+                    log::debug!("registration {registration_id} is not cancelled: {error}");
+                }
+            });
         }
     }
 }

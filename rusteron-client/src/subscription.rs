@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::Result;
-use crate::ffi::Fallible;
+use crate::ffi::{Fallible, SendPtr};
 use crate::generated::SubscriptionConstants;
 use crate::header::Header;
 use crate::image::ImageFields;
@@ -259,14 +259,16 @@ impl sealed::Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // SAFETY: the subscription is live, and closing hands it over to the conductor, which frees
-        // it and its images; this was the only owner. If the client was ended by an error, nothing
-        // happens here and the subscription is freed with the client.
-        let closed =
-            unsafe { sys::aeron_subscription_close(self.raw.as_ptr(), None, ptr::null_mut()) };
-        if let Err(error) = closed.into_result() {
-            log::debug!("subscription {}: {error}", self.constants.registration_id);
-        }
+        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
+        self.client.release(move || {
+            // SAFETY: the subscription is live, and closing hands it over to the conductor, which frees
+            // it and its images; this was the only owner. If the client was ended by an error, nothing happens
+            // here and the subscription is freed with the client.
+            let closed = unsafe { sys::aeron_subscription_close(raw.get(), None, ptr::null_mut()) };
+            if let Err(error) = closed.into_result() {
+                log::debug!("subscription {registration_id}: {error}");
+            }
+        });
     }
 }
 

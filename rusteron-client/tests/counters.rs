@@ -484,9 +484,12 @@ fn handlers_hear_of_counters_of_all_clients() {
             assert_eq!(counters.registration_id(id), Some(registration_id));
             let _ = available.send((registration_id, id));
         })
-        .set_on_unavailable_counter(move |_, registration_id, id| {
-            let _ = unavailable.send((registration_id, id));
-        });
+        .and_then(|context| {
+            context.set_on_unavailable_counter(move |_, registration_id, id| {
+                let _ = unavailable.send((registration_id, id));
+            })
+        })
+        .expect("handlers");
     let (listener, other) = (Aeron::connect(context).expect("a client"), connect(&driver));
     for client in [&listener, &other] {
         let counter = client.add_counter(TYPE, &[], "heard of").expect("a counter");
@@ -508,13 +511,18 @@ fn a_context_has_one_handler_of_each_kind() {
     let (available, made) = ids();
     let mut context = context(driver.aeron_dir());
     let owned = Arc::clone(&replaced);
-    context.set_on_available_counter(move |_, _, _| {
+    let never = move |_: &CountersReader<'_>, _, _| {
         let _ = &owned;
         panic!("never called");
-    });
-    context.set_on_available_counter(move |_, registration_id, id| {
-        let _ = available.send((registration_id, id));
-    });
+    };
+    context
+        .set_on_available_counter(never)
+        .and_then(|context| {
+            context.set_on_available_counter(move |_, registration_id, id| {
+                let _ = available.send((registration_id, id));
+            })
+        })
+        .expect("handlers");
     assert_eq!(Arc::strong_count(&replaced), 1);
     let aeron = Aeron::connect(context).expect("a client");
     let counter = aeron.add_counter(TYPE, &[], "").expect("a counter");
@@ -647,9 +655,11 @@ fn handlers_are_freed_with_their_client() {
     let alive = Arc::new(());
     let mut context = context(driver.aeron_dir());
     let (first, second) = (Arc::clone(&alive), Arc::clone(&alive));
-    context.set_on_available_counter(move |_, _, _| {
-        let _ = &first;
-    });
+    context
+        .set_on_available_counter(move |_, _, _| {
+            let _ = &first;
+        })
+        .expect("a handler");
     let aeron = Aeron::connect(context).expect("a client");
     let handler = aeron.add_unavailable_counter_handler(move |_, _, _| {
         let _ = &second;
@@ -658,6 +668,38 @@ fn handlers_are_freed_with_their_client() {
     drop(aeron);
     assert_eq!(Arc::strong_count(&alive), 1);
     drop(handler);
+}
+
+#[test]
+fn a_client_without_a_conductor_thread_counts_and_hears_as_well() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a mode");
+    let aeron = Aeron::connect(context).expect("a client");
+    let inside: Arc<Mutex<Option<Counter>>> = Arc::default();
+    let (available, made) = ids();
+    let handler = {
+        let inside = Arc::clone(&inside);
+        aeron.add_available_counter_handler(move |_, registration_id, id| {
+            // Given back after this callback: C allows nothing else.
+            drop(inside.lock().expect("no panic").take());
+            let _ = available.send((registration_id, id));
+        })
+    };
+    let counter = aeron.add_counter(TYPE, &[], "without a thread").expect("a counter");
+    let fixed = aeron.add_static_counter(TYPE, &[], "static", 1).expect("a counter");
+    assert_eq!((counter.increment(), fixed.increment()), (0, 0));
+    await_event(&made, (counter.registration_id(), counter.counter_id()));
+    let id = counter.counter_id();
+    *inside.lock().expect("no panic") = Some(counter);
+    let _another = aeron.add_counter(TYPE, &[], "the event").expect("a counter");
+    await_that("the first counter is freed", || {
+        aeron.do_work().expect("work");
+        aeron.counters_reader().state(id) == Some(CounterState::Reclaimed)
+    });
+    drop(aeron.async_add_static_counter(TYPE, &[], "cancelled", 2).expect("begun"));
+    drop((handler, fixed));
+    aeron.do_work().expect("work");
 }
 
 #[test]

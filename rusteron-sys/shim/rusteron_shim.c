@@ -1,3 +1,4 @@
+#include "aeron_client.h"
 #include "aeron_cnc_file_descriptor.h"
 #include "aeron_context.h"
 #include "aeron_exclusive_publication.h"
@@ -110,6 +111,27 @@ void rusteron_context_forget_cnc(aeron_context_t *context)
 {
     context->cnc_map.addr = NULL;
     context->cnc_map.length = 0;
+}
+
+size_t rusteron_registering_count(const aeron_t *client)
+{
+    return client->conductor.registering_resources.length;
+}
+
+void rusteron_registering_truncate(aeron_t *client, size_t count)
+{
+    if (client->conductor.registering_resources.length > count)
+    {
+        client->conductor.registering_resources.length = count;
+    }
+}
+
+int rusteron_context_set_agent_on_start(
+    aeron_context_t *context, aeron_agent_on_start_func_t value, void *state)
+{
+    context->agent_on_start_func = value;
+    context->agent_on_start_state = state;
+    return 0;
 }
 
 void rusteron_err_clear(void)
