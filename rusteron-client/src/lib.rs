@@ -67,11 +67,13 @@ mod idle;
 mod image;
 mod log_buffer;
 mod offer_error;
+mod properties;
 mod publication;
 mod registration;
 mod retained;
 mod subscription;
 mod termination;
+mod version;
 mod wake;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
@@ -93,10 +95,9 @@ pub use idle::{
     UnknownIdleStrategy, Yielding,
 };
 pub use offer_error::{OfferError, PollError, Position};
+pub use properties::{load_properties, load_properties_file};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
 pub use subscription::Subscription;
 pub use termination::request_driver_termination;
-
-/// The version of the Aeron sources that this crate is compiled with.
-pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;
+pub use version::{AERON_VERSION, AeronVersion};
