@@ -1,6 +1,7 @@
 //! The configuration of a client.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use rusteron_sys as sys;
 use crate::counter_handlers::CounterHandlers;
 use crate::error::{Error, Result};
 use crate::events::{self, Handlers};
-use crate::ffi::Fallible;
+use crate::ffi::{self, Fallible};
 use crate::handlers::Handler;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
@@ -76,6 +77,19 @@ impl Context {
         Ok(context)
     }
 
+    /// The directory that a driver and its clients use unless told otherwise, such as
+    /// `/dev/shm/aeron-<user>`.
+    ///
+    /// Corresponds to `aeron_default_path`.
+    pub fn default_dir() -> PathBuf {
+        let mut buffer = [0; sys::AERON_MAX_PATH as usize];
+        // SAFETY: the buffer is writable for its length, and C terminates what it writes into it.
+        unsafe {
+            sys::aeron_default_path(buffer.as_mut_ptr(), buffer.len());
+            ffi::path(buffer.as_ptr()).to_owned()
+        }
+    }
+
     /// The C structure, which lives as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_context_t {
         self.raw.as_ptr()
@@ -97,5 +111,18 @@ impl fmt::Debug for Context {
             .field("client_name", &self.client_name())
             .field("driver_timeout", &self.driver_timeout())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_context_has_the_default_directory() {
+        if std::env::var_os("AERON_DIR").is_none() {
+            assert_eq!(Context::new().expect("a context").dir(), Context::default_dir());
+        }
+        assert!(Context::default_dir().is_absolute());
     }
 }

@@ -77,6 +77,7 @@ mod image;
 mod log_buffer;
 mod loss_report;
 mod offer_error;
+mod properties;
 mod publication;
 mod registration;
 mod retained;
@@ -85,6 +86,7 @@ mod stream_positions;
 mod subscription;
 mod system_counter;
 mod termination;
+mod version;
 mod wake;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
@@ -112,12 +114,11 @@ pub use idle::{
 };
 pub use loss_report::LossReportEntry;
 pub use offer_error::{OfferError, PollError, Position};
+pub use properties::{load_properties, load_properties_file};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
 pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
 pub use subscription::Subscription;
 pub use system_counter::SystemCounter;
 pub use termination::request_driver_termination;
-
-/// The version of the Aeron sources that this crate is compiled with.
-pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;
+pub use version::{AERON_VERSION, AeronVersion};
