@@ -290,6 +290,17 @@ impl Aeron {
         self.context().counter_handlers.unavailable.add(Box::new(handler))
     }
 
+    /// Adds a handler that is called once while the client closes, until the returned [`Handler`] is
+    /// dropped.
+    ///
+    /// It runs as that of [`Context::set_on_close`]. A handler that owns a handle of its own client
+    /// keeps that client from closing, until the returned [`Handler`] is dropped.
+    ///
+    /// Corresponds to `aeron_add_close_handler` and `aeron_remove_close_handler`.
+    pub fn add_close_handler(&self, handler: impl FnMut() + Send + 'static) -> Handler {
+        self.context().close_handlers.add(Box::new(handler))
+    }
+
     /// Does one turn of the conductor's work on this thread, for a client without a conductor thread;
     /// returns how much there was to do.
     ///

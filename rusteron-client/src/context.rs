@@ -9,9 +9,9 @@ use rusteron_sys as sys;
 
 use crate::counter_handlers::CounterHandlers;
 use crate::error::{Error, Result};
-use crate::events::{self, Handlers};
+use crate::events::{self, ContextHandlers, OnClose};
 use crate::ffi::{self, Fallible};
-use crate::handlers::Handler;
+use crate::handlers::{Handler, Handlers};
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -33,18 +33,21 @@ use crate::handlers::Handler;
 pub struct Context {
     raw: NonNull<sys::aeron_context_t>,
     /// What C holds pointers to.
-    pub(crate) handlers: Handlers,
-    /// What C holds a pointer to. Not a `Box`, which would claim to be the only way to its content.
+    pub(crate) handlers: ContextHandlers,
+    /// What C holds pointers to as well. Not in a `Box`, which would claim to be the only way to its
+    /// content.
     pub(crate) counter_handlers: Arc<CounterHandlers>,
+    pub(crate) close_handlers: Arc<Handlers<OnClose>>,
     pub(crate) on_available_counter: Option<Handler>,
     pub(crate) on_unavailable_counter: Option<Handler>,
+    pub(crate) on_close: Option<Handler>,
 }
 
 // SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
 // has pointers, are `Send`.
 unsafe impl Send for Context {}
 // SAFETY: through a shared reference the structure is only read, by the getters; the handlers of
-// counters have locks, and the others are not reached at all.
+// counters and of the close have locks, and the others are not reached at all.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -65,15 +68,19 @@ impl Context {
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         let mut context = Self {
             raw,
-            handlers: Handlers::default(),
+            handlers: ContextHandlers::default(),
             counter_handlers: Arc::new(CounterHandlers::new()),
+            close_handlers: Arc::new(Handlers::new("close handler")),
             on_available_counter: None,
             on_unavailable_counter: None,
+            on_close: None,
         };
         // C's own default handler ends the process.
         context.set_error_handler(events::log_error)?;
         // SAFETY: the context is new, and owns the handlers, which go after the client.
         unsafe { context.counter_handlers.install(raw.as_ptr()) }?;
+        // SAFETY: as above.
+        unsafe { events::install_close_handlers(&context.close_handlers, raw.as_ptr()) }?;
         Ok(context)
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use rusteron_sys as sys;
 
@@ -9,6 +10,7 @@ use crate::callback;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ffi::{self, Fallible};
+use crate::handlers::Handlers;
 use crate::retained::Retained;
 
 /// A publication or subscription that the media driver has added for this client.
@@ -54,21 +56,21 @@ type OnError = dyn Fn(&Error) + Send + Sync;
 type OnAdded = dyn FnMut(&Added) + Send;
 type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 type OnStart = dyn FnMut(&str) + Send;
-type OnClose = dyn FnMut() + Send;
+/// A handler of the client's close.
+pub(crate) type OnClose = dyn FnMut() + Send;
 
 /// The handlers that a context was given; freed with the context, which the client outlives nowhere.
 ///
 /// Each is called on one thread at a time, the conductor's or whoever does its work, except for the
 /// error handler, which is therefore `Sync`.
 #[derive(Default)]
-pub(crate) struct Handlers {
+pub(crate) struct ContextHandlers {
     error: Option<Retained<OnError>>,
     new_publication: Option<Retained<OnAdded>>,
     new_exclusive_publication: Option<Retained<OnAdded>>,
     new_subscription: Option<Retained<OnAdded>>,
     publication_error: Option<Retained<OnPublicationError>>,
     start: Option<Retained<OnStart>>,
-    close: Option<Retained<OnClose>>,
 }
 
 /// Gives C a handler, and keeps the closure; what it replaces is freed after C has forgotten it.
@@ -212,19 +214,37 @@ impl Context {
         )
     }
 
-    /// Sets what is called once while the client closes, on the thread that drops its last handle,
-    /// or on one of the client's own if that happens in a callback.
+    /// Sets what is called once while the client closes, in place of what was set before.
     ///
-    /// A client that a fatal error has ended closes when its last handle goes, too; the error itself
-    /// goes to the error handler.
+    /// It runs on the thread that drops the client's last handle, or on one of the client's own if
+    /// that happens in a callback. A client that a fatal error has ended closes when its last handle
+    /// goes, too; the error itself goes to the error handler.
+    /// [`Aeron::add_close_handler`](crate::Aeron::add_close_handler) adds handlers that can be removed.
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_close_client`.
     pub fn set_on_close(&mut self, handler: impl FnMut() + Send + 'static) -> Result<&mut Self> {
-        install!(self, close: OnClose, handler, aeron_context_set_on_close_client, on_close)
+        self.on_close = None;
+        self.on_close = Some(self.close_handlers.add(Box::new(handler)));
+        Ok(self)
     }
+}
+
+/// Has C call the handlers when the client that will be made with the context closes.
+///
+/// # Safety
+/// The context is live, no client uses it yet, and `handlers` live until both are gone.
+pub(crate) unsafe fn install_close_handlers(
+    handlers: &Arc<Handlers<OnClose>>,
+    context: *mut sys::aeron_context_t,
+) -> Result<()> {
+    let clientd = Arc::as_ptr(handlers).cast_mut().cast::<c_void>();
+    // SAFETY: handed on to the caller; C stores both addresses.
+    unsafe { sys::aeron_context_set_on_close_client(context, Some(on_close), clientd) }
+        .into_result()
+        .map(drop)
 }
 
 /// Logs what no handler takes.
@@ -297,9 +317,9 @@ unsafe extern "C" fn on_start(state: *mut c_void, role_name: *const c_char) {
 }
 
 unsafe extern "C" fn on_close(clientd: *mut c_void) {
-    // SAFETY: as in `on_added`: called once, after the conductor's work has ended.
-    let handler = unsafe { Retained::<OnClose>::exclusive(clientd) };
-    callback::run("close handler", handler);
+    // SAFETY: `clientd` is what `install_close_handlers` gave to C, and outlives the client.
+    let handlers = unsafe { &*clientd.cast::<Handlers<OnClose>>() };
+    handlers.call(|handler| handler());
 }
 
 impl PublicationError {
@@ -344,7 +364,6 @@ fn source(address_type: i16, address: [u8; 16], port: u16) -> Option<SocketAddr>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn sources_are_told_apart_by_their_type() {

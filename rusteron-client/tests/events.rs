@@ -92,6 +92,47 @@ fn a_client_reports_its_close_once_and_frees_the_handler_after() {
 }
 
 #[test]
+fn close_handlers_come_and_go_and_do_not_keep_the_client_open() {
+    let driver = launch();
+    let aeron = Aeron::connect(context(driver.aeron_dir())).expect("a client");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counting = |weight: usize| {
+        let calls = Arc::clone(&calls);
+        move || {
+            calls.fetch_add(weight, Ordering::AcqRel);
+        }
+    };
+    let removed = aeron.add_close_handler(counting(1));
+    let kept = aeron.add_close_handler(counting(10));
+    let another = aeron.add_close_handler(counting(100));
+    drop(removed);
+    drop(aeron);
+    assert_eq!(calls.load(Ordering::Acquire), 110);
+    assert_eq!(Arc::strong_count(&calls), 1, "freed with the client");
+    drop((kept, another));
+}
+
+#[test]
+fn a_handler_that_owns_its_client_lets_go_when_it_is_removed() {
+    let driver = launch();
+    let aeron = Aeron::connect(context(driver.aeron_dir())).expect("a client");
+    let closed = Arc::new(AtomicUsize::new(0));
+    let flag = Arc::clone(&closed);
+    let of_close = aeron.add_close_handler(move || {
+        flag.fetch_add(1, Ordering::AcqRel);
+    });
+    let own = aeron.clone();
+    let cycle = aeron.add_available_counter_handler(move |_, _, _| {
+        let _ = own.client_id();
+    });
+    drop(aeron);
+    assert_eq!(closed.load(Ordering::Acquire), 0, "the handler keeps it open");
+    drop(cycle);
+    assert_eq!(closed.load(Ordering::Acquire), 1);
+    drop(of_close);
+}
+
+#[test]
 fn a_panic_in_a_handler_does_not_stop_the_client() {
     let driver = launch();
     let mut context = context(driver.aeron_dir());
