@@ -20,6 +20,10 @@
 //! media driver dies, they report that they are closed, and their memory stays mapped until they are
 //! dropped.
 //!
+//! # Channels
+//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]; an invalid
+//! one is refused, with the name and the range of the [`Parameter`], before a media driver sees it.
+//!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
 //! returns [`OfferError`] and [`PollError`], which are plain enumerations. What goes wrong in the
@@ -55,6 +59,7 @@
 
 mod aeron;
 mod callback;
+mod channel_uri;
 mod context;
 mod error;
 mod exclusive_publication;
@@ -77,6 +82,11 @@ mod generated {
 }
 
 pub use aeron::Aeron;
+pub use channel_uri::{
+    AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
+    CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
+    SessionId, TimestampOffset, UncheckedChannel,
+};
 pub use context::Context;
 pub use error::{Error, ErrorKind, Result};
 pub use exclusive_publication::ExclusivePublication;

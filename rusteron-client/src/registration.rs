@@ -11,7 +11,7 @@ use rusteron_sys as sys;
 
 use crate::aeron::Client;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, c_string};
+use crate::ffi::Fallible;
 
 /// A publication or subscription in the making: asked for, and not yet confirmed by the media driver.
 ///
@@ -95,11 +95,10 @@ pub(crate) mod sealed {
 }
 
 impl<R: Resource> Registration<R> {
-    pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self> {
-        let channel = c_string("channel", channel)?;
+    pub(crate) fn begin(client: &Arc<Client>, channel: &CStr, stream_id: i32) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the client is live, as its `Arc` is.
-        unsafe { R::add(&mut raw, client.as_ptr(), &channel, stream_id) }.into_result()?;
+        unsafe { R::add(&mut raw, client.as_ptr(), channel, stream_id) }.into_result()?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =
