@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusteron_sys as sys;
 
 use crate::callback;
+use crate::channel_uri::{AsChannel, Use};
 use crate::client::Client;
 use crate::context::Context;
 use crate::counter::{self, Counter};
@@ -73,14 +74,15 @@ impl Aeron {
     /// the same log buffer. Blocks for the driver timeout at the most.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
+    /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
+    /// - others that the media driver reports, with its text;
     /// - [`ErrorKind::DriverTimeout`]: no answer in time;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
     ///
     /// Corresponds to `aeron_async_add_publication` and `aeron_async_add_publication_poll`.
-    pub fn add_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
+    pub fn add_publication(&self, channel: impl AsChannel, stream_id: i32) -> Result<Publication> {
         callback::forbid_blocking("add_publication")?;
         self.async_add_publication(channel, stream_id)?.wait()
     }
@@ -90,6 +92,7 @@ impl Aeron {
     /// Does not block, and can be called from callbacks.
     ///
     /// # Errors
+    /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
     /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
@@ -97,10 +100,10 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_publication`.
     pub fn async_add_publication(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<Publication>> {
-        Registration::begin(&self.client, channel, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
     }
 
     /// Adds a publication with a log buffer of its own, for one writer, and waits for the media
@@ -115,7 +118,7 @@ impl Aeron {
     /// `aeron_async_add_exclusive_publication_poll`.
     pub fn add_exclusive_publication(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<ExclusivePublication> {
         callback::forbid_blocking("add_exclusive_publication")?;
@@ -130,10 +133,10 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_exclusive_publication`.
     pub fn async_add_exclusive_publication(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<ExclusivePublication>> {
-        Registration::begin(&self.client, channel, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
     }
 
     /// Adds a subscription, and waits for the media driver to confirm.
@@ -145,7 +148,11 @@ impl Aeron {
     /// As for [`add_publication`](Self::add_publication).
     ///
     /// Corresponds to `aeron_async_add_subscription` and `aeron_async_add_subscription_poll`.
-    pub fn add_subscription(&self, channel: &str, stream_id: i32) -> Result<Subscription> {
+    pub fn add_subscription(
+        &self,
+        channel: impl AsChannel,
+        stream_id: i32,
+    ) -> Result<Subscription> {
         callback::forbid_blocking("add_subscription")?;
         self.async_add_subscription(channel, stream_id)?.wait()
     }
@@ -158,10 +165,10 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_subscription`.
     pub fn async_add_subscription(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<Subscription>> {
-        Registration::begin(&self.client, channel, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(Use::Subscription)?, stream_id)
     }
 
     /// Adds a counter, and waits for the media driver to confirm.

@@ -22,6 +22,10 @@
 //! When the media driver dies, they report that they are closed, and their memory stays mapped until
 //! they are dropped.
 //!
+//! # Channels
+//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]; an invalid
+//! one is refused, with the name and the range of the [`Parameter`], before a media driver sees it.
+//!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
 //! returns [`OfferError`] and [`PollError`], which are plain enumerations. What goes wrong in the
@@ -57,6 +61,7 @@
 
 mod aeron;
 mod callback;
+mod channel_uri;
 mod client;
 mod cnc;
 mod context;
@@ -97,6 +102,11 @@ mod generated {
 }
 
 pub use aeron::Aeron;
+pub use channel_uri::{
+    AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
+    CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
+    SessionId, TimestampOffset, UncheckedChannel,
+};
 pub use cnc::{CncFile, CncVersion};
 pub use context::Context;
 pub use counter::Counter;

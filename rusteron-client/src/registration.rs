@@ -13,7 +13,7 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, SendPtr, c_string};
+use crate::ffi::{Fallible, SendPtr};
 use crate::wake;
 
 /// A publication, subscription or counter in the making: asked for, and not yet confirmed by the
@@ -103,13 +103,12 @@ pub(crate) mod sealed {
 }
 
 impl<R: Resource> Registration<R> {
-    pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self>
+    pub(crate) fn begin(client: &Arc<Client>, channel: &CStr, stream_id: i32) -> Result<Self>
     where
         R: sealed::Stream,
     {
-        let channel = c_string("channel", channel)?;
         // SAFETY: `add` is the function for such a resource, and the client is live in the call.
-        unsafe { Self::begin_with(client, |raw, client| R::add(raw, client, &channel, stream_id)) }
+        unsafe { Self::begin_with(client, |raw, client| R::add(raw, client, channel, stream_id)) }
     }
 
     /// # Safety

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication, Subscription,
+    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
+    Subscription, UncheckedChannel,
 };
 use support::{
     PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
@@ -63,7 +64,8 @@ fn a_registration_gives_its_outcome_once() {
 fn a_registration_that_fails_says_so_once() {
     let driver = launch();
     let aeron = connect(&driver);
-    let mut registration = aeron.async_add_subscription("aeron:nonsense", 7).expect("begun");
+    let mut registration =
+        aeron.async_add_subscription(UncheckedChannel("aeron:nonsense"), 7).expect("begun");
     let error = await_some("the refusal", || match registration.poll() {
         Ok(None) => None,
         Ok(Some(subscription)) => panic!("{subscription:?}"),
