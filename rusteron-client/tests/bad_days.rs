@@ -92,6 +92,8 @@ fn a_driver_without_a_heartbeat_is_a_driver_timeout() {
     let remains = tempfile::tempdir().expect("a directory");
     fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
     drop(driver);
+    // Until its last heartbeat is too long ago.
+    std::thread::sleep(2 * SHORT);
     let error = connect_soon_or_not(remains.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert!(error.message().contains("no driver heartbeat"), "{error:?}");
