@@ -17,6 +17,7 @@ fn generate() -> Result<(), Error> {
         .context(context())
         .constants(publication_constants())
         .constants(subscription_constants())
+        .constants(image_constants())
         .write_to_out_dir("generated.rs")
 }
 
@@ -126,4 +127,16 @@ fn subscription_constants() -> ConstantsSpec {
         .doc("stream_id", "The stream id within the channel.")
         .skip("on_available_image", reason)
         .skip("on_unavailable_image", reason)
+}
+
+fn image_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_image_constants_t", "ImageConstants", RAW, SUPPORT)
+        .summary("What does not change during the life of an image.")
+        .skip("subscription", "a pointer: an image borrows from its subscription")
+        .doc("correlation_id", "The id by which the media driver knows the image.")
+        .doc(
+            "session_id",
+            "The session id of the stream of messages. Sessions are unique within a subscription \
+             and across all publications of a source identity.",
+        )
 }
