@@ -17,6 +17,8 @@ use crate::ffi::{Fallible, c_path};
 use crate::publication::Publication;
 use crate::registration::Registration;
 use crate::subscription::Subscription;
+use crate::subscription_builder::SubscriptionBuilder;
+use crate::subscription_callbacks::CallbackList;
 
 /// A client of a media driver: the factory of publications and subscriptions.
 ///
@@ -66,7 +68,9 @@ impl Aeron {
         // SAFETY: the context is live and, being owned here, no other client's.
         let initialised = unsafe { sys::aeron_init(&mut raw, context.as_ptr()) }.into_result();
         let client = match (initialised, NonNull::new(raw)) {
-            (Ok(_), Some(raw)) => Client::new(Running { raw, context }),
+            (Ok(_), Some(raw)) => {
+                Client::new(Running { raw, context, subscription_callbacks: Arc::default() })
+            }
             (failure, _) => {
                 let error = failure.err().unwrap_or_else(Error::last);
                 // SAFETY: there is no client that could still use the mapping, see the header.
@@ -176,6 +180,15 @@ impl Aeron {
         Registration::begin(&self.client, channel, stream_id)
     }
 
+    /// A subscription with handlers that are told when publishers come and go.
+    pub fn subscription_builder<'a>(
+        &'a self,
+        channel: &'a str,
+        stream_id: i32,
+    ) -> SubscriptionBuilder<'a> {
+        SubscriptionBuilder::new(self, channel, stream_id)
+    }
+
     /// Whether a fatal error has ended this client, such as a media driver that died.
     ///
     /// Publications and subscriptions of a closed client report that they are closed; the memory
@@ -192,6 +205,10 @@ impl Aeron {
     pub fn client_id(&self) -> i64 {
         // SAFETY: the client is live; it only reads a number that never changes.
         unsafe { sys::aeron_client_id(self.client.as_ptr()) }
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     /// The configuration this client runs with.
@@ -253,6 +270,7 @@ pub struct Client {
 struct Running {
     raw: NonNull<sys::aeron_t>,
     context: Context,
+    subscription_callbacks: Arc<CallbackList>,
 }
 
 // SAFETY: C's client functions may be called from any thread at any time: commands go to the
@@ -273,6 +291,10 @@ impl Client {
 
     pub(crate) fn context(&self) -> &Context {
         &self.running.context
+    }
+
+    pub(crate) fn subscription_callbacks(&self) -> &Arc<CallbackList> {
+        &self.running.subscription_callbacks
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -315,12 +337,15 @@ impl Drop for Client {
 }
 
 impl Drop for Running {
-    /// The context, being a field, goes after this: C uses it up to the end of `aeron_close`.
+    /// The context and the callbacks, being fields, go after this: C uses them up to the end of
+    /// `aeron_close`.
     fn drop(&mut self) {
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
+            // Its thread may go on.
+            std::mem::forget(Arc::clone(&self.subscription_callbacks));
         }
     }
 }

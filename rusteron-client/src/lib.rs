@@ -53,21 +53,31 @@
 //! # }
 //! ```
 
+mod action;
 mod aeron;
+mod assembly;
 mod callback;
+mod channel_status;
 mod context;
+mod destination;
 mod error;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
+mod fragment_assembler;
 mod header;
 mod idle;
 mod image;
+mod image_fields;
+mod image_info;
 mod log_buffer;
 mod offer_error;
 mod publication;
 mod registration;
 mod subscription;
+mod subscription_builder;
+mod subscription_callbacks;
+mod subscription_channel;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
 mod generated {
@@ -76,20 +86,27 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/generated.rs"));
 }
 
+pub use action::Action;
 pub use aeron::Aeron;
+pub use channel_status::ChannelStatus;
 pub use context::Context;
+pub use destination::AsyncDestination;
 pub use error::{Error, ErrorKind, Result};
 pub use exclusive_publication::ExclusivePublication;
-pub use generated::{PublicationConstants, SubscriptionConstants};
+pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
+pub use generated::{ImageConstants, PublicationConstants, SubscriptionConstants};
 pub use header::Header;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
+pub use image::{Image, Images};
+pub use image_info::ImageInfo;
 pub use offer_error::{OfferError, PollError, Position};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
 pub use subscription::Subscription;
+pub use subscription_builder::SubscriptionBuilder;
 
 /// The version of the Aeron sources that this crate is compiled with.
 pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;

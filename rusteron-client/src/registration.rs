@@ -44,7 +44,8 @@ pub struct Registration<R: Resource> {
     client: Arc<Client>,
     /// After this, the conductor, which has a deadline of its own, must be stuck.
     deadline: Instant,
-    resource: std::marker::PhantomData<fn() -> R>,
+    /// Until there is a resource, which it then belongs to.
+    callbacks: R::Callbacks,
 }
 
 // SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
@@ -64,13 +65,17 @@ pub(crate) mod sealed {
     pub trait Resource: Sized {
         type Raw;
 
+        /// What C may call for the resource.
+        type Callbacks: Copy + Default + Send;
+
         /// # Safety
-        /// `client` is live.
+        /// `client` is live, and so are the callbacks until they are released.
         unsafe fn add(
             registering: &mut *mut sys::aeron_client_registering_resource_stct,
             client: *mut sys::aeron_t,
             channel: &CStr,
             stream_id: i32,
+            callbacks: Self::Callbacks,
         ) -> i32;
 
         /// # Safety
@@ -86,21 +91,41 @@ pub(crate) mod sealed {
         unsafe fn cancel(
             client: *mut sys::aeron_t,
             registering: *mut sys::aeron_client_registering_resource_stct,
+            callbacks: Self::Callbacks,
         ) -> i32;
+
+        /// Releases the callbacks of a resource that does not come to be.
+        ///
+        /// # Safety
+        /// C does not call them any more.
+        unsafe fn release(_client: &Client, _callbacks: Self::Callbacks) {}
 
         /// # Safety
         /// `raw` is live, has no other owner, and belongs to `client`.
-        unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self>;
+        unsafe fn from_raw(
+            raw: NonNull<Self::Raw>,
+            client: Arc<Client>,
+            callbacks: Self::Callbacks,
+        ) -> Result<Self>;
     }
 }
 
 impl<R: Resource> Registration<R> {
     pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self> {
-        let channel = c_string("channel", channel)?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: the client is live, as its `Arc` is.
-        unsafe { R::add(&mut raw, client.as_ptr(), &channel, stream_id) }.into_result()?;
-        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        Self::begin_with(client, channel, stream_id, R::Callbacks::default())
+    }
+
+    /// As [`begin`](Self::begin), with callbacks, which it owns from here on.
+    pub(crate) fn begin_with(
+        client: &Arc<Client>,
+        channel: &str,
+        stream_id: i32,
+        callbacks: R::Callbacks,
+    ) -> Result<Self> {
+        let raw = Self::add(client, channel, stream_id, callbacks).inspect_err(|_| {
+            // SAFETY: C keeps nothing of a request that it has refused.
+            unsafe { R::release(client, callbacks) };
+        })?;
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =
             unsafe { sys::aeron_async_add_publication_get_registration_id(raw.as_ptr()) };
@@ -110,8 +135,23 @@ impl<R: Resource> Registration<R> {
             registration_id,
             client: Arc::clone(client),
             deadline: Instant::now() + patience.min(Duration::from_secs(3600)),
-            resource: std::marker::PhantomData,
+            callbacks,
         })
+    }
+
+    fn add(
+        client: &Arc<Client>,
+        channel: &str,
+        stream_id: i32,
+        callbacks: R::Callbacks,
+    ) -> Result<NonNull<sys::aeron_client_registering_resource_stct>> {
+        let channel = c_string("channel", channel)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the client is live, as its `Arc` is, and the callbacks are not released before C
+        // has given an outcome.
+        unsafe { R::add(&mut raw, client.as_ptr(), &channel, stream_id, callbacks) }
+            .into_result()?;
+        NonNull::new(raw).ok_or_else(Error::last)
     }
 
     /// The number under which the media driver knows the request, and later the resource.
@@ -147,10 +187,12 @@ impl<R: Resource> Registration<R> {
                 self.raw = None;
                 let raw = NonNull::new(raw).ok_or_else(Error::last)?;
                 // SAFETY: C gives a resource to exactly one caller, and it belongs to this client.
-                unsafe { R::from_raw(raw, Arc::clone(&self.client)) }.map(Some)
+                unsafe { R::from_raw(raw, Arc::clone(&self.client), self.callbacks) }.map(Some)
             }
             Err(error) => {
                 self.raw = None;
+                // SAFETY: a request that has failed is never answered with a resource.
+                unsafe { R::release(&self.client, self.callbacks) };
                 Err(error)
             }
         }
@@ -190,9 +232,15 @@ impl<R: Resource> Drop for Registration<R> {
     fn drop(&mut self) {
         if let Some(registering) = self.raw.take() {
             // SAFETY: no outcome was given, so C still has the structure, and it is not used again.
-            let cancelled = unsafe { R::cancel(self.client.as_ptr(), registering.as_ptr()) };
+            let cancelled =
+                unsafe { R::cancel(self.client.as_ptr(), registering.as_ptr(), self.callbacks) };
             if let Err(error) = cancelled.into_result() {
                 // The structure, and the resource if one came of it, then live as long as the client.
+                if error.kind() == ErrorKind::ClientClosed {
+                    // SAFETY: a client that refuses commands for being closed calls nothing any
+                    // more.
+                    unsafe { R::release(&self.client, self.callbacks) };
+                }
                 log::debug!("registration {} is not cancelled: {error}", self.registration_id);
             }
         }
