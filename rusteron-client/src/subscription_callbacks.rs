@@ -109,13 +109,16 @@ impl CallbackHandle {
     unsafe fn free(self) {
         // SAFETY: by the contract; made of a box in `insert`.
         let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
+        let Entry { callbacks, list: _ } = *entry;
+        let SubscriptionCallbacks { on_available_image, on_unavailable_image, on_close_complete } =
+            callbacks;
         // What a closure has captured may be a handle of this very client, and this its conductor.
-        callback::run("drop of a subscription's handlers", || {
-            let Entry { callbacks, list: _ } = *entry;
-            if let Some(on_close) = callbacks.on_close_complete {
-                on_close();
-            }
+        callback::run("drop of a handler of images", || {
+            drop((on_available_image, on_unavailable_image));
         });
+        if let Some(on_close_complete) = on_close_complete {
+            callback::run("notification of a closed subscription", on_close_complete);
+        }
     }
 }
 
