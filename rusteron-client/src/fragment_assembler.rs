@@ -20,7 +20,7 @@ use crate::log_buffer::BEGIN_FLAG;
 /// ```
 /// # use rusteron_client::{Aeron, Context};
 /// # use rusteron_media_driver::MediaDriver;
-/// use rusteron_client::FragmentAssembler;
+/// use rusteron_client::{FragmentAssembler, Header};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let driver = MediaDriver::launch_embedded()?;
@@ -36,7 +36,7 @@ use crate::log_buffer::BEGIN_FLAG;
 /// let mut assembler = FragmentAssembler::new();
 /// let mut received = 0;
 /// while received == 0 {
-///     let on_message = |message: &[u8], _: &_| received = message.len();
+///     let on_message = |message: &[u8], _: &Header<'_>| received = message.len();
 ///     subscription.poll_fragments(assembler.handler(on_message), 10)?;
 /// }
 /// assert_eq!(received, 10_000);

@@ -41,6 +41,30 @@ use crate::subscription_callbacks::SubscriptionCallbacks;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// As they run on another thread, and for as long as the subscription is there, they have to be
+/// `Send` and borrow nothing:
+///
+/// ```compile_fail,E0277
+/// # use rusteron_client::Aeron;
+/// fn count(aeron: &Aeron) {
+///     let count = std::rc::Rc::new(std::cell::Cell::new(0));
+///     let _ = aeron
+///         .subscription_builder("aeron:ipc", 1001)
+///         .on_available_image(move |_| count.set(count.get() + 1));
+/// }
+/// ```
+///
+/// ```compile_fail,E0597
+/// # use rusteron_client::Aeron;
+/// fn note(aeron: &Aeron) {
+///     let images = std::sync::Mutex::new(Vec::new());
+///     let images = &images;
+///     let _ = aeron
+///         .subscription_builder("aeron:ipc", 1001)
+///         .on_unavailable_image(move |image| images.lock().unwrap().push(image.clone()));
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "nothing is added until `add` or `async_add` is called"]
 pub struct SubscriptionBuilder<'a> {
