@@ -38,7 +38,18 @@ impl Assembly {
     {
         if header.is_unfragmented() {
             handler(fragment, header);
-        } else if self.append(fragment, header).is_some() {
+        } else {
+            self.give(fragment, header, handler);
+        }
+    }
+
+    /// As [`poll`](Self::poll), for what is no whole message by itself.
+    #[inline(always)]
+    pub(crate) fn give<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        if self.append(fragment, header).is_some() {
             // A handler that panics has had this message.
             self.next_position = None;
             handler(&self.message, &self.header(header));
@@ -71,6 +82,8 @@ impl Assembly {
     }
 
     /// Appends a fragment; if it ends a message, returns the length without it.
+    ///
+    /// Out of line, and without the handler, to keep the loops of the polls small.
     #[cold]
     #[inline(never)]
     fn append(&mut self, fragment: &[u8], header: &Header<'_>) -> Option<usize> {
@@ -94,6 +107,7 @@ impl Assembly {
     }
 
     /// The header of the whole, whose last fragment has this one.
+    #[cold]
     fn header<'a>(&'a self, last: &Header<'a>) -> Header<'a> {
         // Fragments of a message lie in the same term, one after the other.
         let length = (last.position() - self.start_position) as usize;

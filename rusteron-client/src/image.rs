@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{self, Fallible};
 use crate::generated::ImageConstants;
 use crate::header::Header;
-use crate::image_fields::ImageFields;
+use crate::image_fields::{Frame, ImageFields};
 use crate::offer_error::Position;
 
 /// The stream of one publisher, as it arrives at a subscription.
@@ -98,7 +98,7 @@ impl Image<'_> {
         F: FnMut(&[u8], &Header<'_>),
     {
         // SAFETY: as in `poll`.
-        unsafe { self.image.fields.poll(&mut handler, fragment_limit) }
+        unsafe { self.image.poll_fragments(&mut handler, fragment_limit) }
     }
 
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
@@ -115,11 +115,9 @@ impl Image<'_> {
         F: FnMut(&[u8], &Header<'_>),
     {
         let SubscribedImage { fields, assembly } = &mut *self.image;
-        let mut whole = |fragment: &[u8], header: &Header<'_>| {
-            assembly.poll(fragment, header, &mut handler);
-        };
+        let give = |frame: Frame<'_>| frame.give_message(assembly, &mut handler);
         // SAFETY: as in `poll`.
-        unsafe { fields.bounded_poll(&mut whole, limit_position, fragment_limit) }
+        unsafe { fields.bounded_poll(give, limit_position, fragment_limit) }
     }
 
     /// As [`poll_fragments`](Self::poll_fragments), for fragments that begin before
@@ -136,8 +134,9 @@ impl Image<'_> {
     where
         F: FnMut(&[u8], &Header<'_>),
     {
+        let give = |frame: Frame<'_>| frame.give_fragment(&mut handler);
         // SAFETY: as in `poll`.
-        unsafe { self.image.fields.bounded_poll(&mut handler, limit_position, fragment_limit) }
+        unsafe { self.image.fields.bounded_poll(give, limit_position, fragment_limit) }
     }
 
     /// As [`poll`](Self::poll), with a handler that decides about the position after each message.
@@ -467,11 +466,23 @@ impl SubscribedImage {
         F: FnMut(&[u8], &Header<'_>),
     {
         let Self { fields, assembly } = self;
-        let mut whole = |fragment: &[u8], header: &Header<'_>| {
-            assembly.poll(fragment, header, handler);
-        };
+        let give = |frame: Frame<'_>| frame.give_message(assembly, handler);
         // SAFETY: handed on to the caller.
-        unsafe { fields.poll(&mut whole, fragment_limit) }
+        unsafe { fields.poll(give, fragment_limit) }
+    }
+
+    /// Fragments, with [`ImageFields::poll`].
+    ///
+    /// # Safety
+    /// As for [`ImageFields::poll`].
+    #[inline(always)]
+    pub(crate) unsafe fn poll_fragments<F>(&self, handler: &mut F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        let give = |frame: Frame<'_>| frame.give_fragment(handler);
+        // SAFETY: handed on to the caller.
+        unsafe { self.fields.poll(give, fragment_limit) }
     }
 
     /// Whole messages, with [`ImageFields::controlled_poll`].

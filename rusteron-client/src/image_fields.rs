@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use rusteron_sys as sys;
 
 use crate::action::Action;
+use crate::assembly::Assembly;
 use crate::error::{Error, ErrorKind, Result};
 use crate::header::Header;
 use crate::log_buffer::{self, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, align};
@@ -58,77 +59,66 @@ impl ImageFields {
         unsafe { log_buffer::atomic_bool(self.0.is_closed).load(Ordering::Acquire) }
     }
 
-    /// Passes up to `fragment_limit` fragments to the handler and moves the subscriber position past
-    /// them; returns how many.
+    /// Gives up to `fragment_limit` fragments to `give`, which is one of [`Frame`]'s functions of that
+    /// name, and moves the subscriber position past them; returns how many.
     ///
     /// # Safety
     /// The contract of [`new`](Self::new) holds during the call, and no other poll of this image is
     /// under way.
-    #[inline]
-    pub(crate) unsafe fn poll<F>(&self, handler: &mut F, fragment_limit: usize) -> usize
-    where
-        F: FnMut(&[u8], &Header<'_>),
-    {
+    #[inline(always)]
+    pub(crate) unsafe fn poll(
+        &self,
+        give: impl FnMut(Frame<'_>) -> usize,
+        fragment_limit: usize,
+    ) -> usize {
         if self.is_closed() {
             return 0;
         }
         let place = self.place(self.subscriber_position());
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(handler, fragment_limit, place, self.term_length()) }
+        unsafe { self.poll_to(give, fragment_limit, place, self.term_length()) }
     }
 
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
-    #[inline]
-    pub(crate) unsafe fn bounded_poll<F>(
+    #[inline(always)]
+    pub(crate) unsafe fn bounded_poll(
         &self,
-        handler: &mut F,
+        give: impl FnMut(Frame<'_>) -> usize,
         limit_position: Position,
         fragment_limit: usize,
-    ) -> usize
-    where
-        F: FnMut(&[u8], &Header<'_>),
-    {
+    ) -> usize {
         if self.is_closed() {
             return 0;
         }
         let place = self.place(self.subscriber_position());
         let limit_offset = self.limit_offset(&place, limit_position);
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(handler, fragment_limit, place, limit_offset) }
+        unsafe { self.poll_to(give, fragment_limit, place, limit_offset) }
     }
 
     /// # Safety
     /// As for [`poll`](Self::poll), and `place` is that of the subscriber position.
     #[inline(always)]
-    unsafe fn poll_to<F>(
+    unsafe fn poll_to(
         &self,
-        handler: &mut F,
+        mut give: impl FnMut(Frame<'_>) -> usize,
         fragment_limit: usize,
         place: Place,
         limit_offset: usize,
-    ) -> usize
-    where
-        F: FnMut(&[u8], &Header<'_>),
-    {
+    ) -> usize {
         let mut progress = Progress::new(self, &place);
         let mut fragments = 0;
         while fragments < fragment_limit && progress.offset < limit_offset && !self.is_closed() {
             // SAFETY: the offset is below the limit, and a frame starts there: the subscriber
-            // position is the end of one, and so is what follows.
-            let Some(frame) = (unsafe { Frame::published(place.term, progress.offset) }) else {
-                break;
-            };
+            // position is the end of one, and so is what follows. It stays as it is until the
+            // position has moved past it, at the end of this function.
+            let Some(frame) = (unsafe { self.frame(place.term, progress.offset) }) else { break };
             // Before the handler, so that one that panics has had this fragment.
             progress.offset += frame.aligned_length();
-            if !frame.is_padding() {
-                fragments += 1;
-                // SAFETY: the frame is published and stays as it is until the subscriber position
-                // has moved past it, at the end of this function.
-                unsafe { handler(frame.payload(), &Header::new(frame.start, self)) };
-            }
+            fragments += give(frame);
         }
         fragments
     }
@@ -156,20 +146,18 @@ impl ImageFields {
         let mut progress = Progress::new(self, &place);
         let mut fragments = 0;
         while fragments < fragment_limit && progress.offset < limit_offset && !self.is_closed() {
-            // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { Frame::published(place.term, progress.offset) }) else {
-                break;
-            };
-            progress.offset += frame.aligned_length();
+            // SAFETY: as in `poll_to`; a commit comes after the last use of the frame.
+            let Some(frame) = (unsafe { self.frame(place.term, progress.offset) }) else { break };
+            let length = frame.aligned_length();
+            progress.offset += length;
             if frame.is_padding() {
                 continue;
             }
             fragments += 1;
-            // SAFETY: as in `poll_to`; a commit comes after the call.
-            match unsafe { handler(frame.payload(), &Header::new(frame.start, self)) } {
+            match handler(frame.payload(), &frame.header()) {
                 Action::Abort => {
                     fragments -= 1;
-                    progress.offset -= frame.aligned_length();
+                    progress.offset -= length;
                     break;
                 }
                 Action::Break => break,
@@ -206,17 +194,15 @@ impl ImageFields {
         let mut seen = place.offset;
         while offset < limit_offset {
             // SAFETY: a frame starts here: `check_position` has seen the end of the one before, and
-            // the rest is as in `poll_to`.
-            let Some(frame) = (unsafe { Frame::published(place.term, offset) }) else { break };
+            // the rest is as in `poll_to`; the subscriber position does not move.
+            let Some(frame) = (unsafe { self.frame(place.term, offset) }) else { break };
             let end = offset + frame.aligned_length();
             if frame.is_padding() {
                 (offset, seen) = (end, end);
                 continue;
             }
-            // SAFETY: as in `poll_to`; the subscriber position does not move.
-            let header = unsafe { Header::new(frame.start, self) };
-            // SAFETY: the same.
-            let action = handler(unsafe { frame.payload() }, &header);
+            let header = frame.header();
+            let action = handler(frame.payload(), &header);
             if action == Action::Abort {
                 break;
             }
@@ -249,7 +235,7 @@ impl ImageFields {
         let mut end = place.offset;
         while end < limit_offset {
             // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { Frame::published(place.term, end) }) else { break };
+            let Some(frame) = (unsafe { self.frame(place.term, end) }) else { break };
             if frame.is_padding() {
                 // It makes a block of its own, whatever its length.
                 if end == place.offset {
@@ -321,7 +307,7 @@ impl ImageFields {
         let mut offset = place.offset;
         while offset < target {
             // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { Frame::published(place.term, offset) }) else {
+            let Some(frame) = (unsafe { self.frame(place.term, offset) }) else {
                 let end = place.position_of(offset);
                 return Err(invalid(format!("{position} is after {end}, where nothing is yet")));
             };
@@ -331,6 +317,23 @@ impl ImageFields {
             return Err(invalid(format!("{position} is in the middle of a frame")));
         }
         Ok(())
+    }
+
+    /// The frame at an offset of a term, if it has been published.
+    ///
+    /// # Safety
+    /// The contract of [`new`](Self::new) holds, a frame starts or will start at the offset, which is
+    /// below the term's length, and the subscriber position does not move past it while it is used.
+    #[inline(always)]
+    unsafe fn frame(&self, term: *const u8, offset: usize) -> Option<Frame<'_>> {
+        // SAFETY: by the contract; the length is written to in atomic steps only. Acquire: it
+        // publishes the rest of the frame.
+        unsafe {
+            let start = term.add(offset);
+            let length = start.add(log_buffer::FRAME_LENGTH).cast::<i32>().cast_mut();
+            let length = log_buffer::atomic_i32(length).load(Ordering::Acquire);
+            (length > 0).then_some(Frame { image: self, start, length: length as usize })
+        }
     }
 
     #[inline(always)]
@@ -398,28 +401,48 @@ impl Place {
     }
 }
 
-/// A frame that is published: its length is set.
-struct Frame {
+/// A frame that is published, its length being set, and does not change while it is used.
+pub(crate) struct Frame<'a> {
+    image: &'a ImageFields,
     start: *const u8,
     length: usize,
 }
 
-impl Frame {
-    /// The frame at an offset, if it has been published.
-    ///
-    /// # Safety
-    /// The term is mapped, and a frame starts or will start at the offset, which is below the term's
-    /// length.
+impl Frame<'_> {
+    /// Gives the fragment to the handler, unless it is padding; returns how many that were.
     #[inline(always)]
-    unsafe fn published(term: *const u8, offset: usize) -> Option<Self> {
-        // SAFETY: by the contract; the length is written to in atomic steps only. Acquire: it
-        // publishes the rest of the frame.
-        unsafe {
-            let start = term.add(offset);
-            let length = start.add(log_buffer::FRAME_LENGTH).cast::<i32>().cast_mut();
-            let length = log_buffer::atomic_i32(length).load(Ordering::Acquire);
-            (length > 0).then_some(Self { start, length: length as usize })
+    pub(crate) fn give_fragment<F>(self, handler: &mut F) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        if self.is_padding() {
+            return 0;
         }
+        handler(self.payload(), &self.header());
+        1
+    }
+
+    /// As [`give_fragment`](Self::give_fragment), for whole messages. One that is a fragment by
+    /// itself costs a single comparison, which also tells it from padding.
+    #[inline(always)]
+    pub(crate) fn give_message<F>(self, assembly: &mut Assembly, handler: &mut F) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        const BOTH: u8 = log_buffer::BEGIN_FLAG | log_buffer::END_FLAG;
+        const MASK: u32 = u32::from_ne_bytes([0, BOTH, 0xff, 0xff]);
+        const DATA: [u8; 2] = log_buffer::TYPE_DATA.to_ne_bytes();
+        const WHOLE: u32 = u32::from_ne_bytes([0, BOTH, DATA[0], DATA[1]]);
+        // SAFETY: version, flags and type, in this order, in one aligned word of the header.
+        let word = unsafe { self.start.add(log_buffer::VERSION).cast::<u32>().read() };
+        if word & MASK == WHOLE {
+            handler(self.payload(), &self.header());
+        } else if self.is_padding() {
+            return 0;
+        } else {
+            assembly.give(self.payload(), &self.header(), handler);
+        }
+        1
     }
 
     #[inline(always)]
@@ -429,18 +452,22 @@ impl Frame {
 
     #[inline(always)]
     fn is_padding(&self) -> bool {
-        // SAFETY: the frame is published, and its header is written before its length.
+        // SAFETY: a field of the published header.
         let kind = unsafe { self.start.add(log_buffer::TYPE).cast::<u16>().read() };
         kind == log_buffer::TYPE_PAD
     }
 
-    /// # Safety
-    /// It is used only as long as the subscriber position is not after the frame, and the frame is
-    /// not padding, whose payload was never written.
+    /// The payload; of padding, for which it was never written, nobody asks.
     #[inline(always)]
-    unsafe fn payload<'a>(&self) -> &'a [u8] {
+    fn payload(&self) -> &[u8] {
         // SAFETY: a published frame is as long as it says, header included.
         unsafe { slice::from_raw_parts(self.start.add(HEADER_LENGTH), self.length - HEADER_LENGTH) }
+    }
+
+    #[inline(always)]
+    fn header(&self) -> Header<'_> {
+        // SAFETY: published and unchanged, by the type's own contract.
+        unsafe { Header::new(self.start, self.image) }
     }
 }
 

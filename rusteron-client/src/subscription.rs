@@ -124,7 +124,7 @@ impl Subscription {
     {
         let poll = |image: &mut SubscribedImage, limit| {
             // SAFETY: as in `poll`.
-            unsafe { image.fields().poll(&mut handler, limit) }
+            unsafe { image.poll_fragments(&mut handler, limit) }
         };
         self.poll_images(poll, fragment_limit)
     }
