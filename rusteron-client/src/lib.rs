@@ -2,7 +2,7 @@
 //!
 //! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
 //! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
-//! [`ExclusivePublication`] of the same channel and stream offers.
+//! [`ExclusivePublication`] of the same channel and stream offers: whole messages, however long.
 //!
 //! # Threads
 //! [`Aeron`] and [`Publication`] are shared by threads; [`ExclusivePublication`] and [`Subscription`]
@@ -10,10 +10,10 @@
 //! conductor, on which callbacks run.
 //!
 //! # Allocation and blocking
-//! Offering and polling neither block nor allocate nor call the operating system; the exception, a
-//! poll that finds another set of publishers, says so in its documentation. Connecting, and the
-//! functions called `add_…`, wait for the media driver, up to the driver timeout; every one of them
-//! has a form called `async_add_…` that does not wait.
+//! Offering and polling neither block nor allocate nor call the operating system; the exceptions,
+//! polls that find another set of publishers or the first long message of one, say so in their
+//! documentation. Connecting, and the functions called `add_…`, wait for the media driver, up to the
+//! driver timeout; every one of them has a form called `async_add_…` that does not wait.
 //!
 //! # Lifetimes
 //! Publications and subscriptions keep their client open and can be dropped in any order. When the
