@@ -19,6 +19,7 @@ fn generate() -> Result<(), Error> {
         .constants(subscription_constants())
         .constants(counter_constants())
         .constants(cnc_constants())
+        .constants(image_constants())
         .write_to_out_dir("generated.rs")
 }
 
@@ -171,4 +172,16 @@ fn cnc_constants() -> ConstantsSpec {
         .doc("start_timestamp", "When the driver was started, in milliseconds since 1970.")
         .doc("pid", "The number of the driver's process.")
         .doc("file_page_size", "The size in bytes that the lengths of files are multiples of.")
+}
+
+fn image_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_image_constants_t", "ImageConstants", RAW, SUPPORT)
+        .summary("What does not change during the life of an image.")
+        .skip("subscription", "a pointer: an image borrows from its subscription")
+        .doc("correlation_id", "The id by which the media driver knows the image.")
+        .doc(
+            "session_id",
+            "The session id of the stream of messages. Sessions are unique within a subscription \
+             and across all publications of a source identity.",
+        )
 }

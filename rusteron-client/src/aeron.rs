@@ -20,6 +20,7 @@ use crate::handlers::Handler;
 use crate::publication::Publication;
 use crate::registration::Registration;
 use crate::subscription::Subscription;
+use crate::subscription_builder::SubscriptionBuilder;
 
 /// A client of a media driver: the factory of publications and subscriptions.
 ///
@@ -336,6 +337,15 @@ impl Aeron {
         unsafe { sys::aeron_next_correlation_id(self.client.as_ptr()) }
     }
 
+    /// A subscription with handlers that are told when publishers come and go.
+    pub fn subscription_builder(
+        &self,
+        channel: impl AsChannel,
+        stream_id: i32,
+    ) -> SubscriptionBuilder<'_> {
+        SubscriptionBuilder::new(self, channel, stream_id)
+    }
+
     /// Whether a fatal error has ended this client, such as a media driver that died.
     ///
     /// Publications and subscriptions of a closed client report that they are closed; the memory
@@ -352,6 +362,10 @@ impl Aeron {
     pub fn client_id(&self) -> i64 {
         // SAFETY: the client is live; it only reads a number that never changes.
         unsafe { sys::aeron_client_id(self.client.as_ptr()) }
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     /// The configuration this client runs with.

@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rusteron_sys as sys;
@@ -11,6 +11,7 @@ use crate::callback;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::Fallible;
+use crate::subscription_callbacks::CallbackList;
 
 /// The client that all handles share; closed when the last of them, of any kind, is gone.
 ///
@@ -34,6 +35,7 @@ type Deferred = Box<dyn FnOnce() + Send>;
 struct Running {
     raw: NonNull<sys::aeron_t>,
     context: Context,
+    subscription_callbacks: Arc<CallbackList>,
 }
 
 // SAFETY: see `Client`: what C does not allow from any thread at any time is serialised there.
@@ -55,7 +57,8 @@ impl Client {
             return Err(error);
         };
         let invoker = context.use_conductor_agent_invoker().then(Mutex::default);
-        let running = ManuallyDrop::new(Running { raw, context });
+        let running =
+            ManuallyDrop::new(Running { raw, context, subscription_callbacks: Arc::default() });
         let client = Self { running, invoker, deferred: Mutex::default() };
         // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
         unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
@@ -68,6 +71,10 @@ impl Client {
 
     pub(crate) fn context(&self) -> &Context {
         &self.running.context
+    }
+
+    pub(crate) fn subscription_callbacks(&self) -> &Arc<CallbackList> {
+        &self.running.subscription_callbacks
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -208,12 +215,15 @@ impl Drop for Client {
 }
 
 impl Drop for Running {
-    /// The context, being a field, goes after this: C uses it up to the end of `aeron_close`.
+    /// The context and the callbacks, being fields, go after this: C uses them up to the end of
+    /// `aeron_close`.
     fn drop(&mut self) {
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
+            // Its thread may go on.
+            std::mem::forget(Arc::clone(&self.subscription_callbacks));
         }
     }
 }

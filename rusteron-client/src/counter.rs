@@ -230,7 +230,7 @@ pub(crate) fn begin(
     let (key_start, label_start) = (key.as_ptr(), label.as_ptr().cast());
     // SAFETY: these are the functions that begin a counter; they copy key and label.
     unsafe {
-        Registration::begin_with(client, |registering, client| match registration_id {
+        Registration::begin_with(client, (), |registering, client| match registration_id {
             None => sys::aeron_async_add_counter(
                 registering,
                 client,
@@ -266,6 +266,7 @@ impl Resource for Counter {}
 
 impl sealed::Resource for Counter {
     type Raw = sys::aeron_counter_t;
+    type Callbacks = ();
 
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
@@ -278,6 +279,7 @@ impl sealed::Resource for Counter {
     unsafe fn cancel(
         client: *mut sys::aeron_t,
         registering: *mut sys::aeron_client_registering_resource_stct,
+        (): (),
     ) -> i32 {
         // For a static counter, C's documentation says that this fails. It does not: it frees what
         // the client knows of the counter, and leaves the counter itself alone.
@@ -285,7 +287,7 @@ impl sealed::Resource for Counter {
         unsafe { sys::aeron_async_add_counter_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self> {
+    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>, (): ()) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the counter is live, and C fills the structure in or fails.
         unsafe { sys::aeron_counter_constants(raw.as_ptr(), constants.as_mut_ptr()) }

@@ -218,6 +218,7 @@ impl Resource for ExclusivePublication {}
 
 impl sealed::Resource for ExclusivePublication {
     type Raw = sys::aeron_exclusive_publication_t;
+    type Callbacks = ();
 
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
@@ -230,12 +231,13 @@ impl sealed::Resource for ExclusivePublication {
     unsafe fn cancel(
         client: *mut sys::aeron_t,
         registering: *mut sys::aeron_client_registering_resource_stct,
+        (): (),
     ) -> i32 {
         // SAFETY: handed on to the caller.
         unsafe { sys::aeron_async_add_exclusive_publication_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self> {
+    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>, (): ()) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the publication is live, and C fills the structure in or fails.
         unsafe { sys::aeron_exclusive_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
@@ -258,6 +260,7 @@ impl sealed::Stream for ExclusivePublication {
         client: *mut sys::aeron_t,
         channel: &CStr,
         stream_id: i32,
+        (): (),
     ) -> i32 {
         let channel = channel.as_ptr();
         // SAFETY: handed on to the caller; C copies the channel.

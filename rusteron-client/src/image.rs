@@ -1,105 +1,530 @@
-//! One publisher's stream as a subscription sees it, and the poll of it in Rust.
+//! One publisher's stream as a subscription sees it.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::mem::MaybeUninit;
 use std::slice;
-use std::sync::atomic::Ordering;
 
 use rusteron_sys as sys;
 
+use crate::action::Action;
+use crate::assembly::Assembly;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::{self, Fallible};
+use crate::generated::ImageConstants;
 use crate::header::Header;
-use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::image_fields::{Frame, ImageFields};
+use crate::offer_error::Position;
 
-/// The fields of a C image that a poll works on, at the addresses C uses itself.
-pub(crate) struct ImageFields(sys::rusteron_image_t);
+/// The stream of one publisher, as it arrives at a subscription.
+///
+/// It borrows the subscription exclusively, so that it can be polled by itself, and is looked up
+/// again for the next time: the client frees an image that has gone as soon as its subscription has
+/// looked at its images again. Whoever wants to keep track of images keeps their
+/// [`session_id`](Self::session_id)s, or what
+/// [`on_available_image`](crate::SubscriptionBuilder::on_available_image) is given.
+///
+/// Polls neither block nor allocate nor make system calls, except that the first long messages of an
+/// image allocate the memory they are put together in.
+///
+/// Made by [`Subscription::images`](crate::Subscription::images) and its relatives.
+///
+/// While an image is there, its subscription cannot be used, nor dropped:
+///
+/// ```compile_fail,E0499
+/// # use rusteron_client::Subscription;
+/// fn poll_both(subscription: &mut Subscription) {
+///     let mut image = subscription.image_at_index(0).unwrap();
+///     let _ = subscription.poll(|_, _| {}, 10);
+///     image.poll(|_, _| {}, 10);
+/// }
+/// ```
+///
+/// ```compile_fail,E0505
+/// # use rusteron_client::Subscription;
+/// fn outlive(mut subscription: Subscription) {
+///     let image = subscription.image_at_index(0);
+///     drop(subscription);
+///     drop(image);
+/// }
+/// ```
+pub struct Image<'a> {
+    image: &'a mut SubscribedImage,
+}
 
-impl ImageFields {
-    /// # Safety
-    /// What the addresses point to stays mapped while the image is used, and the subscriber position
-    /// is written through it by one thread at a time, by nobody else.
-    pub(crate) unsafe fn new(fields: sys::rusteron_image_t) -> Self {
-        Self(fields)
-    }
+/// The images of a subscription, in the order in which they came.
+///
+/// Made by [`Subscription::images`](crate::Subscription::images).
+#[derive(Debug)]
+pub struct Images<'a> {
+    images: slice::IterMut<'a, SubscribedImage>,
+}
 
-    /// Passes up to `fragment_limit` fragments to the handler and moves the subscriber position past
-    /// them; returns how many.
+/// An image and what belongs to it on this side.
+///
+/// Its contract: it is of the newest list of images that its subscription has announced, or of one
+/// after, and nothing is announced while it is in use. The conductor frees an image only after a
+/// list without it has been announced, so that this one is live. [`Subscription`] keeps it by
+/// reloading its images before it uses any, and by being borrowed exclusively meanwhile.
+///
+/// [`Subscription`]: crate::Subscription
+pub(crate) struct SubscribedImage {
+    fields: ImageFields,
+    assembly: Assembly,
+}
+
+impl Image<'_> {
+    /// Passes the messages that have arrived, `fragment_limit` fragments of them at the most, to the
+    /// handler, and returns how many fragments there were.
     ///
-    /// # Safety
-    /// The contract of [`new`](Self::new) holds during the call, and no other poll of this image is
-    /// under way.
+    /// As [`Subscription::poll`](crate::Subscription::poll), for this image.
+    ///
+    /// Corresponds to `aeron_image_poll` with an `aeron_image_fragment_assembler_handler`.
     #[inline]
-    pub(crate) unsafe fn poll<F>(&self, handler: &mut F, fragment_limit: usize) -> usize
+    pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
     where
         F: FnMut(&[u8], &Header<'_>),
     {
-        let fields = &self.0;
-        if self.is_closed() {
-            return 0;
-        }
-        // SAFETY: mapped, by the contract. Nobody else writes it, so that no order is needed.
-        let start =
-            unsafe { log_buffer::atomic_i64(fields.subscriber_position).load(Ordering::Relaxed) };
-        let term_length = fields.term_length as usize;
-        let index = ((start as u64) >> fields.position_bits_to_shift) % PARTITION_COUNT as u64;
-        let term = fields.term_buffers[index as usize];
-        let start_offset = start as usize & (term_length - 1);
-
-        let mut progress = Progress { image: self, start, start_offset, offset: start_offset };
-        let mut fragments = 0;
-        while fragments < fragment_limit && progress.offset < term_length && !self.is_closed() {
-            // SAFETY: frames begin at aligned offsets below the term's length, and the term is
-            // mapped, by the contract.
-            let (frame, frame_length) = unsafe {
-                let frame = term.add(progress.offset);
-                let length = frame.add(log_buffer::FRAME_LENGTH).cast::<i32>();
-                (frame, log_buffer::atomic_i32(length).load(Ordering::Acquire))
-            };
-            if frame_length <= 0 {
-                break;
-            }
-            // Before the handler, so that one that panics has had this fragment.
-            progress.offset += align(frame_length as usize);
-            // SAFETY: the positive length, read with acquire, publishes the whole frame; it stays
-            // as it is until the subscriber position has moved past it.
-            unsafe {
-                if frame.add(log_buffer::TYPE).cast::<u16>().read() != log_buffer::TYPE_PAD {
-                    fragments += 1;
-                    let payload_length = frame_length as usize - HEADER_LENGTH;
-                    let payload = slice::from_raw_parts(frame.add(HEADER_LENGTH), payload_length);
-                    let header =
-                        Header::new(frame, fields.initial_term_id, fields.position_bits_to_shift);
-                    handler(payload, &header);
-                }
-            }
-        }
-        fragments
+        // SAFETY: the subscription is borrowed, so that the image is live and polled here only.
+        unsafe { self.image.poll(&mut handler, fragment_limit) }
     }
 
-    #[inline(always)]
-    fn is_closed(&self) -> bool {
-        // SAFETY: part of the C image, which lives by the contract of `new`.
-        unsafe { log_buffer::atomic_bool(self.0.is_closed).load(Ordering::Acquire) }
+    /// As [`poll`](Self::poll), but long messages arrive in fragments.
+    ///
+    /// Corresponds to `aeron_image_poll`.
+    #[inline]
+    pub fn poll_fragments<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.poll_fragments(&mut handler, fragment_limit) }
+    }
+
+    /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
+    ///
+    /// Corresponds to `aeron_image_bounded_poll` with an `aeron_image_fragment_assembler_handler`.
+    #[inline]
+    pub fn bounded_poll<F>(
+        &mut self,
+        mut handler: F,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        let SubscribedImage { fields, assembly } = &mut *self.image;
+        let give = |frame: Frame<'_>| frame.give_message(assembly, &mut handler);
+        // SAFETY: as in `poll`.
+        unsafe { fields.bounded_poll(give, limit_position, fragment_limit) }
+    }
+
+    /// As [`poll_fragments`](Self::poll_fragments), for fragments that begin before
+    /// `limit_position`.
+    ///
+    /// Corresponds to `aeron_image_bounded_poll`.
+    #[inline]
+    pub fn bounded_poll_fragments<F>(
+        &mut self,
+        mut handler: F,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        let give = |frame: Frame<'_>| frame.give_fragment(&mut handler);
+        // SAFETY: as in `poll`.
+        unsafe { self.image.fields.bounded_poll(give, limit_position, fragment_limit) }
+    }
+
+    /// As [`poll`](Self::poll), with a handler that decides about the position after each message.
+    ///
+    /// Returns how many fragments were consumed; one that was refused with [`Action::Abort`] is not
+    /// among them.
+    ///
+    /// Corresponds to `aeron_image_controlled_poll` with an
+    /// `aeron_image_controlled_fragment_assembler_handler`.
+    #[inline]
+    pub fn controlled_poll<F>(&mut self, handler: F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        self.bounded_controlled_poll(handler, Position::MAX, fragment_limit)
+    }
+
+    /// As [`controlled_poll`](Self::controlled_poll), but long messages arrive in fragments.
+    ///
+    /// Corresponds to `aeron_image_controlled_poll`.
+    #[inline]
+    pub fn controlled_poll_fragments<F>(&mut self, handler: F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        self.bounded_controlled_poll_fragments(handler, Position::MAX, fragment_limit)
+    }
+
+    /// As [`controlled_poll`](Self::controlled_poll), for fragments that begin before
+    /// `limit_position`.
+    ///
+    /// Corresponds to `aeron_image_bounded_controlled_poll` with an
+    /// `aeron_image_controlled_fragment_assembler_handler`.
+    #[inline]
+    pub fn bounded_controlled_poll<F>(
+        &mut self,
+        mut handler: F,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.controlled_poll(&mut handler, limit_position, fragment_limit) }
+    }
+
+    /// As [`bounded_controlled_poll`](Self::bounded_controlled_poll), but long messages arrive in
+    /// fragments.
+    ///
+    /// Corresponds to `aeron_image_bounded_controlled_poll`.
+    #[inline]
+    pub fn bounded_controlled_poll_fragments<F>(
+        &mut self,
+        mut handler: F,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.fields.controlled_poll(&mut handler, limit_position, fragment_limit) }
+    }
+
+    /// Passes the fragments from `initial_position` up to `limit_position`, or to the end of the
+    /// term, to the handler, without moving the image's position.
+    ///
+    /// Returns the position after the last message that was passed whole, with which
+    /// [`set_position`](Self::set_position) skips what was seen, and from which another peek goes
+    /// on. Long messages arrive in fragments. [`Action::Abort`] ends the peek before what was just
+    /// given, [`Action::Break`] after it; the others go on. A closed image shows nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] if `initial_position` is not the image's position, nor at the
+    /// end of a later fragment in the same term that has arrived.
+    ///
+    /// Corresponds to Aeron's `Image.controlledPeek`, which the C client has no function for.
+    pub fn controlled_peek<F>(
+        &mut self,
+        initial_position: Position,
+        mut handler: F,
+        limit_position: Position,
+    ) -> Result<Position>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.fields.controlled_peek(initial_position, &mut handler, limit_position) }
+    }
+
+    /// Passes the frames that have arrived to the handler in one piece, headers included: as many
+    /// whole frames as fit into `block_length_limit` bytes, up to the end of the term.
+    ///
+    /// The handler is also given the session id and the term id. Padding at the end of a term makes
+    /// a block of its own, however long. Returns the length of the block; zero means that nothing
+    /// was there, or that the next frame is longer than the limit.
+    ///
+    /// Corresponds to `aeron_image_block_poll`.
+    #[inline]
+    pub fn block_poll<F>(&mut self, mut handler: F, block_length_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], i32, i32),
+    {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.fields.block_poll(&mut handler, block_length_limit) }
+    }
+
+    /// Moves the position forward, to skip what has arrived. A closed image's position stays.
+    ///
+    /// Takes time in proportion to the number of fragments that are skipped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] if the position is not at the end of a fragment that has
+    /// arrived, in the current term and not behind the current position. (Aeron's own check is that
+    /// it is aligned and in that range; a position in the middle of a message would then be read as
+    /// a header.)
+    ///
+    /// Corresponds to Aeron's `Image.position(long)`, which the C client has no function for.
+    pub fn set_position(&mut self, position: Position) -> Result<()> {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.fields.set_position(position) }
+    }
+
+    /// How far this subscription has read, in bytes since the beginning of the stream.
+    ///
+    /// Corresponds to `aeron_image_position`.
+    pub fn position(&self) -> Position {
+        // SAFETY: the image is live, as in `poll`, and so it is in the functions below.
+        unsafe { sys::aeron_image_position(self.as_ptr()) }
+    }
+
+    /// Whether the image has gone, or the client was closed by a fatal error.
+    ///
+    /// Corresponds to `aeron_image_is_closed`.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.image.fields.is_closed()
+    }
+
+    /// Whether everything that the publisher has sent before it closed has been read.
+    ///
+    /// Corresponds to `aeron_image_is_end_of_stream`.
+    pub fn is_end_of_stream(&self) -> bool {
+        // SAFETY: as in `position`.
+        unsafe { sys::aeron_image_is_end_of_stream(self.as_ptr()) }
+    }
+
+    /// The position at which the stream ends, if the publisher has closed it; [`Position::MAX`] until
+    /// then.
+    ///
+    /// Corresponds to `aeron_image_end_of_stream_position`.
+    pub fn end_of_stream_position(&self) -> Position {
+        // SAFETY: as in `position`.
+        unsafe { sys::aeron_image_end_of_stream_position(self.as_ptr()) }
+    }
+
+    /// How many transports, such as the destinations of a multi-destination subscription, the image
+    /// is currently received over. Zero for a closed one, and over IPC.
+    ///
+    /// Corresponds to `aeron_image_active_transport_count`.
+    pub fn active_transport_count(&self) -> usize {
+        // SAFETY: as in `position`. It is a count, and fails for a missing image only.
+        unsafe { sys::aeron_image_active_transport_count(self.as_ptr()) }.max(0) as usize
+    }
+
+    /// Whether the publisher has revoked its publication: it ends at once, read or not.
+    ///
+    /// Corresponds to `aeron_image_is_publication_revoked`.
+    pub fn is_publication_revoked(&self) -> bool {
+        // SAFETY: as in `position`.
+        unsafe { sys::aeron_image_is_publication_revoked(self.as_ptr()) }
+    }
+
+    /// Tells the media driver, and through it the publisher, that this stream is not wanted. The
+    /// image goes, and for a while its publisher cannot come back.
+    ///
+    /// Does not wait until that has happened.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the reason has more than 1,023 bytes, or a NUL byte;
+    /// - [`ErrorKind::DriverBufferFull`]: the media driver is behind with its commands; the call can
+    ///   be repeated;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
+    ///
+    /// Corresponds to `aeron_image_reject`.
+    pub fn reject(&mut self, reason: &str) -> Result<()> {
+        const MAX: usize = 1023;
+        if reason.len() > MAX {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("reason: {} bytes; the maximum is {MAX}", reason.len()),
+            ));
+        }
+        let reason = ffi::c_string("reason", reason)?;
+        // SAFETY: as in `position`; C copies the reason.
+        let rejected = unsafe { sys::aeron_image_reject(self.as_ptr(), reason.as_ptr()) };
+        rejected.into_result().map(drop).map_err(|error| match error.code() {
+            // C has told the error handler, and no more.
+            0 => {
+                Error::new(ErrorKind::DriverBufferFull, "the media driver's command buffer is full")
+            }
+            _ => error,
+        })
+    }
+
+    /// What does not change during the image's life. Allocates; the methods below do not.
+    ///
+    /// Corresponds to `aeron_image_constants`.
+    pub fn constants(&self) -> ImageConstants {
+        // SAFETY: filled in just now; its text lives as long as the image.
+        unsafe { ImageConstants::from_raw(&raw_constants(self.as_ptr())) }
+    }
+
+    /// The number that tells this publisher from others of the same stream.
+    #[inline]
+    pub fn session_id(&self) -> i32 {
+        self.image.fields.session_id()
+    }
+
+    /// The id by which the media driver knows the image; what a response channel is asked for with.
+    #[inline]
+    pub fn correlation_id(&self) -> i64 {
+        self.image.fields.correlation_id()
+    }
+
+    /// Where the publisher sends from: an address and a port, or `aeron:ipc`.
+    pub fn source_identity(&self) -> Cow<'_, str> {
+        // SAFETY: the text lives as long as the image.
+        unsafe { ffi::lossy(self.raw_constants().source_identity) }
+    }
+
+    /// The position at which this subscription joined the stream.
+    pub fn join_position(&self) -> Position {
+        self.raw_constants().join_position
+    }
+
+    /// The id of the stream's first term.
+    #[inline]
+    pub fn initial_term_id(&self) -> i32 {
+        self.image.fields.initial_term_id()
+    }
+
+    /// The length of a term in bytes.
+    pub fn term_buffer_length(&self) -> usize {
+        self.raw_constants().term_buffer_length
+    }
+
+    /// The greatest length of a datagram of the publisher's, in bytes.
+    pub fn mtu_length(&self) -> usize {
+        self.raw_constants().mtu_length
+    }
+
+    /// The id of the counter that holds the position.
+    pub fn subscriber_position_id(&self) -> i32 {
+        self.raw_constants().subscriber_position_id
+    }
+
+    /// The C image, for the functions that have no safe form.
+    ///
+    /// It is live as long as `self`. Calling C's functions on it needs the same exclusiveness as
+    /// `&mut self`.
+    pub fn as_ptr(&self) -> *mut sys::aeron_image_t {
+        self.image.fields.as_ptr()
+    }
+
+    fn raw_constants(&self) -> sys::aeron_image_constants_t {
+        // SAFETY: as in `position`.
+        unsafe { raw_constants(self.as_ptr()) }
     }
 }
 
-/// How far a poll has come; tells the publisher when the poll ends, in whatever way it ends.
-struct Progress<'a> {
-    image: &'a ImageFields,
-    start: i64,
-    start_offset: usize,
-    offset: usize,
+impl fmt::Debug for Image<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("correlation_id", &self.correlation_id())
+            .field("session_id", &self.session_id())
+            .field("source_identity", &self.source_identity())
+            .field("position", &self.position())
+            .field("is_closed", &self.is_closed())
+            .finish()
+    }
 }
 
-impl Drop for Progress<'_> {
+impl<'a> Images<'a> {
+    pub(crate) fn new(images: &'a mut [SubscribedImage]) -> Self {
+        Self { images: images.iter_mut() }
+    }
+}
+
+impl<'a> Iterator for Images<'a> {
+    type Item = Image<'a>;
+
+    fn next(&mut self) -> Option<Image<'a>> {
+        self.images.next().map(|image| Image { image })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.images.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Images<'_> {}
+
+impl SubscribedImage {
+    /// # Safety
+    /// The contract of the type holds for `fields`.
+    pub(crate) unsafe fn new(fields: ImageFields, assembly: Assembly) -> Self {
+        Self { fields, assembly }
+    }
+
+    pub(crate) fn fields(&self) -> &ImageFields {
+        &self.fields
+    }
+
+    pub(crate) fn into_assembly(self) -> Assembly {
+        self.assembly
+    }
+
+    /// Whole messages, with [`ImageFields::poll`].
+    ///
+    /// # Safety
+    /// As for [`ImageFields::poll`].
     #[inline(always)]
-    fn drop(&mut self) {
-        // A closed image's position is final, as in C.
-        if self.offset > self.start_offset && !self.image.is_closed() {
-            let position = self.start + (self.offset - self.start_offset) as i64;
-            // SAFETY: mapped, by the contract of `ImageFields::new`. Release: the publisher may
-            // overwrite what this poll has read only after it has seen the position.
-            unsafe {
-                log_buffer::atomic_i64(self.image.0.subscriber_position)
-                    .store(position, Ordering::Release);
-            }
-        }
+    pub(crate) unsafe fn poll<F>(&mut self, handler: &mut F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        let Self { fields, assembly } = self;
+        let give = |frame: Frame<'_>| frame.give_message(assembly, handler);
+        // SAFETY: handed on to the caller.
+        unsafe { fields.poll(give, fragment_limit) }
+    }
+
+    /// Fragments, with [`ImageFields::poll`].
+    ///
+    /// # Safety
+    /// As for [`ImageFields::poll`].
+    #[inline(always)]
+    pub(crate) unsafe fn poll_fragments<F>(&self, handler: &mut F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        let give = |frame: Frame<'_>| frame.give_fragment(handler);
+        // SAFETY: handed on to the caller.
+        unsafe { self.fields.poll(give, fragment_limit) }
+    }
+
+    /// Whole messages, with [`ImageFields::controlled_poll`].
+    ///
+    /// # Safety
+    /// As for [`ImageFields::poll`].
+    #[inline(always)]
+    pub(crate) unsafe fn controlled_poll<F>(
+        &mut self,
+        handler: &mut F,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        let Self { fields, assembly } = self;
+        let mut whole = |fragment: &[u8], header: &Header<'_>| {
+            assembly.controlled_poll(fragment, header, handler)
+        };
+        // SAFETY: handed on to the caller.
+        unsafe { fields.controlled_poll(&mut whole, limit_position, fragment_limit) }
+    }
+}
+
+impl fmt::Debug for SubscribedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("correlation_id", &self.fields.correlation_id())
+            .field("session_id", &self.fields.session_id())
+            .finish_non_exhaustive()
+    }
+}
+
+/// # Safety
+/// The image is live; the text in what is returned lives as long as the image.
+pub(crate) unsafe fn raw_constants(image: *mut sys::aeron_image_t) -> sys::aeron_image_constants_t {
+    let mut constants = MaybeUninit::zeroed();
+    // SAFETY: by the contract. C fails for missing arguments only, and would leave what is a valid
+    // structure as it is: numbers and pointers.
+    unsafe {
+        sys::aeron_image_constants(image, constants.as_mut_ptr());
+        constants.assume_init()
     }
 }

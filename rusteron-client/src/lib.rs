@@ -2,9 +2,9 @@
 //!
 //! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
 //! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
-//! [`ExclusivePublication`] of the same channel and stream offers. A [`Counter`] is a number of one's
-//! own that all processes can read; [`CountersReader`] and [`CncFile`] read what a driver and its
-//! clients say of themselves.
+//! [`ExclusivePublication`] of the same channel and stream offers: whole messages, however long. A
+//! [`Counter`] is a number of one's own that all processes can read; [`CountersReader`] and [`CncFile`]
+//! read what a driver and its clients say of themselves.
 //!
 //! # Threads
 //! [`Aeron`], [`Publication`] and [`Counter`] are shared by threads; [`ExclusivePublication`] and
@@ -13,9 +13,9 @@
 //!
 //! # Allocation and blocking
 //! Offering, polling and counting neither block nor allocate nor call the operating system; the
-//! exception, a poll that finds another set of publishers, says so in its documentation. Connecting,
-//! and adding a publication, a subscription or a counter, wait for the media driver, up to the driver
-//! timeout; each has a form called `async_add_…` that does not wait.
+//! exceptions, polls that find another set of publishers or the first long message of one, say so in
+//! their documentation. Connecting, and adding a publication, a subscription or a counter, wait for
+//! the media driver, up to the driver timeout; each has a form called `async_add_…` that does not wait.
 //!
 //! # Lifetimes
 //! Publications, subscriptions and counters keep their client open and can be dropped in any order.
@@ -59,8 +59,11 @@
 //! # }
 //! ```
 
+mod action;
 mod aeron;
+mod assembly;
 mod callback;
+mod channel_status;
 mod channel_uri;
 mod client;
 mod cnc;
@@ -68,6 +71,7 @@ mod context;
 mod counter;
 mod counter_handlers;
 mod counters_reader;
+mod destination;
 mod epoch;
 mod error;
 mod error_log;
@@ -75,10 +79,13 @@ mod events;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
+mod fragment_assembler;
 mod handlers;
 mod header;
 mod idle;
 mod image;
+mod image_fields;
+mod image_info;
 mod log_buffer;
 mod loss_report;
 mod offer_error;
@@ -89,6 +96,9 @@ mod retained;
 mod shared_memory;
 mod stream_positions;
 mod subscription;
+mod subscription_builder;
+mod subscription_callbacks;
+mod subscription_channel;
 mod system_counter;
 mod termination;
 mod version;
@@ -101,7 +111,9 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/generated.rs"));
 }
 
+pub use action::Action;
 pub use aeron::Aeron;
+pub use channel_status::ChannelStatus;
 pub use channel_uri::{
     AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
     CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
@@ -111,17 +123,23 @@ pub use cnc::{CncFile, CncVersion};
 pub use context::Context;
 pub use counter::Counter;
 pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
+pub use destination::AsyncDestination;
 pub use error::{Error, ErrorKind, Result};
 pub use error_log::ErrorLogEntry;
 pub use events::{Added, PublicationError};
 pub use exclusive_publication::ExclusivePublication;
-pub use generated::{CncConstants, CounterConstants, PublicationConstants, SubscriptionConstants};
+pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
+pub use generated::{
+    CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
+};
 pub use handlers::Handler;
 pub use header::Header;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
+pub use image::{Image, Images};
+pub use image_info::ImageInfo;
 pub use loss_report::LossReportEntry;
 pub use offer_error::{OfferError, PollError, Position};
 pub use properties::{load_properties, load_properties_file};
@@ -129,6 +147,7 @@ pub use publication::Publication;
 pub use registration::{Registration, Resource};
 pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
 pub use subscription::Subscription;
+pub use subscription_builder::SubscriptionBuilder;
 pub use system_counter::SystemCounter;
 pub use termination::request_driver_termination;
 pub use version::{AERON_VERSION, AeronVersion};

@@ -117,6 +117,7 @@ impl Resource for Publication {}
 
 impl sealed::Resource for Publication {
     type Raw = sys::aeron_publication_t;
+    type Callbacks = ();
 
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
@@ -129,12 +130,13 @@ impl sealed::Resource for Publication {
     unsafe fn cancel(
         client: *mut sys::aeron_t,
         registering: *mut sys::aeron_client_registering_resource_stct,
+        (): (),
     ) -> i32 {
         // SAFETY: handed on to the caller.
         unsafe { sys::aeron_async_add_publication_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self> {
+    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>, (): ()) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the publication is live, and C fills the structure in or fails.
         unsafe { sys::aeron_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
@@ -151,6 +153,7 @@ impl sealed::Stream for Publication {
         client: *mut sys::aeron_t,
         channel: &CStr,
         stream_id: i32,
+        (): (),
     ) -> i32 {
         // SAFETY: handed on to the caller; C copies the channel.
         unsafe {

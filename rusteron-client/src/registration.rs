@@ -14,6 +14,7 @@ use rusteron_sys as sys;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
+use crate::subscription_callbacks::CallbackList;
 use crate::wake;
 
 /// A publication, subscription or counter in the making: asked for, and not yet confirmed by the
@@ -48,7 +49,8 @@ pub struct Registration<R: Resource> {
     client: Arc<Client>,
     /// After this, the conductor, which has a deadline of its own, must be stuck.
     deadline: Instant,
-    resource: std::marker::PhantomData<fn() -> R>,
+    /// Until there is a resource, which it then belongs to.
+    callbacks: R::Callbacks,
 }
 
 // SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
@@ -69,6 +71,9 @@ pub(crate) mod sealed {
     pub trait Resource: Sized {
         type Raw;
 
+        /// What C may call for the resource.
+        type Callbacks: Copy + Default + Send + Unpin + 'static;
+
         /// # Safety
         /// `registering` was made by C's function that begins such a resource, has not given its
         /// outcome, and its client is live.
@@ -82,22 +87,34 @@ pub(crate) mod sealed {
         unsafe fn cancel(
             client: *mut sys::aeron_t,
             registering: *mut sys::aeron_client_registering_resource_stct,
+            callbacks: Self::Callbacks,
         ) -> i32;
+
+        /// Releases the callbacks of a resource that does not come to be.
+        ///
+        /// # Safety
+        /// C does not call them any more.
+        unsafe fn release(_list: &CallbackList, _callbacks: Self::Callbacks) {}
 
         /// # Safety
         /// `raw` is live, has no other owner, and belongs to `client`.
-        unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self>;
+        unsafe fn from_raw(
+            raw: NonNull<Self::Raw>,
+            client: Arc<Client>,
+            callbacks: Self::Callbacks,
+        ) -> Result<Self>;
     }
 
     /// The kinds of which a channel and a stream id say everything.
     pub(crate) trait Stream: Resource {
         /// # Safety
-        /// `client` is live.
+        /// `client` is live, and so are the callbacks until they are released.
         unsafe fn add(
             registering: &mut *mut sys::aeron_client_registering_resource_stct,
             client: *mut sys::aeron_t,
             channel: &CStr,
             stream_id: i32,
+            callbacks: Self::Callbacks,
         ) -> i32;
     }
 }
@@ -107,23 +124,46 @@ impl<R: Resource> Registration<R> {
     where
         R: sealed::Stream,
     {
+        Self::begin_stream(client, channel, stream_id, R::Callbacks::default())
+    }
+
+    /// As [`begin`](Self::begin), with callbacks, which it owns from here on.
+    pub(crate) fn begin_stream(
+        client: &Arc<Client>,
+        channel: &CStr,
+        stream_id: i32,
+        callbacks: R::Callbacks,
+    ) -> Result<Self>
+    where
+        R: sealed::Stream,
+    {
         // SAFETY: `add` is the function for such a resource, and the client is live in the call.
-        unsafe { Self::begin_with(client, |raw, client| R::add(raw, client, channel, stream_id)) }
+        unsafe {
+            Self::begin_with(client, callbacks, |raw, client| {
+                R::add(raw, client, channel, stream_id, callbacks)
+            })
+        }
     }
 
     /// # Safety
     /// `add` calls C's function that begins to add an `R` to the client, which is live, and gives back
-    /// what that returned.
+    /// what that returned. C may call the callbacks until they are released.
     pub(crate) unsafe fn begin_with(
         client: &Arc<Client>,
+        callbacks: R::Callbacks,
         add: impl FnOnce(
             &mut *mut sys::aeron_client_registering_resource_stct,
             *mut sys::aeron_t,
         ) -> i32,
     ) -> Result<Self> {
         let mut raw = ptr::null_mut();
-        client.add(|| add(&mut raw, client.as_ptr()).into_result())?;
-        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        let added = client
+            .add(|| add(&mut raw, client.as_ptr()).into_result())
+            .and_then(|_| NonNull::new(raw).ok_or_else(Error::last));
+        let raw = added.inspect_err(|_| {
+            // SAFETY: C keeps nothing of a request that it has refused.
+            unsafe { R::release(client.subscription_callbacks(), callbacks) };
+        })?;
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =
             unsafe { sys::aeron_async_add_publication_get_registration_id(raw.as_ptr()) };
@@ -133,7 +173,7 @@ impl<R: Resource> Registration<R> {
             registration_id,
             client: Arc::clone(client),
             deadline: Instant::now() + patience.min(Duration::from_secs(3600)),
-            resource: std::marker::PhantomData,
+            callbacks,
         })
     }
 
@@ -171,10 +211,12 @@ impl<R: Resource> Registration<R> {
                 self.raw = None;
                 let raw = NonNull::new(raw).ok_or_else(Error::last)?;
                 // SAFETY: C gives a resource to exactly one caller, and it belongs to this client.
-                unsafe { R::from_raw(raw, Arc::clone(&self.client)) }.map(Some)
+                unsafe { R::from_raw(raw, Arc::clone(&self.client), self.callbacks) }.map(Some)
             }
             Err(error) => {
                 self.raw = None;
+                // SAFETY: a request that has failed is never answered with a resource.
+                unsafe { R::release(self.client.subscription_callbacks(), self.callbacks) };
                 Err(error)
             }
         }
@@ -239,13 +281,20 @@ impl<R: Resource> Drop for Registration<R> {
         if let Some(registering) = self.raw.take() {
             let (client, registering) =
                 (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
+            let (list, callbacks) =
+                (Arc::clone(self.client.subscription_callbacks()), self.callbacks);
             let registration_id = self.registration_id;
             self.client.release(move || {
                 // SAFETY: no outcome was given, so C still has the structure, and it is not used
                 // again; the client outlives what it runs.
-                let cancelled = unsafe { R::cancel(client.get(), registering.get()) };
+                let cancelled = unsafe { R::cancel(client.get(), registering.get(), callbacks) };
                 if let Err(error) = cancelled.into_result() {
                     // The structure, and what may come of it, then live as long as the client.
+                    if error.kind() == ErrorKind::ClientClosed {
+                        // SAFETY: a client that refuses commands for being closed calls nothing any
+                        // more.
+                        unsafe { R::release(&list, callbacks) };
+                    }
                     log::debug!("registration {registration_id} is not cancelled: {error}");
                 }
             });

@@ -1,6 +1,6 @@
 //! Receiving messages.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -9,32 +9,65 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rusteron_sys as sys;
 
+use crate::action::Action;
+use crate::assembly::Assembly;
+use crate::callback;
 use crate::client::Client;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
 use crate::generated::SubscriptionConstants;
 use crate::header::Header;
-use crate::image::ImageFields;
+use crate::image::{Image, Images, SubscribedImage};
+use crate::image_fields::ImageFields;
 use crate::log_buffer;
-use crate::offer_error::PollError;
+use crate::offer_error::{PollError, Position};
 use crate::registration::{Resource, sealed};
+use crate::subscription_callbacks::{
+    CallbackHandle, CallbackList, SubscriptionCallbacks, on_available_image, on_close_complete,
+    on_unavailable_image,
+};
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
 ///
 /// Each publisher's stream arrives as an image of its own, in order. It keeps its client open;
 /// dropping it tells the media driver that this subscriber is gone.
 ///
-/// Made by [`Aeron::add_subscription`](crate::Aeron::add_subscription).
+/// Polls neither block nor make system calls. They allocate only when a publisher has come or gone,
+/// and for the first messages of a publisher that are longer than a fragment.
+///
+/// Made by [`Aeron::add_subscription`](crate::Aeron::add_subscription) and, with handlers that are
+/// told when publishers come and go,
+/// [`Aeron::subscription_builder`](crate::Aeron::subscription_builder).
+///
+/// What a handler is given is valid during its call only:
+///
+/// ```compile_fail,E0521
+/// # use rusteron_client::Subscription;
+/// fn keep_one(subscription: &mut Subscription) {
+///     let mut kept: &[u8] = &[];
+///     let _ = subscription.poll(|message, _header| kept = message, 10);
+/// }
+/// ```
+///
+/// One thread at a time polls it:
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>() {}
+/// share::<rusteron_client::Subscription>();
+/// ```
 pub struct Subscription {
     raw: NonNull<sys::aeron_subscription_t>,
     /// The fields of the C structure that a poll works on, at the addresses C uses itself.
     fields: sys::rusteron_subscription_t,
     /// The images of the list with this change number. They are safe to use as long as the current
     /// list has the same number, see [`Subscription::refresh`].
-    images: Vec<ImageFields>,
+    images: Vec<SubscribedImage>,
     change_number: i64,
     round_robin_index: usize,
     constants: SubscriptionConstants,
+    callbacks: Option<CallbackHandle>,
+    /// Whether C was ever given a command that leads to this subscription.
+    has_destinations: bool,
     client: Arc<Client>,
 }
 
@@ -46,24 +79,147 @@ impl Subscription {
     /// Passes the messages that have arrived, `fragment_limit` fragments of them at the most, to the
     /// handler, and returns how many fragments there were. Zero means that nothing was there.
     ///
-    /// A message longer than
-    /// [`max_payload_length`](crate::PublicationConstants::max_payload_length) arrives in several
-    /// fragments, one call each; [`Header::flags`] tells where it begins and ends. A small limit,
-    /// such as 10, is faster than a large one: the publisher learns earlier where it may write.
+    /// The handler is given whole messages. One that was sent in several fragments, for being longer
+    /// than [`max_payload_length`](crate::PublicationConstants::max_payload_length), is put together
+    /// in memory of the subscription's own and comes with its last fragment, so that a poll can
+    /// receive fragments without calling the handler; all others are read in place. A message whose
+    /// beginning was sent before this subscription joined is dropped.
     ///
-    /// Does not block and makes no system call; it allocates only when a publisher has come or gone.
-    /// If the handler panics, the panic goes through to the caller, and the next poll continues
-    /// after the fragment that caused it.
+    /// A small limit, such as 10, is faster than a large one: the publisher learns earlier where it
+    /// may write. If the handler panics, the panic goes through to the caller, and the next poll
+    /// continues after the message that caused it.
     ///
     /// # Errors
     /// [`PollError::Closed`] if the client was closed by a fatal error.
     ///
-    /// Corresponds to `aeron_subscription_poll`.
+    /// Corresponds to `aeron_subscription_poll` with an `aeron_fragment_assembler_handler`.
     #[inline]
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize, PollError>
     where
         F: FnMut(&[u8], &Header<'_>),
     {
+        // SAFETY: `poll_images` passes live images, and `&mut self` is the only poller.
+        let poll = |image: &mut SubscribedImage, limit| unsafe { image.poll(&mut handler, limit) };
+        self.poll_images(poll, fragment_limit)
+    }
+
+    /// As [`poll`](Self::poll), but messages that were sent in several fragments arrive in fragments;
+    /// [`Header::flags`] tells where they begin and end.
+    ///
+    /// For handlers that put messages together themselves, as a
+    /// [`FragmentAssembler`](crate::FragmentAssembler) does, or do not need whole ones.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// Corresponds to `aeron_subscription_poll`.
+    #[inline]
+    pub fn poll_fragments<F>(
+        &mut self,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        let poll = |image: &mut SubscribedImage, limit| {
+            // SAFETY: as in `poll`.
+            unsafe { image.poll_fragments(&mut handler, limit) }
+        };
+        self.poll_images(poll, fragment_limit)
+    }
+
+    /// As [`poll`](Self::poll), with a handler that decides about the publisher's position after each
+    /// message.
+    ///
+    /// An action concerns the image that the message came from; other images are polled on. Returns
+    /// how many fragments were consumed; one that was refused with [`Action::Abort`] is not among
+    /// them. A refused message comes again whole.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// Corresponds to `aeron_subscription_controlled_poll` with an
+    /// `aeron_controlled_fragment_assembler_handler`.
+    #[inline]
+    pub fn controlled_poll<F>(
+        &mut self,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        let poll = |image: &mut SubscribedImage, limit| {
+            // SAFETY: as in `poll`.
+            unsafe { image.controlled_poll(&mut handler, Position::MAX, limit) }
+        };
+        self.poll_images(poll, fragment_limit)
+    }
+
+    /// As [`controlled_poll`](Self::controlled_poll), but messages that were sent in several
+    /// fragments arrive in fragments.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// Corresponds to `aeron_subscription_controlled_poll`.
+    #[inline]
+    pub fn controlled_poll_fragments<F>(
+        &mut self,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        let poll = |image: &mut SubscribedImage, limit| {
+            // SAFETY: as in `poll`.
+            unsafe { image.fields().controlled_poll(&mut handler, Position::MAX, limit) }
+        };
+        self.poll_images(poll, fragment_limit)
+    }
+
+    /// Passes the frames that have arrived to the handler, headers included, in one block from each
+    /// publisher, and returns their total length in bytes.
+    ///
+    /// A block has as many whole frames as fit into `block_length_limit` bytes, up to the end of the
+    /// term. The handler is also given its session id and term id. See
+    /// [`Image::block_poll`](crate::Image::block_poll).
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// Corresponds to `aeron_subscription_block_poll`.
+    pub fn block_poll<F>(
+        &mut self,
+        mut handler: F,
+        block_length_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], i32, i32),
+    {
+        self.refresh();
+        let mut length = 0;
+        for image in &self.images {
+            // SAFETY: as in `poll_images`.
+            length += unsafe { image.fields().block_poll(&mut handler, block_length_limit) };
+        }
+        if length == 0 && self.is_closed() {
+            return Err(PollError::Closed);
+        }
+        Ok(length)
+    }
+
+    /// Polls one image after the other, beginning with another one each time, and adds up how many
+    /// fragments there were.
+    #[inline(always)]
+    fn poll_images(
+        &mut self,
+        mut poll: impl FnMut(&mut SubscribedImage, usize) -> usize,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError> {
+        // After this, and until the next time, the images are live: see `refresh`.
         self.refresh();
         let count = self.images.len();
         if count == 0 {
@@ -77,14 +233,12 @@ impl Subscription {
         }
 
         let mut fragments = 0;
-        let (before, after) = self.images.split_at(first);
-        for image in after.iter().chain(before) {
+        let (before, after) = self.images.split_at_mut(first);
+        for image in after.iter_mut().chain(before) {
             if fragments >= fragment_limit {
                 break;
             }
-            // SAFETY: the image is of the current list, by `refresh`, and `&mut self` is the only
-            // poller.
-            fragments += unsafe { image.poll(&mut handler, fragment_limit - fragments) };
+            fragments += poll(image, fragment_limit - fragments);
         }
         if fragments == 0 && self.is_closed() {
             return Err(PollError::Closed);
@@ -120,13 +274,21 @@ impl Subscription {
     /// `list` was the current list since this thread last announced one.
     #[cold]
     unsafe fn reload(&mut self, list: *const sys::rusteron_image_list_t) {
-        self.images.clear();
+        let mut gone = std::mem::take(&mut self.images);
         // SAFETY: the list is live by the contract, and so are its images, until the announcement.
         unsafe {
             for index in 0..sys::rusteron_image_list_length(list) {
                 let mut fields = MaybeUninit::uninit();
                 sys::rusteron_image_fields(list, index, fields.as_mut_ptr());
-                self.images.push(ImageFields::new(fields.assume_init()));
+                let fields = ImageFields::new(fields.assume_init());
+                let id = fields.correlation_id();
+                // One that stays keeps what there is of a message.
+                let old = gone.iter().position(|image| image.fields().correlation_id() == id);
+                let assembly = match old {
+                    Some(old) => gone.swap_remove(old).into_assembly(),
+                    None => Assembly::new(),
+                };
+                self.images.push(SubscribedImage::new(fields, assembly));
             }
             self.change_number = (*list).change_number;
             let announced = log_buffer::atomic_i64(self.fields.last_image_list_change_number);
@@ -134,6 +296,31 @@ impl Subscription {
                 announced.store(self.change_number, Ordering::Release);
             }
         }
+    }
+
+    /// The images of the publishers, in the order in which they came.
+    ///
+    /// Allocates when a publisher has come or gone since the last poll.
+    ///
+    /// Corresponds to `aeron_subscription_for_each_image`.
+    pub fn images(&mut self) -> Images<'_> {
+        self.refresh();
+        Images::new(&mut self.images)
+    }
+
+    /// The image of the publisher with this session id, if it is there.
+    ///
+    /// Corresponds to `aeron_subscription_image_by_session_id`.
+    pub fn image_by_session_id(&mut self, session_id: i32) -> Option<Image<'_>> {
+        self.images().find(|image| image.session_id() == session_id)
+    }
+
+    /// The image at an index below [`image_count`](Self::image_count). When images come and go, others
+    /// get other indices.
+    ///
+    /// Corresponds to `aeron_subscription_image_at_index`.
+    pub fn image_at_index(&mut self, index: usize) -> Option<Image<'_>> {
+        self.images().nth(index)
     }
 
     /// Whether at least one publisher's image is there.
@@ -178,6 +365,35 @@ impl Subscription {
         &self.constants
     }
 
+    /// Closes the subscription, as dropping it does.
+    ///
+    /// Does not wait: the client's conductor thread does it.
+    ///
+    /// Corresponds to `aeron_subscription_close`.
+    pub fn close(self) {}
+
+    /// Closes the subscription, and calls `on_complete` when it is closed and freed, and nothing is
+    /// called for it any more.
+    ///
+    /// Does not wait. The closure runs on the client's conductor thread, or on this one if a fatal
+    /// error has ended the client already; a panic in it is logged.
+    ///
+    /// Corresponds to `aeron_subscription_close`.
+    pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
+        let on_complete = Some(Box::new(on_complete) as Box<dyn FnOnce() + Send>);
+        match (self.callbacks, on_complete) {
+            // SAFETY: they are freed after the subscription is closed, which is the next thing.
+            (Some(callbacks), Some(on_complete)) => unsafe {
+                callbacks.set_on_close_complete(on_complete);
+            },
+            (_, on_close_complete) => {
+                let callbacks =
+                    SubscriptionCallbacks { on_close_complete, ..SubscriptionCallbacks::default() };
+                self.callbacks = Some(self.client.subscription_callbacks().insert(callbacks));
+            }
+        }
+    }
+
     /// The C subscription, for the functions that have no safe form yet.
     ///
     /// It is live as long as `self`. Calling C's functions on it needs the same exclusiveness as
@@ -191,6 +407,7 @@ impl Resource for Subscription {}
 
 impl sealed::Resource for Subscription {
     type Raw = sys::aeron_subscription_t;
+    type Callbacks = Option<CallbackHandle>;
 
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
@@ -203,12 +420,33 @@ impl sealed::Resource for Subscription {
     unsafe fn cancel(
         client: *mut sys::aeron_t,
         registering: *mut sys::aeron_client_registering_resource_stct,
+        callbacks: Option<CallbackHandle>,
     ) -> i32 {
-        // SAFETY: handed on to the caller.
-        unsafe { sys::aeron_async_add_subscription_cancel(client, registering) }
+        if callbacks.is_none() {
+            // SAFETY: handed on to the caller.
+            return unsafe { sys::aeron_async_add_subscription_cancel(client, registering) };
+        }
+        // SAFETY: handed on to the caller. This is what C's own cancel does, with a notification
+        // when it is done, whatever had become of the request.
+        unsafe {
+            let id = sys::aeron_async_add_subscription_get_registration_id(registering);
+            let clientd = clientd(callbacks);
+            sys::aeron_async_remove_subscription(id, client, Some(on_close_complete), clientd)
+        }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self> {
+    unsafe fn release(list: &CallbackList, callbacks: Option<CallbackHandle>) {
+        if let Some(callbacks) = callbacks {
+            // SAFETY: handed on to the caller.
+            unsafe { list.remove(callbacks) };
+        }
+    }
+
+    unsafe fn from_raw(
+        raw: NonNull<Self::Raw>,
+        client: Arc<Client>,
+        callbacks: Option<CallbackHandle>,
+    ) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the subscription is live, and C fills the structure in or fails.
         unsafe { sys::aeron_subscription_constants(raw.as_ptr(), constants.as_mut_ptr()) }
@@ -229,6 +467,8 @@ impl sealed::Resource for Subscription {
             change_number: -1,
             round_robin_index: 0,
             constants,
+            callbacks,
+            has_destinations: false,
             client,
         })
     }
@@ -240,35 +480,118 @@ impl sealed::Stream for Subscription {
         client: *mut sys::aeron_t,
         channel: &CStr,
         stream_id: i32,
+        callbacks: Option<CallbackHandle>,
     ) -> i32 {
-        // SAFETY: handed on to the caller; C copies the channel and has no handlers to call.
+        let clientd = clientd(callbacks);
+        let on_available: sys::aeron_on_available_image_t = Some(on_available_image);
+        let on_unavailable: sys::aeron_on_unavailable_image_t = Some(on_unavailable_image);
+        // SAFETY: handed on to the caller; C copies the channel, and the handlers are live, or not
+        // given.
         unsafe {
             sys::aeron_async_add_subscription(
                 registering,
                 client,
                 channel.as_ptr(),
                 stream_id,
-                None,
-                ptr::null_mut(),
-                None,
-                ptr::null_mut(),
+                on_available.filter(|_| callbacks.is_some()),
+                clientd,
+                on_unavailable.filter(|_| callbacks.is_some()),
+                clientd,
             )
+        }
+    }
+}
+
+fn clientd(callbacks: Option<CallbackHandle>) -> *mut c_void {
+    callbacks.map_or(ptr::null_mut(), CallbackHandle::clientd)
+}
+
+impl Subscription {
+    /// What commands for destinations are about.
+    pub(crate) fn for_destinations(&mut self) -> (*mut sys::aeron_subscription_t, &Arc<Client>) {
+        self.has_destinations = true;
+        (self.raw.as_ptr(), &self.client)
+    }
+}
+
+/// A subscription on its way to the conductor, which frees it and its images.
+struct Closing {
+    raw: SendPtr<sys::aeron_subscription_t>,
+    client: SendPtr<sys::aeron_t>,
+    registration_id: i64,
+    has_destinations: bool,
+    callbacks: Option<CallbackHandle>,
+    list: Arc<CallbackList>,
+}
+
+impl Closing {
+    fn run(self) {
+        // Nobody but this closes it while the client is open.
+        // SAFETY: the subscription is live; the function reads an atomic flag.
+        let ended_by_error = unsafe { sys::aeron_subscription_is_closed(self.raw.0) };
+        let closed = self.hand_over();
+        let refused = closed.as_ref().is_err_and(|error| error.kind() == ErrorKind::ClientClosed);
+        if let (Some(callbacks), true) = (self.callbacks, ended_by_error || refused) {
+            // SAFETY: the conductor, which has marked the subscription, or itself, as closed, calls
+            // nothing for it any more, and was not asked to.
+            unsafe { self.list.remove(callbacks) };
+        }
+        if let Err(error) = closed {
+            log::debug!("subscription {}: {error}", self.registration_id);
+        }
+    }
+
+    /// If the client was ended by an error, nothing happens, and the subscription is freed with the
+    /// client.
+    fn hand_over(&self) -> Result<()> {
+        let notification: sys::aeron_notification_t = Some(on_close_complete);
+        let notification = notification.filter(|_| self.callbacks.is_some());
+        let clientd = clientd(self.callbacks);
+        if !self.has_destinations {
+            // SAFETY: the subscription is live, and this was its only owner.
+            let closed =
+                unsafe { sys::aeron_subscription_close(self.raw.0, notification, clientd) };
+            return closed.into_result().map(drop);
+        }
+        // Commands for destinations that are still in the queue have the subscription's address. C
+        // closes a subscription that finds no place behind them out of turn; it removes it by its
+        // id in turn, or not at all.
+        const ATTEMPTS: usize = 10_000;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            // SAFETY: the client is live; as above.
+            let removed = unsafe {
+                sys::aeron_async_remove_subscription(
+                    self.registration_id,
+                    self.client.0,
+                    notification,
+                    clientd,
+                )
+            };
+            match removed.into_result() {
+                Err(error)
+                    if error.is_retryable() && !callback::is_running() && attempts < ATTEMPTS =>
+                {
+                    std::thread::yield_now();
+                }
+                outcome => return outcome.map(drop),
+            }
         }
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
-        self.client.release(move || {
-            // SAFETY: the subscription is live, and closing hands it over to the conductor, which frees
-            // it and its images; this was the only owner. If the client was ended by an error, nothing happens
-            // here and the subscription is freed with the client.
-            let closed = unsafe { sys::aeron_subscription_close(raw.get(), None, ptr::null_mut()) };
-            if let Err(error) = closed.into_result() {
-                log::debug!("subscription {registration_id}: {error}");
-            }
-        });
+        let closing = Closing {
+            raw: SendPtr(self.raw.as_ptr()),
+            client: SendPtr(self.client.as_ptr()),
+            registration_id: self.constants.registration_id,
+            has_destinations: self.has_destinations,
+            callbacks: self.callbacks,
+            list: Arc::clone(self.client.subscription_callbacks()),
+        };
+        self.client.release(move || closing.run());
     }
 }
 

@@ -120,7 +120,9 @@ fn errors_are_logged_once_each() {
     let before = SystemTime::now() - Duration::from_secs(1);
     let aeron = connect(&driver);
     for _ in 0..3 {
-        aeron.add_publication(UncheckedChannel("aeron:carrier-pigeon"), 1).expect_err("an invalid channel");
+        aeron
+            .add_publication(UncheckedChannel("aeron:carrier-pigeon"), 1)
+            .expect_err("an invalid channel");
     }
     let entry = await_some("the error", || {
         cnc.errors().into_iter().find(|error| error.observation_count == 3)
@@ -129,7 +131,9 @@ fn errors_are_logged_once_each() {
     assert!(entry.first_observation >= before && entry.last_observation >= entry.first_observation);
     assert_eq!(SystemCounter::Errors.read(&cnc.counters()), Some(3));
 
-    aeron.add_publication(UncheckedChannel("aeron:smoke-signal"), 1).expect_err("an invalid channel");
+    aeron
+        .add_publication(UncheckedChannel("aeron:smoke-signal"), 1)
+        .expect_err("an invalid channel");
     await_that("the other error", || cnc.errors().len() == 2);
     assert_eq!(cnc.errors_since(before).len(), 2);
     assert!(cnc.errors_since(SystemTime::now() + Duration::from_secs(60)).is_empty());

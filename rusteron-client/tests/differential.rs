@@ -82,7 +82,7 @@ impl Side {
                 header.reserved_value(),
             ));
         };
-        self.subscription.poll(handler, limit).expect("open")
+        self.subscription.poll_fragments(handler, limit).expect("open")
     }
 
     fn poll_in_c(&mut self, limit: usize, fragments: &mut Vec<Fragment>) -> usize {

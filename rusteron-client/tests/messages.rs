@@ -65,7 +65,7 @@ fn a_message_longer_than_a_fragment_arrives_in_fragments() {
     let (mut assembled, mut flags) = (Vec::new(), Vec::new());
     await_that("three fragments", || {
         subscription
-            .poll(
+            .poll_fragments(
                 |fragment, header| {
                     assembled.extend_from_slice(fragment);
                     flags.push(header.flags());

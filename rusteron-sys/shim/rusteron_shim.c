@@ -71,6 +71,8 @@ void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rust
     fields->subscriber_position = (int64_t *)image->subscriber_position;
     fields->is_closed = (bool *)&image->is_closed;
     fields->position_bits_to_shift = image->position_bits_to_shift;
+    fields->correlation_id = image->key.correlation_id;
+    fields->session_id = image->session_id;
     fields->term_length = image->term_length_mask + 1;
     fields->initial_term_id = image->metadata->initial_term_id;
 }

@@ -66,8 +66,10 @@ typedef struct rusteron_image_stct
     int64_t *subscriber_position;
     bool *is_closed;
     size_t position_bits_to_shift;
+    int64_t correlation_id;
     int32_t term_length;
     int32_t initial_term_id;
+    int32_t session_id;
 }
 rusteron_image_t;
 

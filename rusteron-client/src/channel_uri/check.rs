@@ -27,6 +27,9 @@ const MAX_TERM_LENGTH: u64 = 1 << 30;
 pub enum Use {
     Publication,
     Subscription,
+    /// Of a publication or a subscription with several. What a driver does not take, it refuses in
+    /// its own words.
+    Destination,
 }
 
 impl Use {
@@ -34,6 +37,7 @@ impl Use {
         match self {
             Self::Publication => publication(uri),
             Self::Subscription => subscription(uri),
+            Self::Destination => dangers(uri),
         }
     }
 }

@@ -1377,14 +1377,16 @@ pub struct rusteron_image_stct {
     pub subscriber_position: *mut i64,
     pub is_closed: *mut bool,
     pub position_bits_to_shift: usize,
+    pub correlation_id: i64,
     pub term_length: i32,
     pub initial_term_id: i32,
+    pub session_id: i32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of rusteron_image_stct",
-    ][::core::mem::size_of::<rusteron_image_stct>() - 64usize];
+    ][::core::mem::size_of::<rusteron_image_stct>() - 80usize];
     [
         "Alignment of rusteron_image_stct",
     ][::core::mem::align_of::<rusteron_image_stct>() - 8usize];
@@ -1404,11 +1406,17 @@ const _: () = {
         "Offset of field: rusteron_image_stct::position_bits_to_shift",
     ][::core::mem::offset_of!(rusteron_image_stct, position_bits_to_shift) - 48usize];
     [
+        "Offset of field: rusteron_image_stct::correlation_id",
+    ][::core::mem::offset_of!(rusteron_image_stct, correlation_id) - 56usize];
+    [
         "Offset of field: rusteron_image_stct::term_length",
-    ][::core::mem::offset_of!(rusteron_image_stct, term_length) - 56usize];
+    ][::core::mem::offset_of!(rusteron_image_stct, term_length) - 64usize];
     [
         "Offset of field: rusteron_image_stct::initial_term_id",
-    ][::core::mem::offset_of!(rusteron_image_stct, initial_term_id) - 60usize];
+    ][::core::mem::offset_of!(rusteron_image_stct, initial_term_id) - 68usize];
+    [
+        "Offset of field: rusteron_image_stct::session_id",
+    ][::core::mem::offset_of!(rusteron_image_stct, session_id) - 72usize];
 };
 pub type rusteron_image_t = rusteron_image_stct;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT: rusteron_cnc_state_enum = 0;

@@ -1,0 +1,117 @@
+//! Putting the fragments of long messages together again.
+
+use crate::action::Action;
+use crate::header::{FrameHeader, Header};
+use crate::log_buffer::{BEGIN_FLAG, END_FLAG, align};
+use crate::offer_error::Position;
+
+/// The message of one image, or session, that is being put together.
+///
+/// The memory is allocated with the first long message and used for all that follow.
+pub(crate) struct Assembly {
+    message: Vec<u8>,
+    /// Where the next fragment begins; `None` if no message has begun.
+    next_position: Option<Position>,
+    start_position: Position,
+    first: FrameHeader,
+}
+
+impl Assembly {
+    pub(crate) const fn new() -> Self {
+        Self {
+            message: Vec::new(),
+            next_position: None,
+            start_position: 0,
+            first: FrameHeader::EMPTY,
+        }
+    }
+
+    /// Passes a whole message to the handler: the fragment itself, if it is one, or all fragments in
+    /// one piece, if it is the last of them.
+    ///
+    /// A message whose first fragments are missing, because the subscriber joined later or others
+    /// have read them, is dropped.
+    #[inline(always)]
+    pub(crate) fn poll<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        if header.is_unfragmented() {
+            handler(fragment, header);
+        } else {
+            self.give(fragment, header, handler);
+        }
+    }
+
+    /// As [`poll`](Self::poll), for what is no whole message by itself.
+    #[inline(always)]
+    pub(crate) fn give<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        if self.append(fragment, header).is_some() {
+            // A handler that panics has had this message.
+            self.next_position = None;
+            handler(&self.message, &self.header(header));
+        }
+    }
+
+    /// As [`poll`](Self::poll). A message whose handler refuses it is whole again when its last
+    /// fragment is given again.
+    #[inline(always)]
+    pub(crate) fn controlled_poll<F>(
+        &mut self,
+        fragment: &[u8],
+        header: &Header<'_>,
+        handler: &mut F,
+    ) -> Action
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        if header.is_unfragmented() {
+            return handler(fragment, header);
+        }
+        let Some(length_before) = self.append(fragment, header) else { return Action::Continue };
+        self.next_position = None;
+        let action = handler(&self.message, &self.header(header));
+        if action == Action::Abort {
+            self.message.truncate(length_before);
+            self.next_position = Some(header.start_position());
+        }
+        action
+    }
+
+    /// Appends a fragment; if it ends a message, returns the length without it.
+    ///
+    /// Out of line, and without the handler, to keep the loops of the polls small.
+    #[cold]
+    #[inline(never)]
+    fn append(&mut self, fragment: &[u8], header: &Header<'_>) -> Option<usize> {
+        let start = header.start_position();
+        if header.flags() & BEGIN_FLAG != 0 {
+            self.message.clear();
+            self.first = header.frame_header();
+            self.start_position = start;
+        } else if self.next_position != Some(start) {
+            self.next_position = None;
+            return None;
+        }
+        let length_before = self.message.len();
+        self.message.extend_from_slice(fragment);
+        if header.flags() & END_FLAG == 0 {
+            self.next_position = Some(header.position());
+            return None;
+        }
+        self.first.complete(self.message.len(), header.flags());
+        Some(length_before)
+    }
+
+    /// The header of the whole, whose last fragment has this one.
+    #[cold]
+    fn header<'a>(&'a self, last: &Header<'a>) -> Header<'a> {
+        // Fragments of a message lie in the same term, one after the other.
+        let length = (last.position() - self.start_position) as usize;
+        debug_assert_eq!(length, align(length));
+        Header::assembled(&self.first, last, length)
+    }
+}
