@@ -80,6 +80,7 @@ fn context() -> ContextSpec {
              thread of its own. The default is `false`.",
         ));
     for (function, item) in [
+        ("aeron_context_set_idle_strategy", "Context::set_idle_strategy"),
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),
         ("aeron_context_request_driver_termination", "request_driver_termination"),

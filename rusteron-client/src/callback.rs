@@ -15,18 +15,33 @@ thread_local! {
 
 /// Runs a callback on the conductor's thread; a panic ends here and is logged.
 pub(crate) fn run(role: &str, callback: impl FnOnce()) {
-    DEPTH.set(DEPTH.get() + 1);
-    // A callback that panicked is called again for the next event, as C offers no way to stop it;
-    // what it captured is its author's to keep consistent.
-    let outcome = catch_unwind(AssertUnwindSafe(callback));
-    DEPTH.set(DEPTH.get() - 1);
-    if let Err(payload) = outcome {
-        log::error!("the {role} panicked: {}", panic_text(&*payload));
-        // Dropping a payload can panic as well. What comes of that is not dropped any more.
-        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+    mark(|| {
+        // A callback that panicked is called again for the next event, as C offers no way to stop it;
+        // what it captured is its author's to keep consistent.
+        let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) else { return };
+        // The logger is somebody's code as well, and so is what drops the payload. What these panic
+        // with is not dropped any more.
+        let report = || {
+            log::error!("the {role} panicked: {}", panic_text(&*payload));
+            drop(payload);
+        };
+        if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
             std::mem::forget(another);
         }
+    });
+}
+
+/// Runs something as in a callback: what would block is forbidden to it.
+pub(crate) fn mark<T>(action: impl FnOnce() -> T) -> T {
+    struct Unmark;
+    impl Drop for Unmark {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
     }
+    DEPTH.set(DEPTH.get() + 1);
+    let _unmark = Unmark;
+    action()
 }
 
 /// Whether this thread is in a callback of a conductor.

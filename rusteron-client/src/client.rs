@@ -34,7 +34,7 @@ type Deferred = Box<dyn FnOnce() + Send>;
 /// The C client and what it works with.
 struct Running {
     raw: NonNull<sys::aeron_t>,
-    context: Context,
+    context: ManuallyDrop<Context>,
     subscription_callbacks: Arc<CallbackList>,
 }
 
@@ -57,8 +57,11 @@ impl Client {
             return Err(error);
         };
         let invoker = context.use_conductor_agent_invoker().then(Mutex::default);
-        let running =
-            ManuallyDrop::new(Running { raw, context, subscription_callbacks: Arc::default() });
+        let running = ManuallyDrop::new(Running {
+            raw,
+            context: ManuallyDrop::new(context),
+            subscription_callbacks: Arc::default(),
+        });
         let client = Self { running, invoker, deferred: Mutex::default() };
         // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
         unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
@@ -95,6 +98,9 @@ impl Client {
     /// Runs a C function that asks the media driver for something.
     pub(crate) fn add<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.command(|| {
+            // C fails in one case without saying why, which an older text would hide.
+            // SAFETY: clears a thread-local.
+            unsafe { sys::rusteron_err_clear() };
             if !self.has_invoker() {
                 return call();
             }
@@ -125,7 +131,8 @@ impl Client {
             Some(_) if callback::is_running() => lock(&self.deferred).push(Box::new(call)),
             Some(invoker) => {
                 let lock = lock(invoker);
-                call();
+                // Marked: what it logs must not wait for the lock.
+                callback::mark(call);
                 self.end_turn(lock);
             }
         }
@@ -162,13 +169,16 @@ impl Client {
             if deferred.is_empty() {
                 return;
             }
-            deferred.into_iter().for_each(|release| release());
+            deferred.into_iter().for_each(callback::mark);
         }
     }
 
     /// Why a closed client does nothing any more, in Aeron's words.
     pub(crate) fn closed_error(&self) -> Error {
         const NO_SUCH_ID: i64 = -1;
+        if self.has_invoker() && callback::is_running() {
+            return Error::new(ErrorKind::ClientClosed, "the client was closed by a fatal error");
+        }
         let refusal = self.command(|| {
             // SAFETY: the client is live. A closed one refuses every command and says why; an open
             // one would find nothing to remove.
@@ -215,15 +225,17 @@ impl Drop for Client {
 }
 
 impl Drop for Running {
-    /// The context and the callbacks, being fields, go after this: C uses them up to the end of
-    /// `aeron_close`.
+    /// C uses the context and the callbacks up to the end of `aeron_close`.
     fn drop(&mut self) {
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
-            // Its thread may go on.
+            // Its thread may go on: nothing that it uses is freed.
             std::mem::forget(Arc::clone(&self.subscription_callbacks));
+            return;
         }
+        // SAFETY: dropped here only, and the client that used it is gone.
+        unsafe { ManuallyDrop::drop(&mut self.context) };
     }
 }

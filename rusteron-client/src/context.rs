@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::events::{self, ContextHandlers, OnClose};
 use crate::ffi::{self, Fallible};
 use crate::handlers::{Handler, Handlers};
+use crate::idle::IdleStrategyKind;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -84,6 +85,48 @@ impl Context {
         Ok(context)
     }
 
+    /// Sets what the conductor's thread does when there is nothing to do. The default is to sleep.
+    ///
+    /// The strategy's parameters are those of
+    /// [`set_idle_strategy_init_args`](Self::set_idle_strategy_init_args), if that was called before,
+    /// and Aeron's defaults if not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for parameters that the
+    /// strategy does not take; the strategy is then as before, with Aeron's defaults.
+    ///
+    /// Corresponds to `aeron_context_set_idle_strategy`.
+    pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> Result<&mut Self> {
+        let previous = self.idle_strategy().unwrap_or(IdleStrategyKind::Sleeping);
+        // A new context has a number there that means something to one strategy only.
+        let untouched = self.idle_sleep_duration().as_nanos().to_string();
+        if value != IdleStrategyKind::Sleeping && self.idle_strategy_init_args() == untouched {
+            self.clear_idle_strategy_init_args()?;
+        }
+        self.load_idle_strategy(value).or_else(|error| {
+            // C is left without any strategy, with which no client starts.
+            self.clear_idle_strategy_init_args()?;
+            self.load_idle_strategy(previous)?;
+            Err(error)
+        })?;
+        Ok(self)
+    }
+
+    fn load_idle_strategy(&self, kind: IdleStrategyKind) -> Result<()> {
+        // SAFETY: the context is live and not yet used by a client; C copies the name, which is one
+        // of its own.
+        unsafe { sys::aeron_context_set_idle_strategy(self.as_ptr(), kind.as_c_str().as_ptr()) }
+            .into_result()
+            .map(drop)
+    }
+
+    fn clear_idle_strategy_init_args(&self) -> Result<()> {
+        // SAFETY: as above; C takes no text for its defaults.
+        unsafe { sys::aeron_context_set_idle_strategy_init_args(self.as_ptr(), ptr::null()) }
+            .into_result()
+            .map(drop)
+    }
+
     /// The directory that a driver and its clients use unless told otherwise, such as
     /// `/dev/shm/aeron-<user>`.
     ///
@@ -124,6 +167,23 @@ impl fmt::Debug for Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_idle_strategy_can_be_set_and_one_that_cannot_leaves_the_one_before() {
+        for kind in IdleStrategyKind::ALL {
+            let mut context = Context::new().expect("a context");
+            context.set_idle_strategy(kind).expect("a strategy");
+            assert_eq!(context.idle_strategy(), Some(kind));
+        }
+        let mut context = Context::new().expect("a context");
+        context
+            .set_idle_strategy(IdleStrategyKind::Yielding)
+            .and_then(|context| context.set_idle_strategy_init_args("nonsense"))
+            .expect("settings");
+        context.set_idle_strategy(IdleStrategyKind::Backoff).expect_err("nonsense");
+        assert_eq!(context.idle_strategy(), Some(IdleStrategyKind::Yielding));
+        context.set_idle_strategy(IdleStrategyKind::Backoff).expect("Aeron's defaults");
+    }
 
     #[test]
     fn a_new_context_has_the_default_directory() {

@@ -44,7 +44,7 @@ unsafe impl<T> Send for SendPtr<T> {}
 
 impl<T> SendPtr<T> {
     /// A method, so that closures capture the wrapper and not the pointer in it.
-    pub(crate) fn get(self) -> *mut T {
+    pub(crate) fn get(&self) -> *mut T {
         self.0
     }
 }
@@ -94,12 +94,14 @@ pub fn millis(name: &'static str, value: Duration) -> Result<u64> {
     in_range(name, value, value.as_nanos().div_ceil(1_000_000))
 }
 
-/// C computes with deadlines in signed numbers.
+/// C adds durations to the time of day and to each other in signed numbers, without looking for an
+/// overflow.
 fn in_range(name: &'static str, value: Duration, units: u128) -> Result<u64> {
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     u64::try_from(units)
         .ok()
-        .filter(|&units| i64::try_from(units).is_ok())
-        .ok_or_else(|| invalid(name, format!("{value:?} is too long")))
+        .filter(|_| value <= LONGEST)
+        .ok_or_else(|| invalid(name, format!("{value:?} is longer than 100 years")))
 }
 
 fn invalid(name: &'static str, why: String) -> Error {
@@ -171,6 +173,9 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().starts_with("linger: "), "{error}");
         assert!(millis("timeout", Duration::MAX).is_err());
+        let years = |years: u64| Duration::from_secs(years * 365 * 24 * 60 * 60);
+        assert!(nanos("linger", years(100)).is_ok() && millis("timeout", years(100)).is_ok());
+        assert!(nanos("linger", years(101)).is_err() && millis("timeout", years(101)).is_err());
     }
 
     #[cfg(unix)]

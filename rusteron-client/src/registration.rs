@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_sys as sys;
 
+use crate::callback;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
@@ -21,7 +22,8 @@ use crate::wake;
 /// media driver.
 ///
 /// It is polled until it gives the resource or an error, or awaited as a future. Dropped before that,
-/// it is cancelled: the media driver is told to remove what it may have made.
+/// it is cancelled: the media driver is told to remove what it may have made. That blocks, for up to a
+/// second, only while the queue of commands to the conductor is full.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -203,6 +205,16 @@ impl<R: Resource> Registration<R> {
                 format!("registration {} has given its outcome already", self.registration_id),
             ));
         };
+        // SAFETY: no outcome was given, so C still has the structure.
+        if unsafe { sys::rusteron_registration_has_timed_out(registering.as_ptr()) } {
+            // Not polled: C would forget it, and a driver that answers late would keep a resource
+            // that nobody uses.
+            self.cancel();
+            return Err(Error::new(
+                ErrorKind::DriverTimeout,
+                format!("registration {}: no response from media driver", self.registration_id),
+            ));
+        }
         let mut raw = ptr::null_mut();
         // SAFETY: `registering` is cleared below as soon as C has given the outcome.
         match unsafe { R::poll(&mut raw, registering.as_ptr()) }.into_result() {
@@ -276,29 +288,56 @@ impl<R: Resource> Future for Registration<R> {
     }
 }
 
+impl<R: Resource> Registration<R> {
+    /// Takes the request back, if it has not given its outcome.
+    fn cancel(&mut self) {
+        let Some(registering) = self.raw.take() else { return };
+        let (client, registering) = (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
+        let (list, callbacks) = (Arc::clone(self.client.subscription_callbacks()), self.callbacks);
+        let registration_id = self.registration_id;
+        self.client.release(move || {
+            let cancelled = while_buffer_is_full(|| {
+                // SAFETY: no outcome was given, so C still has the structure, which is not used again
+                // once this has succeeded; the client outlives what it runs.
+                unsafe { R::cancel(client.get(), registering.get(), callbacks) }.into_result()
+            });
+            if let Err(error) = cancelled {
+                // The structure, and what may come of it, then live as long as the client.
+                if error.kind() == ErrorKind::ClientClosed {
+                    // SAFETY: a client that refuses commands for being closed calls nothing any
+                    // more.
+                    unsafe { R::release(&list, callbacks) };
+                } else {
+                    log::warn!("registration {registration_id} is not cancelled: {error}");
+                }
+            }
+        });
+    }
+}
+
+/// Repeats a command that finds no place in the conductor's queue, which the conductor empties within
+/// milliseconds unless it is stuck. On the conductor's own thread, waiting for that is of no use.
+fn while_buffer_is_full<T>(mut command: impl FnMut() -> Result<T>) -> Result<T> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const PAUSE: Duration = Duration::from_micros(100);
+    let start = Instant::now();
+    loop {
+        match command() {
+            Err(error)
+                if error.kind() == ErrorKind::BufferFull
+                    && !callback::is_running()
+                    && start.elapsed() < PATIENCE =>
+            {
+                thread::sleep(PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 impl<R: Resource> Drop for Registration<R> {
     fn drop(&mut self) {
-        if let Some(registering) = self.raw.take() {
-            let (client, registering) =
-                (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
-            let (list, callbacks) =
-                (Arc::clone(self.client.subscription_callbacks()), self.callbacks);
-            let registration_id = self.registration_id;
-            self.client.release(move || {
-                // SAFETY: no outcome was given, so C still has the structure, and it is not used
-                // again; the client outlives what it runs.
-                let cancelled = unsafe { R::cancel(client.get(), registering.get(), callbacks) };
-                if let Err(error) = cancelled.into_result() {
-                    // The structure, and what may come of it, then live as long as the client.
-                    if error.kind() == ErrorKind::ClientClosed {
-                        // SAFETY: a client that refuses commands for being closed calls nothing any
-                        // more.
-                        unsafe { R::release(&list, callbacks) };
-                    }
-                    log::debug!("registration {registration_id} is not cancelled: {error}");
-                }
-            });
-        }
+        self.cancel();
     }
 }
 

@@ -4,6 +4,7 @@
 //! callback and others not. One thread for the whole process therefore lets every waiting task look
 //! again after a while. It is started by the first task that waits, and sleeps while none does.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
@@ -25,8 +26,8 @@ pub(crate) fn soon(waker: Waker) {
         None => Some(waker),
     };
     if let Some(waker) = unsent {
-        // The thread ended by a panic in somebody's waker, or there is none to be had: the next
-        // task tries again to start one, and this one looks again at once.
+        // There is no thread to be had: the next task tries again to start one, and this one looks
+        // again at once.
         *thread = None;
         drop(thread);
         waker.wake();
@@ -45,7 +46,11 @@ fn start() -> Option<Sender<Waker>> {
 fn run(receiver: &Receiver<Waker>) {
     while let Ok(first) = receiver.recv() {
         thread::sleep(PERIOD);
-        first.wake();
-        receiver.try_iter().for_each(Waker::wake);
+        for waker in std::iter::once(first).chain(receiver.try_iter()) {
+            // A waker is somebody's code, and others wait behind it.
+            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+                log::error!("Aeron client: a waker panicked");
+            }
+        }
     }
 }

@@ -89,6 +89,25 @@ fn a_dropped_registration_leaves_no_publication_behind() {
 }
 
 #[test]
+fn more_dropped_registrations_than_the_conductors_queue_holds_block_no_publisher() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let registrations: Vec<_> = (0..400)
+        .filter_map(|_| aeron.async_add_subscription("aeron:ipc?alias=given-up", 7).ok())
+        .collect();
+    assert!(registrations.len() > 100);
+    drop(registrations);
+    let (mut publication, mut subscription) = connected_pair(&aeron, support::SHORT_TERMS);
+    // Many times what a subscriber that nobody polls would let through.
+    for _ in 0..5_000 {
+        offer(&mut publication, &[0; 32]);
+        receive(&mut subscription, 1);
+    }
+    let other = aeron.add_exclusive_publication("aeron:ipc", 7).expect("a publication");
+    await_that("nobody is left on that stream", || !other.is_connected());
+}
+
+#[test]
 fn a_registration_outlives_every_handle_of_its_client() {
     let driver = launch();
     let aeron = connect(&driver);

@@ -128,6 +128,13 @@ void rusteron_registering_truncate(aeron_t *client, size_t count)
     }
 }
 
+bool rusteron_registration_has_timed_out(struct aeron_client_registering_resource_stct *registering)
+{
+    aeron_client_registration_status_t status;
+    AERON_GET_ACQUIRE(status, registering->registration_status);
+    return AERON_CLIENT_REGISTRATION_STATUS_TIMED_OUT == status;
+}
+
 int rusteron_context_set_agent_on_start(
     aeron_context_t *context, aeron_agent_on_start_func_t value, void *state)
 {

@@ -108,6 +108,12 @@ void rusteron_context_forget_cnc(aeron_context_t *context);
 size_t rusteron_registering_count(const aeron_t *client);
 void rusteron_registering_truncate(aeron_t *client, size_t count);
 
+/*
+ * Whether the driver has not answered a request in time. To be called before the request's outcome has
+ * been polled, which would make the conductor forget it.
+ */
+bool rusteron_registration_has_timed_out(struct aeron_client_registering_resource_stct *registering);
+
 /* What aeron_context_set_agent_on_start_function() is declared to do, and defined nowhere to do. */
 int rusteron_context_set_agent_on_start(
     aeron_context_t *context, aeron_agent_on_start_func_t value, void *state);

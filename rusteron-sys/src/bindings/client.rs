@@ -2308,6 +2308,9 @@ unsafe extern "C" {
     pub fn rusteron_context_forget_cnc(context: *mut aeron_context_t);
     pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
     pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);
+    pub fn rusteron_registration_has_timed_out(
+        registering: *mut aeron_client_registering_resource_stct,
+    ) -> bool;
     pub fn rusteron_context_set_agent_on_start(
         context: *mut aeron_context_t,
         value: aeron_agent_on_start_func_t,
