@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ impl Aeron {
         // SAFETY: the context is live and, being owned here, no other client's.
         let initialised = unsafe { sys::aeron_init(&mut raw, context.as_ptr()) }.into_result();
         let client = match (initialised, NonNull::new(raw)) {
-            (Ok(_), Some(raw)) => Client::new(Running { raw, context }),
+            (Ok(_), Some(raw)) => Client::new(Running { raw, context, kept: Mutex::default() }),
             (failure, _) => {
                 let error = failure.err().unwrap_or_else(Error::last);
                 // SAFETY: there is no client that could still use the mapping, see the header.
@@ -249,10 +249,12 @@ pub struct Client {
     running: ManuallyDrop<Running>,
 }
 
-/// The C client and what it works with.
+/// The C client and what it works with. Fields are dropped in order, after the C client.
 struct Running {
     raw: NonNull<sys::aeron_t>,
     context: Context,
+    /// What the conductor may use until it has ended.
+    kept: Mutex<Vec<Box<dyn Send>>>,
 }
 
 // SAFETY: C's client functions may be called from any thread at any time: commands go to the
@@ -278,6 +280,12 @@ impl Client {
     pub(crate) fn is_closed(&self) -> bool {
         // SAFETY: the client is live; the function reads an atomic flag.
         unsafe { sys::aeron_is_closed(self.as_ptr()) }
+    }
+
+    /// Keeps something for as long as the conductor can be running.
+    pub(crate) fn keep(&self, item: Box<dyn Send>) {
+        let mut kept = self.running.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(item);
     }
 
     /// Why a closed client does nothing any more, in Aeron's words.
