@@ -54,8 +54,12 @@
 //! ```
 
 mod aeron;
+mod block;
+mod buffer_claim;
 mod callback;
+mod channel_status;
 mod context;
+mod destination;
 mod error;
 mod exclusive_publication;
 #[doc(hidden)]
@@ -64,9 +68,12 @@ mod header;
 mod idle;
 mod image;
 mod log_buffer;
+mod message_parts;
 mod offer_error;
 mod publication;
+mod publication_details;
 mod registration;
+mod reserved_value;
 mod subscription;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
@@ -77,7 +84,10 @@ mod generated {
 }
 
 pub use aeron::Aeron;
+pub use buffer_claim::BufferClaim;
+pub use channel_status::ChannelStatus;
 pub use context::Context;
+pub use destination::AsyncDestination;
 pub use error::{Error, ErrorKind, Result};
 pub use exclusive_publication::ExclusivePublication;
 pub use generated::{PublicationConstants, SubscriptionConstants};
@@ -86,7 +96,7 @@ pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
-pub use offer_error::{OfferError, PollError, Position};
+pub use offer_error::{BlockFault, OfferError, PollError, Position};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
 pub use subscription::Subscription;
