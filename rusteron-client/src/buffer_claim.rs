@@ -18,8 +18,7 @@ use crate::offer_error::{OfferError, Position};
 /// It is the message's bytes, as a slice. Subscribers get the message when it is
 /// [committed](Self::commit), and skip its place when it is [aborted](Self::abort), which is also
 /// what dropping does. Until then nothing that is offered after it reaches anybody: hold it briefly.
-/// The bytes are zeros at first, if the media driver has cleaned the log buffer as it does by
-/// default.
+/// What its bytes are at first is what the media driver left there, zeros as a rule.
 ///
 /// # Held too long, or forgotten
 /// The place of a claim that is never finished, because it was given to [`std::mem::forget`] or its

@@ -23,8 +23,10 @@ pub(crate) fn run(role: &str, callback: impl FnOnce()) {
     DEPTH.set(DEPTH.get() - 1);
     if let Err(payload) = outcome {
         log::error!("the {role} panicked: {}", panic_text(&*payload));
-        // Dropping a payload can panic as well, and here nothing would catch it.
-        std::mem::forget(payload);
+        // Dropping a payload can panic as well; the payload of that is not worth a third try.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(second);
+        }
     }
 }
 

@@ -18,7 +18,8 @@
 //! # Lifetimes
 //! Publications and subscriptions keep their client open and can be dropped in any order. When the
 //! media driver dies, they report that they are closed, and their memory stays mapped until they are
-//! dropped.
+//! dropped. What lies in that memory is borrowed: a [`Header`] from the poll, a [`BufferClaim`] from
+//! its publication.
 //!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path

@@ -318,20 +318,23 @@ macro_rules! details {
             ///
             #[doc = concat!("Corresponds to `", $close, "`.")]
             pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) -> Result<()> {
-                self.hand_over(Some(Notification::new(on_complete)))
+                // SAFETY: `self` is dropped at the end of this.
+                unsafe { self.hand_over(Some(Notification::new(on_complete))) }
             }
 
-            /// Gives the publication to the conductor, which closes and frees it. Nothing may use it
-            /// after.
-            pub(crate) fn hand_over(&mut self, notification: Option<Notification>) -> Result<()> {
+            /// Gives the publication to the conductor, which closes and frees it.
+            ///
+            /// # Safety
+            /// Nothing but dropping it follows.
+            unsafe fn hand_over(&mut self, notification: Option<Notification>) -> Result<()> {
                 if std::mem::replace(&mut self.is_handed_over, true) {
                     return Ok(());
                 }
                 let function = notification.is_some().then_some(notify as unsafe extern "C" fn(_));
                 let clientd = notification.map_or(std::ptr::null_mut(), Notification::into_raw);
-                // SAFETY: the publication is live, this is its only owner and, by the flag, its
-                // last use. What a claim or a destination command can still refer to is not it: a
-                // claim borrows it, and a command has a stand-in.
+                // SAFETY: the publication is live, this is its only owner and, by the contract and the
+                // flag, its last use. No claim is left, as they borrow it, and what a destination
+                // command refers to is a stand-in.
                 match unsafe { sys::$shim_close(self.raw.as_ptr(), function, clientd) } {
                     sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN => Ok(()),
                     _ => {
@@ -352,7 +355,8 @@ macro_rules! details {
             fn drop(&mut self) {
                 // If the client was ended by an error, nothing happens here, and the publication is
                 // freed with the client.
-                if let Err(error) = self.hand_over(None) {
+                // SAFETY: it is being dropped.
+                if let Err(error) = unsafe { self.hand_over(None) } {
                     log::debug!("publication {}: {error}", self.registration_id());
                 }
             }

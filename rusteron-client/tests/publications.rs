@@ -533,7 +533,7 @@ fn the_end_of_all_positions_is_an_error_for_everything() {
     let (mut publication, _subscription) = connected_pair(&aeron, channel);
     offer(&mut publication, &[0; 64]);
     let end = Err(OfferError::MaxPositionExceeded);
-    assert_eq!(publication.try_claim(100).map(|claim| claim.len()), Err(end.unwrap_err()));
+    assert_eq!(publication.try_claim(100).map(|claim| claim.position()), end);
     assert_eq!(publication.append_padding(100), end);
     assert_eq!(publication.offer_parts(&[IoSlice::new(&[0; 100])]), end);
     assert_eq!(publication.offer_with_reserved_value(&[0; 100], |_| 0), end);
