@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ErrorKind};
-use support::{connect, context, launch};
+use support::{await_that, connect, context, launch};
 
 /// The file through which clients find a driver. Its first words are the version and the lengths of
 /// the buffers that follow.
@@ -86,12 +86,20 @@ fn a_driver_that_never_finishes_starting_is_not_waited_for_longer_than_the_drive
     assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
 }
 
-#[test]
-fn a_driver_without_a_heartbeat_is_a_driver_timeout() {
+/// The file of a driver whose last heartbeat is older than the timeouts of these tests.
+fn remains_of_a_driver() -> tempfile::TempDir {
     let driver = launch();
     let remains = tempfile::tempdir().expect("a directory");
     fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
+    let copied = Instant::now();
     drop(driver);
+    await_that("the heartbeat is old", || copied.elapsed() > 2 * SHORT);
+    remains
+}
+
+#[test]
+fn a_driver_without_a_heartbeat_is_a_driver_timeout() {
+    let remains = remains_of_a_driver();
     let error = connect_soon_or_not(remains.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert!(error.message().contains("no driver heartbeat"), "{error:?}");
@@ -99,10 +107,7 @@ fn a_driver_without_a_heartbeat_is_a_driver_timeout() {
 
 #[test]
 fn many_failed_connections_leave_nothing_mapped() {
-    let driver = launch();
-    let remains = tempfile::tempdir().expect("a directory");
-    fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
-    drop(driver);
+    let remains = remains_of_a_driver();
     for _ in 0..10 {
         let mut context = context(remains.path());
         context.set_driver_timeout(Duration::from_millis(1)).expect("a timeout");
