@@ -17,6 +17,8 @@ fn generate() -> Result<(), Error> {
         .context(context())
         .constants(publication_constants())
         .constants(subscription_constants())
+        .constants(counter_constants())
+        .constants(cnc_constants())
         .write_to_out_dir("generated.rs")
 }
 
@@ -24,8 +26,6 @@ const RAW: &str = "rusteron_sys";
 const SUPPORT: &str = "crate::ffi";
 
 // Why a function is not reached through a generated method.
-const LATER: &str = "not offered yet";
-const INVOKER: &str = "not offered yet: C's functions are then no longer safe to share by threads";
 const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while C may call it";
 
 fn context() -> ContextSpec {
@@ -72,34 +72,37 @@ fn context() -> ContextSpec {
         .setting(Setting::new("client_name").copied().summary(
             "A name for this client, shown in the driver's counters and in tools; at most \
                      100 bytes. The default is empty.",
+        ))
+        .setting(Setting::new("use_conductor_agent_invoker").summary(
+            "Whether the application does the conductor's work itself, by calling \
+             [`Aeron::do_work`](crate::Aeron::do_work), instead of the client running it on a \
+             thread of its own. The default is `false`.",
         ));
     for (function, item) in [
         ("aeron_context_init", "Context::new"),
         ("aeron_context_close", "Drop of Context"),
-        ("aeron_context_request_driver_termination", LATER),
-        ("aeron_context_set_agent_on_start_function", LATER),
-        ("aeron_context_set_use_conductor_agent_invoker", INVOKER),
-        ("aeron_context_get_use_conductor_agent_invoker", INVOKER),
+        ("aeron_context_request_driver_termination", "request_driver_termination"),
+        ("aeron_context_set_agent_on_start_function", "Context::set_agent_on_start"),
     ] {
         spec = spec.hand_written(function, item);
     }
     for (callback, item) in [
         ("error_handler", "Context::set_error_handler"),
-        ("publication_error_frame_handler", LATER),
-        ("on_new_publication", LATER),
-        ("on_new_exclusive_publication", LATER),
-        ("on_new_subscription", LATER),
-        ("on_available_counter", LATER),
-        ("on_unavailable_counter", LATER),
-        ("on_close_client", LATER),
+        ("publication_error_frame_handler", "Context::set_publication_error_handler"),
+        ("on_new_publication", "Context::set_on_new_publication"),
+        ("on_new_exclusive_publication", "Context::set_on_new_exclusive_publication"),
+        ("on_new_subscription", "Context::set_on_new_subscription"),
+        ("on_available_counter", "Context::set_on_available_counter"),
+        ("on_unavailable_counter", "Context::set_on_unavailable_counter"),
+        ("on_close_client", "Context::set_on_close"),
     ] {
         spec = spec
             .hand_written(format!("aeron_context_set_{callback}"), item)
             .hand_written(format!("aeron_context_get_{callback}"), CALLBACK)
             .hand_written(format!("aeron_context_get_{callback}_clientd"), CALLBACK);
     }
-    spec.hand_written("aeron_context_get_agent_on_start_function", CALLBACK)
-        .hand_written("aeron_context_get_agent_on_start_state", CALLBACK)
+    spec.hand_written("aeron_context_get_agent_on_start_function", "declared by C, defined nowhere")
+        .hand_written("aeron_context_get_agent_on_start_state", "declared by C, defined nowhere")
 }
 
 fn publication_constants() -> ConstantsSpec {
@@ -126,4 +129,46 @@ fn subscription_constants() -> ConstantsSpec {
         .doc("stream_id", "The stream id within the channel.")
         .skip("on_available_image", reason)
         .skip("on_unavailable_image", reason)
+}
+
+fn counter_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_counter_constants_t", "CounterConstants", RAW, SUPPORT)
+        .summary("What does not change during the life of a counter.")
+        .doc("correlation_id", "The id of the request that added the counter to this client.")
+        .doc(
+            "registration_id",
+            "The id by which the counter is registered: the one given for a static counter, and the \
+             same as `correlation_id` for others.",
+        )
+        .doc("counter_id", "The counter's number, by which a reader finds it.")
+}
+
+fn cnc_constants() -> ConstantsSpec {
+    ConstantsSpec::new("aeron_cnc_constants_t", "CncConstants", RAW, SUPPORT)
+        .summary("What does not change in a media driver's files while it runs, as it is written.")
+        .doc("cnc_version", "The version of the layout, `major << 16 | minor << 8 | patch`.")
+        .doc(
+            "to_driver_buffer_length",
+            "The length in bytes of the buffer of commands to the driver.",
+        )
+        .doc(
+            "to_clients_buffer_length",
+            "The length in bytes of the buffer of announcements to clients.",
+        )
+        .doc(
+            "counter_metadata_buffer_length",
+            "The length in bytes of the buffer with the counters' types, keys and labels.",
+        )
+        .doc(
+            "counter_values_buffer_length",
+            "The length in bytes of the buffer with the counters' values.",
+        )
+        .doc("error_log_buffer_length", "The length in bytes of the buffer with the errors.")
+        .doc(
+            "client_liveness_timeout",
+            "After how many nanoseconds of silence the driver gives a client up for dead.",
+        )
+        .doc("start_timestamp", "When the driver was started, in milliseconds since 1970.")
+        .doc("pid", "The number of the driver's process.")
+        .doc("file_page_size", "The size in bytes that the lengths of files are multiples of.")
 }

@@ -66,7 +66,7 @@ impl Connection {
         self.aeron.context().driver_timeout().saturating_add(PATIENCE)
     }
 
-    /// Adds a publication and a subscription, and waits until they are connected with each other, or
+    /// Adds a publication and a subscription, and waits until they are connected with each other or
     /// the interrupt is requested.
     ///
     /// # Errors

@@ -29,3 +29,8 @@ pub mod run;
 pub mod statistics;
 pub mod subscriber;
 pub mod throughput;
+
+/// Compiles and runs the program in the project's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -29,7 +29,7 @@ pub trait Poll: Send {
 
 /// Through Rust.
 impl Publish for ExclusivePublication {
-    #[inline]
+    #[inline(always)]
     fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
         ExclusivePublication::offer(self, message).map(|_| ())
     }
@@ -37,7 +37,7 @@ impl Publish for ExclusivePublication {
 
 /// Through Rust.
 impl Poll for Subscription {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, bytes: &mut u64, fragment_limit: usize) -> Result<usize, PollError> {
         let count = |fragment: &[u8], _: &Header<'_>| *bytes += fragment.len() as u64;
         Subscription::poll(self, count, fragment_limit)
@@ -49,9 +49,9 @@ impl Poll for Subscription {
 pub struct CPublication(pub ExclusivePublication);
 
 impl Publish for CPublication {
-    #[inline]
+    #[inline(always)]
     fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-        // SAFETY: the publication is live, and `&mut self` is its only user; the message is readable
+        // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
         // for its whole length, and without a supplier C calls nothing back.
         let returned = unsafe {
             sys::aeron_exclusive_publication_offer(
@@ -90,7 +90,7 @@ impl CPublication {
 pub struct CSubscription(pub Subscription);
 
 impl Poll for CSubscription {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, bytes: &mut u64, fragment_limit: usize) -> Result<usize, PollError> {
         // SAFETY: the subscription is live, and `&mut self` is its only user; the handler takes
         // `clientd` for what it is, an exclusive reference to a `u64` that lasts for this call, in

@@ -129,8 +129,8 @@ impl LoopOptions {
 
 /// Measures how many messages a second an exclusive publication passes to a subscription over IPC.
 ///
-/// A media driver is started in this process, unless --aeron-dir or AERON_DIR names the directory of
-/// one that runs already. The rate is printed once a second until Ctrl-C or the end of --duration,
+/// A media driver is started in this process, unless --aeron-dir or AERON_DIR names the directory
+/// of one that runs already. The rate is printed once a second until Ctrl-C or the end of --duration,
 /// and then a summary. A port of Aeron's sample EmbeddedExclusiveIpcThroughput.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
@@ -174,7 +174,7 @@ impl ThroughputOptions {
                 "--threading-mode <MODE>",
                 threading.name(),
                 format_args!(
-                    "it is for an embedded driver, and --aeron-dir or AERON_DIR names a running one: {}",
+                    "it is for an embedded driver, and --aeron-dir or AERON_DIR names another: {}",
                     dir.display()
                 ),
             ));

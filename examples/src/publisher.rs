@@ -48,48 +48,53 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     run: &Run<'_>,
 ) -> Result<Published, OfferError> {
     let burst_length = BURST_LENGTH.min(BURST_BYTES.div_ceil(message.len().max(1)));
-    let mut published = Published::default();
+    let mut messages = 0;
+    let mut refusals = Refusals::default();
     'running: while run.is_running() {
         for _ in 0..burst_length {
-            if let Err(refusal) = publication.offer(message) {
-                if !retry(publication, message, refusal, idle, &mut published, run)? {
+            // The only place that offers: the compiler builds the offer into the loop.
+            while let Err(error) = publication.offer(message) {
+                refusals.count(error, messages, idle)?;
+                if !run.is_running() {
                     break 'running;
                 }
+                idle.idle(0);
             }
-            published.messages += 1;
+            messages += 1;
         }
     }
-    Ok(published)
+    Ok(Published { messages, ..refusals.counts })
 }
 
-/// Offers a message that was refused until it is taken: `true`; or until the run is stopped: `false`.
-///
-/// Apart from the loop above, which then needs no memory but the log buffer.
-#[inline(never)]
-fn retry<P: Publish, I: IdleStrategy>(
-    publication: &mut P,
-    message: &[u8],
-    mut refusal: OfferError,
-    idle: &mut I,
-    published: &mut Published,
-    run: &Run<'_>,
-) -> Result<bool, OfferError> {
-    idle.reset();
-    loop {
-        match refusal {
-            OfferError::BackPressured => published.back_pressured += 1,
-            OfferError::AdminAction => published.admin_actions += 1,
-            OfferError::NotConnected => published.not_connected += 1,
+/// Offers that were refused, apart from the counter of those that were not, which then is all that
+/// the loop changes as long as it gets on.
+#[derive(Debug, Default)]
+struct Refusals {
+    counts: Published,
+    /// How many messages had been published at the last refusal.
+    at: Option<u64>,
+}
+
+impl Refusals {
+    /// Counts a refusal; if it is the message's first, the idle strategy starts over.
+    #[cold]
+    fn count<I: IdleStrategy>(
+        &mut self,
+        error: OfferError,
+        messages: u64,
+        idle: &mut I,
+    ) -> Result<(), OfferError> {
+        match error {
+            OfferError::BackPressured => self.counts.back_pressured += 1,
+            OfferError::AdminAction => self.counts.admin_actions += 1,
+            OfferError::NotConnected => self.counts.not_connected += 1,
             error => return Err(error),
         }
-        if !run.is_running() {
-            return Ok(false);
+        if self.at != Some(messages) {
+            self.at = Some(messages);
+            idle.reset();
         }
-        idle.idle(0);
-        match publication.offer(message) {
-            Ok(()) => return Ok(true),
-            Err(error) => refusal = error,
-        }
+        Ok(())
     }
 }
 
@@ -129,6 +134,35 @@ mod tests {
             Published { messages: 96, back_pressured: 2, admin_actions: 1, not_connected: 1 };
         assert_eq!(published, Ok(expected));
         assert_eq!(expected.back_pressure_ratio(), 4.0 / 96.0);
+    }
+
+    #[test]
+    fn each_message_has_its_idling_start_over() {
+        #[derive(Default)]
+        struct Recorder(Vec<&'static str>);
+        impl IdleStrategy for Recorder {
+            fn idle(&mut self, _: usize) {
+                self.0.push("idle");
+            }
+            fn reset(&mut self) {
+                self.0.push("reset");
+            }
+        }
+
+        let interrupt = Interrupt::default();
+        let run = Run::new(&interrupt);
+        let mut publication = Scripted(0, |offer| match offer {
+            1 | 2 | 4 => Err(OfferError::BackPressured),
+            7 => {
+                run.stop();
+                Err(OfferError::BackPressured)
+            }
+            _ => Ok(()),
+        });
+        let mut idle = Recorder::default();
+        let published = publish(&mut publication, b"m", &mut idle, &run);
+        assert_eq!(published.map(|published| published.messages), Ok(3));
+        assert_eq!(idle.0, ["reset", "idle", "idle", "reset", "idle", "reset"]);
     }
 
     #[test]

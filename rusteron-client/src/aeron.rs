@@ -1,19 +1,22 @@
 //! The client: a connection to a media driver.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
-use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_sys as sys;
 
 use crate::callback;
+use crate::channel_uri::{AsChannel, Use};
+use crate::client::Client;
 use crate::context::Context;
+use crate::counter::{self, Counter};
+use crate::counters_reader::CountersReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
-use crate::ffi::{Fallible, c_path};
+use crate::ffi::c_path;
+use crate::handlers::Handler;
 use crate::publication::Publication;
 use crate::registration::Registration;
 use crate::subscription::Subscription;
@@ -62,21 +65,7 @@ impl Aeron {
         callback::forbid_blocking("connect")?;
         await_cnc_file(&context)?;
 
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context is live and, being owned here, no other client's.
-        let initialised = unsafe { sys::aeron_init(&mut raw, context.as_ptr()) }.into_result();
-        let client = match (initialised, NonNull::new(raw)) {
-            (Ok(_), Some(raw)) => Client::new(Running { raw, context, kept: Mutex::default() }),
-            (failure, _) => {
-                let error = failure.err().unwrap_or_else(Error::last);
-                // SAFETY: there is no client that could still use the mapping, see the header.
-                unsafe { sys::rusteron_context_forget_cnc(context.as_ptr()) };
-                return Err(error);
-            }
-        };
-        // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
-        unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
-        Ok(Self { client: Arc::new(client) })
+        Ok(Self { client: Arc::new(Client::start(context)?) })
     }
 
     /// Adds a publication that several threads can share, and waits for the media driver to confirm.
@@ -85,14 +74,15 @@ impl Aeron {
     /// the same log buffer. Blocks for the driver timeout at the most.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
+    /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
+    /// - others that the media driver reports, with its text;
     /// - [`ErrorKind::DriverTimeout`]: no answer in time;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
     ///
     /// Corresponds to `aeron_async_add_publication` and `aeron_async_add_publication_poll`.
-    pub fn add_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
+    pub fn add_publication(&self, channel: impl AsChannel, stream_id: i32) -> Result<Publication> {
         callback::forbid_blocking("add_publication")?;
         self.async_add_publication(channel, stream_id)?.wait()
     }
@@ -102,6 +92,7 @@ impl Aeron {
     /// Does not block, and can be called from callbacks.
     ///
     /// # Errors
+    /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
     /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
@@ -109,10 +100,10 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_publication`.
     pub fn async_add_publication(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<Publication>> {
-        Registration::begin(&self.client, channel, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
     }
 
     /// Adds a publication with a log buffer of its own, for one writer, and waits for the media
@@ -127,7 +118,7 @@ impl Aeron {
     /// `aeron_async_add_exclusive_publication_poll`.
     pub fn add_exclusive_publication(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<ExclusivePublication> {
         callback::forbid_blocking("add_exclusive_publication")?;
@@ -142,10 +133,10 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_exclusive_publication`.
     pub fn async_add_exclusive_publication(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<ExclusivePublication>> {
-        Registration::begin(&self.client, channel, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
     }
 
     /// Adds a subscription, and waits for the media driver to confirm.
@@ -157,7 +148,11 @@ impl Aeron {
     /// As for [`add_publication`](Self::add_publication).
     ///
     /// Corresponds to `aeron_async_add_subscription` and `aeron_async_add_subscription_poll`.
-    pub fn add_subscription(&self, channel: &str, stream_id: i32) -> Result<Subscription> {
+    pub fn add_subscription(
+        &self,
+        channel: impl AsChannel,
+        stream_id: i32,
+    ) -> Result<Subscription> {
         callback::forbid_blocking("add_subscription")?;
         self.async_add_subscription(channel, stream_id)?.wait()
     }
@@ -170,10 +165,175 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_subscription`.
     pub fn async_add_subscription(
         &self,
-        channel: &str,
+        channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<Subscription>> {
-        Registration::begin(&self.client, channel, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(Use::Subscription)?, stream_id)
+    }
+
+    /// Adds a counter, and waits for the media driver to confirm.
+    ///
+    /// The type says what kind of counter it is; numbers below 1000 are Aeron's own. The key, of
+    /// [`Counter::MAX_KEY_LENGTH`] bytes at the most, tells programs what it counts, and the label, of
+    /// [`Counter::MAX_LABEL_LENGTH`] bytes at the most, tells people. Java's tools read labels as
+    /// US-ASCII. Blocks for the driver timeout at the most.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
+    /// - [`ErrorKind::DriverTimeout`]: no answer in time;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
+    /// - others that the media driver reports, with its text, such as no place for another counter.
+    ///
+    /// Corresponds to `aeron_async_add_counter` and `aeron_async_add_counter_poll`.
+    pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter> {
+        callback::forbid_blocking("add_counter")?;
+        self.async_add_counter(type_id, key, label)?.wait()
+    }
+
+    /// Begins to add a counter, and returns what tells when it is there.
+    ///
+    /// Does not block, and can be called from callbacks.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
+    /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
+    ///
+    /// Corresponds to `aeron_async_add_counter`.
+    pub fn async_add_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<Registration<Counter>> {
+        counter::begin(&self.client, type_id, key, label, None)
+    }
+
+    /// Adds a static counter, or finds it if there is one with the same type and registration id, and
+    /// waits for the media driver to confirm.
+    ///
+    /// Clients share a static counter: all handles are of the same number, and the first one decides
+    /// on key and label. It lives as long as the driver. Blocks for the driver timeout at the most.
+    ///
+    /// # Errors
+    /// As for [`add_counter`](Self::add_counter); the media driver also reports a counter with the
+    /// same type and registration id that is not static.
+    ///
+    /// Corresponds to `aeron_async_add_static_counter` and `aeron_async_add_counter_poll`.
+    pub fn add_static_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+    ) -> Result<Counter> {
+        callback::forbid_blocking("add_static_counter")?;
+        self.async_add_static_counter(type_id, key, label, registration_id)?.wait()
+    }
+
+    /// Begins to add or find a static counter, and returns what tells when it is there.
+    ///
+    /// Dropping that does not take the counter back: once asked for, the driver makes it.
+    ///
+    /// # Errors
+    /// As for [`async_add_counter`](Self::async_add_counter).
+    ///
+    /// Corresponds to `aeron_async_add_static_counter`.
+    pub fn async_add_static_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+    ) -> Result<Registration<Counter>> {
+        counter::begin(&self.client, type_id, key, label, Some(registration_id))
+    }
+
+    /// Reads the counters of the media driver and of all its clients, as long as this handle exists:
+    ///
+    /// ```compile_fail,E0505
+    /// # fn read(aeron: rusteron_client::Aeron) {
+    /// let counters = aeron.counters_reader();
+    /// drop(aeron);
+    /// counters.value(0);
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_counters_reader`.
+    pub fn counters_reader(&self) -> CountersReader<'_> {
+        // SAFETY: the reader is a part of the C client, which lives as long as `self`, and so does the
+        // mapping that it reads, which goes with the context.
+        unsafe { CountersReader::from_raw(sys::aeron_counters_reader(self.client.as_ptr())) }
+    }
+
+    /// Adds a handler that is called when a client of the driver, this one or another, has added a
+    /// counter that is not static, until the returned [`Handler`] is dropped.
+    ///
+    /// What the handler gets and what it may do is as with [`Context::set_on_available_counter`].
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
+    ///
+    /// Corresponds to `aeron_add_available_counter_handler` and
+    /// `aeron_remove_available_counter_handler`.
+    pub fn add_available_counter_handler(
+        &self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Handler {
+        self.context().counter_handlers.available.add(Box::new(handler))
+    }
+
+    /// Adds a handler that is called when a counter goes that is not static, until the returned
+    /// [`Handler`] is dropped.
+    ///
+    /// What the handler gets and what it may do is as with [`Context::set_on_unavailable_counter`].
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
+    ///
+    /// Corresponds to `aeron_add_unavailable_counter_handler` and
+    /// `aeron_remove_unavailable_counter_handler`.
+    pub fn add_unavailable_counter_handler(
+        &self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Handler {
+        self.context().counter_handlers.unavailable.add(Box::new(handler))
+    }
+
+    /// Adds a handler that is called once while the client closes, until the returned [`Handler`] is
+    /// dropped.
+    ///
+    /// It runs as that of [`Context::set_on_close`]. A handler that owns a handle of its own client
+    /// keeps that client from closing, until the returned [`Handler`] is dropped.
+    ///
+    /// Corresponds to `aeron_add_close_handler` and `aeron_remove_close_handler`.
+    pub fn add_close_handler(&self, handler: impl FnMut() + Send + 'static) -> Handler {
+        self.context().close_handlers.add(Box::new(handler))
+    }
+
+    /// Does one turn of the conductor's work on this thread, for a client without a conductor thread;
+    /// returns how much there was to do.
+    ///
+    /// A client with [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker) lives
+    /// by being called, from any thread, well within the media driver's client liveness timeout, 10 s
+    /// by default. Handlers run in this call. The functions called `add_…` call it themselves while
+    /// they wait.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::IllegalState`]: the client has a conductor thread;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client; the turn in which that
+    ///   happens reports the error itself;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
+    ///
+    /// Corresponds to `aeron_main_do_work`.
+    pub fn do_work(&self) -> Result<usize> {
+        self.client.do_work()
+    }
+
+    /// A number that no other caller, client or process gets from this media driver.
+    ///
+    /// Corresponds to `aeron_next_correlation_id`.
+    pub fn next_correlation_id(&self) -> i64 {
+        // SAFETY: the client is live; the function adds to a number in memory shared with the driver,
+        // which stays mapped as long as the client.
+        unsafe { sys::aeron_next_correlation_id(self.client.as_ptr()) }
     }
 
     /// Whether a fatal error has ended this client, such as a media driver that died.
@@ -240,95 +400,5 @@ fn await_cnc_file(context: &Context) -> Result<()> {
             ));
         }
         thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// The client that all handles share; closed when the last of them, of any kind, is gone.
-#[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
-pub struct Client {
-    running: ManuallyDrop<Running>,
-}
-
-/// The C client and what it works with. Fields are dropped in order, after the C client.
-struct Running {
-    raw: NonNull<sys::aeron_t>,
-    context: Context,
-    /// What the conductor may use until it has ended.
-    kept: Mutex<Vec<Box<dyn Send>>>,
-}
-
-// SAFETY: C's client functions may be called from any thread at any time: commands go to the
-// conductor through a queue for many producers, and everything else they read is constant or
-// atomic. The invoker mode, in which that is not so, cannot be switched on through `Context`.
-unsafe impl Send for Running {}
-// SAFETY: as above.
-unsafe impl Sync for Running {}
-
-impl Client {
-    fn new(running: Running) -> Self {
-        Self { running: ManuallyDrop::new(running) }
-    }
-
-    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_t {
-        self.running.raw.as_ptr()
-    }
-
-    pub(crate) fn context(&self) -> &Context {
-        &self.running.context
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        // SAFETY: the client is live; the function reads an atomic flag.
-        unsafe { sys::aeron_is_closed(self.as_ptr()) }
-    }
-
-    /// Keeps something for as long as the conductor can be running.
-    pub(crate) fn keep(&self, item: Box<dyn Send>) {
-        let mut kept = self.running.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push(item);
-    }
-
-    /// Why a closed client does nothing any more, in Aeron's words.
-    pub(crate) fn closed_error(&self) -> Error {
-        const NO_SUCH_ID: i64 = -1;
-        // SAFETY: the client is live. A closed one refuses every command and says why; an open one
-        // would find nothing to remove.
-        let refusal = unsafe {
-            sys::aeron_async_remove_publication(NO_SUCH_ID, self.as_ptr(), None, ptr::null_mut())
-        };
-        refusal.into_result().err().unwrap_or_else(|| {
-            Error::new(ErrorKind::ClientClosed, "the client was closed by a fatal error")
-        })
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // SAFETY: taken once, and `self` is not used after.
-        let running = unsafe { ManuallyDrop::take(&mut self.running) };
-        if !callback::is_running() {
-            return;
-        }
-        // The last handle went in a callback, on the conductor thread that closing waits for: let
-        // another thread wait. Were there none to be had, leaking is better than a deadlock, which
-        // is why the closure must not drop the client by being dropped itself.
-        let running = ManuallyDrop::new(running);
-        let closing = thread::Builder::new()
-            .name("aeron-close".into())
-            .spawn(move || drop(ManuallyDrop::into_inner(running)));
-        if let Err(error) = closing {
-            log::error!("Aeron client: left open, for want of a thread to close it: {error}");
-        }
-    }
-}
-
-impl Drop for Running {
-    /// The context, being a field, goes after this: C uses it up to the end of `aeron_close`.
-    fn drop(&mut self) {
-        // SAFETY: the client is live and its only owner is being dropped, so no other call is under
-        // way or to come; it frees the client unless its thread cannot be joined.
-        if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
-            log::error!("Aeron client: closing failed: {error}");
-        }
     }
 }

@@ -23,9 +23,9 @@ pub(crate) fn run(role: &str, callback: impl FnOnce()) {
     DEPTH.set(DEPTH.get() - 1);
     if let Err(payload) = outcome {
         log::error!("the {role} panicked: {}", panic_text(&*payload));
-        // Dropping a payload can panic as well; the payload of that is not worth a third try.
-        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(second);
+        // Dropping a payload can panic as well. What comes of that is not dropped any more.
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(another);
         }
     }
 }
@@ -52,6 +52,12 @@ impl Notification {
     pub(crate) unsafe fn from_raw(clientd: *mut c_void) -> Self {
         // SAFETY: handed on to the caller.
         Self { callback: unsafe { Box::from_raw(clientd.cast()) } }
+    }
+
+    /// Drops what will not be called. What it captured is dropped as in a callback, as this can be
+    /// in the middle of a turn of the conductor's work.
+    pub(crate) fn discard(self) {
+        run("drop of a close notification", || drop(self));
     }
 }
 

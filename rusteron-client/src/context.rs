@@ -1,14 +1,17 @@
 //! The configuration of a client.
 
-use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
+use std::path::PathBuf;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::callback;
+use crate::counter_handlers::CounterHandlers;
 use crate::error::{Error, Result};
+use crate::events::{self, ContextHandlers, OnClose};
 use crate::ffi::{self, Fallible};
+use crate::handlers::{Handler, Handlers};
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -29,16 +32,22 @@ use crate::ffi::{self, Fallible};
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_context_t>,
-    /// What C holds a pointer to. Boxed twice, so that the pointer is thin and does not move.
-    error_handler: Box<ErrorHandler>,
+    /// What C holds pointers to.
+    pub(crate) handlers: ContextHandlers,
+    /// What C holds pointers to as well. Not in a `Box`, which would claim to be the only way to its
+    /// content.
+    pub(crate) counter_handlers: Arc<CounterHandlers>,
+    pub(crate) close_handlers: Arc<Handlers<OnClose>>,
+    pub(crate) on_available_counter: Option<Handler>,
+    pub(crate) on_unavailable_counter: Option<Handler>,
+    pub(crate) on_close: Option<Handler>,
 }
 
-type ErrorHandler = Box<dyn Fn(&Error) + Send + Sync>;
-
-// SAFETY: the C structure is plain memory without ties to a thread, and all that is stored in it
-// from here, the error handler, is `Send` by its bound.
+// SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
+// has pointers, are `Send`.
 unsafe impl Send for Context {}
-// SAFETY: through a shared reference the structure is only read, by the getters.
+// SAFETY: through a shared reference the structure is only read, by the getters; the handlers of
+// counters and of the close have locks, and the others are not reached at all.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -57,62 +66,41 @@ impl Context {
         // SAFETY: C writes the new structure's address to `raw`, or fails.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
-        let mut context = Self { raw, error_handler: Box::new(Box::new(log_error)) };
+        let mut context = Self {
+            raw,
+            handlers: ContextHandlers::default(),
+            counter_handlers: Arc::new(CounterHandlers::new()),
+            close_handlers: Arc::new(Handlers::new("close handler")),
+            on_available_counter: None,
+            on_unavailable_counter: None,
+            on_close: None,
+        };
         // C's own default handler ends the process.
-        context.install_error_handler()?;
+        context.set_error_handler(events::log_error)?;
+        // SAFETY: the context is new, and owns the handlers, which go after the client.
+        unsafe { context.counter_handlers.install(raw.as_ptr()) }?;
+        // SAFETY: as above.
+        unsafe { events::install_close_handlers(&context.close_handlers, raw.as_ptr()) }?;
         Ok(context)
     }
 
-    /// Sets what is called for an error that happens in the background, where no caller could get
-    /// it: a driver that dies, a client that is timed out, a command that cannot be sent.
+    /// The directory that a driver and its clients use unless told otherwise, such as
+    /// `/dev/shm/aeron-<user>`.
     ///
-    /// The handler runs on the client's conductor thread and keeps it from its work meanwhile; calls
-    /// in it that would wait for that thread return
-    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). It can be called
-    /// from two threads at once. A panic in it is logged. It lives as long as the client.
-    ///
-    /// # Errors
-    /// None that a valid context can cause; they are C's.
-    ///
-    /// Corresponds to `aeron_context_set_error_handler`.
-    pub fn set_error_handler(
-        &mut self,
-        handler: impl Fn(&Error) + Send + Sync + 'static,
-    ) -> Result<&mut Self> {
-        let previous = std::mem::replace(&mut self.error_handler, Box::new(Box::new(handler)));
-        self.install_error_handler()?;
-        // Not before C has forgotten it.
-        drop(previous);
-        Ok(self)
-    }
-
-    fn install_error_handler(&mut self) -> Result<()> {
-        let clientd = ptr::from_ref(&*self.error_handler).cast_mut().cast::<c_void>();
-        // SAFETY: the context is live, and `clientd` points to what `self` owns: the handler stays
-        // where it is until it is replaced through this function or dropped with the context, which
-        // happens after the client that could call it is gone.
-        unsafe { sys::aeron_context_set_error_handler(self.as_ptr(), Some(on_error), clientd) }
-            .into_result()?;
-        Ok(())
+    /// Corresponds to `aeron_default_path`.
+    pub fn default_dir() -> PathBuf {
+        let mut buffer = [0; sys::AERON_MAX_PATH as usize];
+        // SAFETY: the buffer is writable for its length, and C terminates what it writes into it.
+        unsafe {
+            sys::aeron_default_path(buffer.as_mut_ptr(), buffer.len());
+            ffi::path(buffer.as_ptr()).to_owned()
+        }
     }
 
     /// The C structure, which lives as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_context_t {
         self.raw.as_ptr()
     }
-}
-
-fn log_error(error: &Error) {
-    log::error!("Aeron client: {error}");
-}
-
-unsafe extern "C" fn on_error(clientd: *mut c_void, code: c_int, message: *const c_char) {
-    // SAFETY: `clientd` is the address that `install_error_handler` gave to C, of a handler that
-    // outlives the client, and only shared references to it are ever made while C may call.
-    let handler = unsafe { &*clientd.cast::<ErrorHandler>() };
-    // SAFETY: C passes a terminated text that lives for the call.
-    let message = unsafe { ffi::lossy(message) }.trim_end().to_owned();
-    callback::run("error handler", || handler(&Error::from_callback(code, message)));
 }
 
 impl Drop for Context {
@@ -130,5 +118,18 @@ impl fmt::Debug for Context {
             .field("client_name", &self.client_name())
             .field("driver_timeout", &self.driver_timeout())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_context_has_the_default_directory() {
+        if std::env::var_os("AERON_DIR").is_none() {
+            assert_eq!(Context::new().expect("a context").dir(), Context::default_dir());
+        }
+        assert!(Context::default_dir().is_absolute());
     }
 }

@@ -1,15 +1,15 @@
 //! Destinations of publications that send to many, and of subscriptions that receive from many.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, c_string};
+use crate::ffi::{Fallible, SendPtr};
 use crate::registration::{Patience, wait_for};
 
 /// A destination that the media driver has been asked to add or to remove, and has not answered yet.
@@ -40,6 +40,7 @@ pub struct AsyncDestination {
     /// `None` once the outcome has been given out: C frees the structure then.
     raw: Option<NonNull<sys::aeron_async_destination_t>>,
     poll: PollFunction,
+    /// `None` once the conductor has looked at it.
     owner: Option<Owner>,
     registration_id: i64,
     client: Arc<Client>,
@@ -75,7 +76,7 @@ impl AsyncDestination {
         let owner = Owner::new(owner_type, owner_id)?;
         let mut raw = ptr::null_mut();
         // On failure C has not kept the owner.
-        command(&mut raw, client.as_ptr(), owner.0.as_ptr()).into_result()?;
+        client.add(|| command(&mut raw, client.as_ptr(), owner.0.as_ptr()).into_result())?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         // SAFETY: made just now, and not freed before its outcome has been polled or it is
         // cancelled. The number does not change.
@@ -84,7 +85,8 @@ impl AsyncDestination {
         Ok(Self {
             raw: Some(raw),
             poll,
-            owner: Some(owner),
+            // Without a conductor thread, the command has been carried out by now.
+            owner: (!client.has_invoker()).then_some(owner),
             registration_id,
             client: Arc::clone(client),
             patience: Patience::new(client),
@@ -133,28 +135,34 @@ impl AsyncDestination {
 
     /// Polls, yielding the processor meanwhile, until there is an outcome; returns the number.
     pub(crate) fn wait(mut self) -> Result<i64> {
-        wait_for(|| self.poll().map(|is_done| is_done.then_some(self.registration_id)))
+        let client = Arc::clone(&self.client);
+        wait_for(&client, || self.poll().map(|is_done| is_done.then_some(self.registration_id)))
     }
 }
 
 impl Drop for AsyncDestination {
     fn drop(&mut self) {
-        let (Some(raw), Some(owner)) = (self.raw.take(), self.owner.take()) else { return };
-        let address = owner.0.as_ptr();
-        // SAFETY: no outcome was given, so C still has the structure, and neither it nor the owner
-        // is used again if this succeeds.
-        let cancelled = unsafe {
-            sys::rusteron_async_destination_cancel(self.client.as_ptr(), raw.as_ptr(), address)
-        };
-        match cancelled.into_result() {
-            // The conductor frees both.
-            Ok(_) => std::mem::forget(owner),
-            // The structure lives as long as the client then, and the conductor may yet come to it.
-            Err(error) => {
-                log::debug!("destination {} is not cancelled: {error}", self.registration_id);
-                self.client.keep(Box::new(owner));
+        let Some(raw) = self.raw.take() else { return };
+        let (client, raw) = (SendPtr(self.client.as_ptr()), SendPtr(raw.as_ptr()));
+        let (owner, kept) = (self.owner.take(), self.client.kept());
+        let registration_id = self.registration_id;
+        self.client.release(move || {
+            let address = owner.as_ref().map_or(ptr::null_mut(), |owner| owner.0.as_ptr());
+            // SAFETY: no outcome was given, so C still has the structure, and neither it nor the
+            // owner is used again if this succeeds; the client outlives what it runs.
+            let cancelled =
+                unsafe { sys::rusteron_async_destination_cancel(client.get(), raw.get(), address) };
+            match cancelled.into_result() {
+                // The conductor frees both.
+                Ok(_) => std::mem::forget(owner),
+                // The structure lives as long as the client then, and the conductor may yet come to
+                // it.
+                Err(error) => {
+                    log::debug!("destination {registration_id} is not cancelled: {error}");
+                    kept.keep(Box::new(owner));
+                }
             }
-        }
+        });
     }
 }
 
@@ -192,9 +200,4 @@ impl Drop for Owner {
         // SAFETY: made by `new`; the conductor is past the command that names it, or has ended.
         unsafe { sys::rusteron_destination_owner_delete(self.0.as_ptr()) };
     }
-}
-
-/// A destination's URI for C.
-pub(crate) fn destination_uri(uri: &str) -> Result<CString> {
-    c_string("destination", uri)
 }

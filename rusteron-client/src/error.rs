@@ -45,7 +45,7 @@ pub enum ErrorKind {
     BroadcastReceiverIllegalState,
     /// The media driver in the directory speaks another version of the protocol.
     IncompatibleDriver,
-    /// The media driver does not accept the channel URI.
+    /// The channel URI is not valid, or the media driver does not accept it.
     InvalidChannel,
     /// The media driver does not know the subscription.
     UnknownSubscription,

@@ -10,9 +10,9 @@ use std::sync::atomic::{Ordering, fence};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
 use crate::block::Expected;
 use crate::buffer_claim::BufferClaim;
+use crate::client::Client;
 use crate::error::Result;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
@@ -491,19 +491,6 @@ impl Resource for ExclusivePublication {}
 impl sealed::Resource for ExclusivePublication {
     type Raw = sys::aeron_exclusive_publication_t;
 
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-    ) -> i32 {
-        let channel = channel.as_ptr();
-        // SAFETY: handed on to the caller; C copies the channel.
-        unsafe {
-            sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
-        }
-    }
-
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
@@ -534,6 +521,21 @@ impl sealed::Resource for ExclusivePublication {
             fields.assume_init()
         };
         Ok(Self { fields, raw, constants, client, is_handed_over: false })
+    }
+}
+
+impl sealed::Stream for ExclusivePublication {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+    ) -> i32 {
+        let channel = channel.as_ptr();
+        // SAFETY: handed on to the caller; C copies the channel.
+        unsafe {
+            sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
+        }
     }
 }
 

@@ -2,24 +2,30 @@
 //!
 //! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
 //! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
-//! [`ExclusivePublication`] of the same channel and stream offers.
+//! [`ExclusivePublication`] of the same channel and stream offers. A [`Counter`] is a number of one's
+//! own that all processes can read; [`CountersReader`] and [`CncFile`] read what a driver and its
+//! clients say of themselves.
 //!
 //! # Threads
-//! [`Aeron`] and [`Publication`] are shared by threads; [`ExclusivePublication`] and [`Subscription`]
-//! move between threads and are used by one at a time. Each client runs one thread of its own, the
-//! conductor, on which callbacks run.
+//! [`Aeron`], [`Publication`] and [`Counter`] are shared by threads; [`ExclusivePublication`] and
+//! [`Subscription`] move between threads and are used by one at a time. Each client runs one thread of
+//! its own, the conductor, on which callbacks run.
 //!
 //! # Allocation and blocking
-//! Offering and polling neither block nor allocate nor call the operating system; the exception, a
-//! poll that finds another set of publishers, says so in its documentation. Connecting, and the
-//! functions called `add_…`, wait for the media driver, up to the driver timeout; every one of them
-//! has a form called `async_add_…` that does not wait.
+//! Offering, polling and counting neither block nor allocate nor call the operating system; the
+//! exception, a poll that finds another set of publishers, says so in its documentation. Connecting,
+//! and adding a publication, a subscription or a counter, wait for the media driver, up to the driver
+//! timeout; each has a form called `async_add_…` that does not wait.
 //!
 //! # Lifetimes
-//! Publications and subscriptions keep their client open and can be dropped in any order. When the
-//! media driver dies, they report that they are closed, and their memory stays mapped until they are
-//! dropped. What lies in that memory is borrowed: a [`Header`] from the poll, a [`BufferClaim`] from
-//! its publication.
+//! Publications, subscriptions and counters keep their client open and can be dropped in any order.
+//! When the media driver dies, they report that they are closed, and their memory stays mapped until
+//! they are dropped. What lies in that memory is borrowed: a [`Header`] from the poll, a
+//! [`BufferClaim`] from its publication.
+//!
+//! # Channels
+//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]; an invalid
+//! one is refused, with the name and the range of the [`Parameter`], before a media driver sees it.
 //!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
@@ -59,23 +65,42 @@ mod block;
 mod buffer_claim;
 mod callback;
 mod channel_status;
+mod channel_uri;
+mod client;
+mod cnc;
 mod context;
+mod counter;
+mod counter_handlers;
+mod counters_reader;
 mod destination;
+mod epoch;
 mod error;
+mod error_log;
+mod events;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
+mod handlers;
 mod header;
 mod idle;
 mod image;
 mod log_buffer;
+mod loss_report;
 mod message_parts;
 mod offer_error;
+mod properties;
 mod publication;
 mod publication_details;
 mod registration;
 mod reserved_value;
+mod retained;
+mod shared_memory;
+mod stream_positions;
 mod subscription;
+mod system_counter;
+mod termination;
+mod version;
+mod wake;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
 mod generated {
@@ -87,20 +112,34 @@ mod generated {
 pub use aeron::Aeron;
 pub use buffer_claim::BufferClaim;
 pub use channel_status::ChannelStatus;
+pub use channel_uri::{
+    AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
+    CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
+    SessionId, TimestampOffset, UncheckedChannel,
+};
+pub use cnc::{CncFile, CncVersion};
 pub use context::Context;
+pub use counter::Counter;
+pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
 pub use destination::AsyncDestination;
 pub use error::{Error, ErrorKind, Result};
+pub use error_log::ErrorLogEntry;
+pub use events::{Added, PublicationError};
 pub use exclusive_publication::ExclusivePublication;
-pub use generated::{PublicationConstants, SubscriptionConstants};
+pub use generated::{CncConstants, CounterConstants, PublicationConstants, SubscriptionConstants};
+pub use handlers::Handler;
 pub use header::Header;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
+pub use loss_report::LossReportEntry;
 pub use offer_error::{BlockFault, OfferError, PollError, Position};
+pub use properties::{load_properties, load_properties_file};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};
+pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
 pub use subscription::Subscription;
-
-/// The version of the Aeron sources that this crate is compiled with.
-pub const AERON_VERSION: &str = rusteron_sys::AERON_VERSION;
+pub use system_counter::SystemCounter;
+pub use termination::request_driver_termination;
+pub use version::{AERON_VERSION, AeronVersion};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
 use crate::buffer_claim::BufferClaim;
+use crate::client::Client;
 use crate::error::Result;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
@@ -180,18 +180,6 @@ impl Resource for Publication {}
 impl sealed::Resource for Publication {
     type Raw = sys::aeron_publication_t;
 
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-    ) -> i32 {
-        // SAFETY: handed on to the caller; C copies the channel.
-        unsafe {
-            sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
-        }
-    }
-
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
@@ -216,6 +204,20 @@ impl sealed::Resource for Publication {
         // SAFETY: filled in just now; its channel lives as long as the publication.
         let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
         Ok(Self { raw, constants, client, is_handed_over: false })
+    }
+}
+
+impl sealed::Stream for Publication {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+    ) -> i32 {
+        // SAFETY: handed on to the caller; C copies the channel.
+        unsafe {
+            sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
+        }
     }
 }
 

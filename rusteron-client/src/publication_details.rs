@@ -9,9 +9,11 @@ use rusteron_sys as sys;
 
 use crate::callback::{self, Notification, notify};
 use crate::channel_status::{ChannelStatus, local_addresses};
-use crate::destination::{AsyncDestination, destination_uri};
+use crate::channel_uri::{AsChannel, Use};
+use crate::destination::AsyncDestination;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
+use crate::ffi::SendPtr;
 use crate::generated::PublicationConstants;
 use crate::offer_error::{OfferError, Position};
 use crate::publication::Publication;
@@ -178,21 +180,28 @@ macro_rules! details {
             /// driver to confirm. Returns its number, for
             /// [`remove_destination_by_id`](Self::remove_destination_by_id).
             ///
+            /// A destination is a UDP channel with an endpoint whose port is not 0. It is no spy, has
+            /// no `control-mode=response`, and none of [`Parameter`](crate::Parameter)'s `Mtu`,
+            /// `ReceiverWindow`, `SocketRcvbuf`, `SocketSndbuf`, `SocketTos` and
+            /// `ResponseCorrelationId`, which belong to the publication's channel.
+            ///
             /// Blocks for the driver timeout at the most.
             ///
             /// # Errors
-            /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its
-            ///   text, also for a publication whose channel takes no destinations;
+            /// - [`ErrorKind::InvalidChannel`]: the destination is not valid; the text names the
+            ///   parameter;
+            /// - others that the media driver reports, with its text, also for a publication whose
+            ///   channel takes no destinations;
             /// - [`ErrorKind::DriverTimeout`]: no answer in time;
             /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
             /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
             /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
-            /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `uri`.
+            /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
             ///
             #[doc = concat!("Corresponds to `", stringify!($add), "` and `", stringify!($poll), "`.")]
-            pub fn add_destination(&self, uri: &str) -> Result<i64> {
+            pub fn add_destination(&self, destination: impl AsChannel) -> Result<i64> {
                 callback::forbid_blocking("add_destination")?;
-                self.async_add_destination(uri)?.wait()
+                self.async_add_destination(destination)?.wait()
             }
 
             /// Begins to add a destination, and returns what tells when it is there.
@@ -200,13 +209,14 @@ macro_rules! details {
             /// Does not block, and can be called from callbacks.
             ///
             /// # Errors
+            /// - [`ErrorKind::InvalidChannel`]: the destination is not valid;
             /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
             /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
-            /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `uri`.
+            /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
             ///
             #[doc = concat!("Corresponds to `", stringify!($add), "`.")]
-            pub fn async_add_destination(&self, uri: &str) -> Result<AsyncDestination> {
-                let uri = destination_uri(uri)?;
+            pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
+                let uri = destination.to_c_string(Use::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: the function and its partner are those of this type of owner; C copies
                 // the URI.
@@ -228,9 +238,9 @@ macro_rules! details {
             /// As for [`add_destination`](Self::add_destination).
             ///
             #[doc = concat!("Corresponds to `", stringify!($remove), "` and `", stringify!($poll), "`.")]
-            pub fn remove_destination(&self, uri: &str) -> Result<()> {
+            pub fn remove_destination(&self, destination: impl AsChannel) -> Result<()> {
                 callback::forbid_blocking("remove_destination")?;
-                self.async_remove_destination(uri)?.wait().map(drop)
+                self.async_remove_destination(destination)?.wait().map(drop)
             }
 
             /// Begins to remove the destination with this URI, and returns what tells when it is
@@ -240,8 +250,8 @@ macro_rules! details {
             /// As for [`async_add_destination`](Self::async_add_destination).
             ///
             #[doc = concat!("Corresponds to `", stringify!($remove), "`.")]
-            pub fn async_remove_destination(&self, uri: &str) -> Result<AsyncDestination> {
-                let uri = destination_uri(uri)?;
+            pub fn async_remove_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
+                let uri = destination.to_c_string(Use::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: as in `async_add_destination`.
                 unsafe {
@@ -312,6 +322,10 @@ macro_rules! details {
             /// by an error before it is called, it is called when the last handle of the client goes;
             /// so let it own none.
             ///
+            /// A client without a conductor thread closes the publication, and calls the callback, in
+            /// this call; or, if this is called from a callback, after that has returned. If the client
+            /// is ended in between, the callback is dropped and not called.
+            ///
             /// # Errors
             /// [`ErrorKind::ClientClosed`]: a fatal error has ended the client, and the publication
             /// with it. The callback is dropped and not called.
@@ -330,24 +344,31 @@ macro_rules! details {
                 if std::mem::replace(&mut self.is_handed_over, true) {
                     return Ok(());
                 }
-                let function = notification.is_some().then_some(notify as unsafe extern "C" fn(_));
-                let clientd = notification.map_or(std::ptr::null_mut(), Notification::into_raw);
-                // SAFETY: the publication is live, this is its only owner and, by the contract and the
-                // flag, its last use. No claim is left, as they borrow it, and what a destination
-                // command refers to is a stand-in.
-                match unsafe { sys::$shim_close(self.raw.as_ptr(), function, clientd) } {
-                    sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN => Ok(()),
-                    _ => {
-                        if function.is_some() {
-                            // SAFETY: from `into_raw`, above. C has not stored it, and never will.
-                            drop(unsafe { Notification::from_raw(clientd) });
+                let publication = SendPtr(self.raw.as_ptr());
+                let outcome = self.client.release(move || {
+                    let function =
+                        notification.is_some().then_some(notify as unsafe extern "C" fn(_));
+                    let clientd = notification.map_or(std::ptr::null_mut(), Notification::into_raw);
+                    // SAFETY: the publication is live, as the client is and nothing else closes it;
+                    // its only owner is gone or, by the contract and the flag, does not use it again.
+                    // No claim is left, as they borrow it, and what a destination command refers to
+                    // is a stand-in.
+                    match unsafe { sys::$shim_close(publication.get(), function, clientd) } {
+                        sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN => Ok(()),
+                        _ => {
+                            if function.is_some() {
+                                // SAFETY: from `into_raw`, above. C has not stored it, and never will.
+                                unsafe { Notification::from_raw(clientd) }.discard();
+                            }
+                            Err(Error::new(
+                                ErrorKind::ClientClosed,
+                                "the client was closed by a fatal error, and the publication with it",
+                            ))
                         }
-                        Err(Error::new(
-                            ErrorKind::ClientClosed,
-                            "the client was closed by a fatal error, and the publication with it",
-                        ))
                     }
-                }
+                });
+                // Later means after the callback that this is called from.
+                outcome.unwrap_or(Ok(()))
             }
         }
 

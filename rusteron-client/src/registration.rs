@@ -2,21 +2,25 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::task::{self, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, c_string};
+use crate::ffi::{Fallible, SendPtr};
+use crate::wake;
 
-/// A publication or subscription in the making: asked for, and not yet confirmed by the media driver.
+/// A publication, subscription or counter in the making: asked for, and not yet confirmed by the
+/// media driver.
 ///
-/// It is polled until it gives the resource or an error. Dropped before that, it is cancelled: the
-/// media driver is told to remove what it may have made.
+/// It is polled until it gives the resource or an error, or awaited as a future. Dropped before that,
+/// it is cancelled: the media driver is told to remove what it may have made.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -53,7 +57,8 @@ unsafe impl<R: Resource> Send for Registration<R> {}
 /// What can be registered with a media driver.
 ///
 /// Sealed: implemented by [`Publication`](crate::Publication),
-/// [`ExclusivePublication`](crate::ExclusivePublication) and [`Subscription`](crate::Subscription).
+/// [`ExclusivePublication`](crate::ExclusivePublication), [`Subscription`](crate::Subscription) and
+/// [`Counter`](crate::Counter).
 pub trait Resource: sealed::Resource {}
 
 pub(crate) mod sealed {
@@ -64,17 +69,8 @@ pub(crate) mod sealed {
         type Raw;
 
         /// # Safety
-        /// `client` is live.
-        unsafe fn add(
-            registering: &mut *mut sys::aeron_client_registering_resource_stct,
-            client: *mut sys::aeron_t,
-            channel: &CStr,
-            stream_id: i32,
-        ) -> i32;
-
-        /// # Safety
-        /// `registering` was made by [`add`](Self::add), has not given its outcome, and its client
-        /// is live.
+        /// `registering` was made by C's function that begins such a resource, has not given its
+        /// outcome, and its client is live.
         unsafe fn poll(
             raw: &mut *mut Self::Raw,
             registering: *mut sys::aeron_client_registering_resource_stct,
@@ -91,14 +87,41 @@ pub(crate) mod sealed {
         /// `raw` is live, has no other owner, and belongs to `client`.
         unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>) -> Result<Self>;
     }
+
+    /// The kinds of which a channel and a stream id say everything.
+    pub(crate) trait Stream: Resource {
+        /// # Safety
+        /// `client` is live.
+        unsafe fn add(
+            registering: &mut *mut sys::aeron_client_registering_resource_stct,
+            client: *mut sys::aeron_t,
+            channel: &CStr,
+            stream_id: i32,
+        ) -> i32;
+    }
 }
 
 impl<R: Resource> Registration<R> {
-    pub(crate) fn begin(client: &Arc<Client>, channel: &str, stream_id: i32) -> Result<Self> {
-        let channel = c_string("channel", channel)?;
+    pub(crate) fn begin(client: &Arc<Client>, channel: &CStr, stream_id: i32) -> Result<Self>
+    where
+        R: sealed::Stream,
+    {
+        // SAFETY: `add` is the function for such a resource, and the client is live in the call.
+        unsafe { Self::begin_with(client, |raw, client| R::add(raw, client, channel, stream_id)) }
+    }
+
+    /// # Safety
+    /// `add` calls C's function that begins to add an `R` to the client, which is live, and gives back
+    /// what that returned.
+    pub(crate) unsafe fn begin_with(
+        client: &Arc<Client>,
+        add: impl FnOnce(
+            &mut *mut sys::aeron_client_registering_resource_stct,
+            *mut sys::aeron_t,
+        ) -> i32,
+    ) -> Result<Self> {
         let mut raw = ptr::null_mut();
-        // SAFETY: the client is live, as its `Arc` is.
-        unsafe { R::add(&mut raw, client.as_ptr(), &channel, stream_id) }.into_result()?;
+        client.add(|| add(&mut raw, client.as_ptr()).into_result())?;
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =
@@ -112,7 +135,8 @@ impl<R: Resource> Registration<R> {
         })
     }
 
-    /// The number under which the media driver knows the request, and later the resource.
+    /// The number under which the media driver knows the request, and later the resource, unless that
+    /// is a static counter.
     ///
     /// Corresponds to `aeron_async_add_publication_get_registration_id` and its relatives.
     pub fn registration_id(&self) -> i64 {
@@ -156,18 +180,27 @@ impl<R: Resource> Registration<R> {
 
     /// Polls, yielding the processor meanwhile, until there is an outcome.
     pub(crate) fn wait(mut self) -> Result<R> {
-        wait_for(|| self.poll())
+        let client = Arc::clone(&self.client);
+        wait_for(&client, || self.poll())
     }
 }
 
-/// Polls, yielding the processor meanwhile, until there is an outcome.
-pub(crate) fn wait_for<T>(mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+/// Polls, doing the conductor's work if nobody else does and yielding the processor meanwhile, until
+/// there is an outcome.
+pub(crate) fn wait_for<T>(
+    client: &Client,
+    mut poll: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
     const YIELDS: u32 = 64;
     const PAUSE: Duration = Duration::from_micros(100);
     let mut polls = 0;
     loop {
         if let Some(outcome) = poll()? {
             return Ok(outcome);
+        }
+        if client.has_invoker() {
+            // What goes wrong there, the next poll reports.
+            let _ = client.do_work();
         }
         polls += 1;
         if polls < YIELDS { thread::yield_now() } else { thread::sleep(PAUSE) }
@@ -202,15 +235,41 @@ impl Patience {
     }
 }
 
+/// The resource, once the media driver has confirmed it. Needs no particular runtime; a thread of
+/// this crate's own, one for the process, wakes the task.
+///
+/// A client without a conductor thread makes progress by
+/// [`Aeron::do_work`](crate::Aeron::do_work) only, which something else has to call meanwhile.
+impl<R: Resource> Future for Registration<R> {
+    type Output = Result<R>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        match Registration::poll(self.get_mut()) {
+            Ok(Some(resource)) => Poll::Ready(Ok(resource)),
+            Ok(None) => {
+                wake::soon(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
 impl<R: Resource> Drop for Registration<R> {
     fn drop(&mut self) {
         if let Some(registering) = self.raw.take() {
-            // SAFETY: no outcome was given, so C still has the structure, and it is not used again.
-            let cancelled = unsafe { R::cancel(self.client.as_ptr(), registering.as_ptr()) };
-            if let Err(error) = cancelled.into_result() {
-                // The structure, and the resource if one came of it, then live as long as the client.
-                log::debug!("registration {} is not cancelled: {error}", self.registration_id);
-            }
+            let (client, registering) =
+                (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
+            let registration_id = self.registration_id;
+            self.client.release(move || {
+                // SAFETY: no outcome was given, so C still has the structure, and it is not used
+                // again; the client outlives what it runs.
+                let cancelled = unsafe { R::cancel(client.get(), registering.get()) };
+                if let Err(error) = cancelled.into_result() {
+                    // The structure, and what may come of it, then live as long as the client.
+                    log::debug!("registration {registration_id} is not cancelled: {error}");
+                }
+            });
         }
     }
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rusteron_sys as sys;
 
-use crate::aeron::Client;
+use crate::client::Client;
 use crate::error::Result;
-use crate::ffi::Fallible;
+use crate::ffi::{Fallible, SendPtr};
 use crate::generated::SubscriptionConstants;
 use crate::header::Header;
 use crate::image::ImageFields;
@@ -192,27 +192,6 @@ impl Resource for Subscription {}
 impl sealed::Resource for Subscription {
     type Raw = sys::aeron_subscription_t;
 
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-    ) -> i32 {
-        // SAFETY: handed on to the caller; C copies the channel and has no handlers to call.
-        unsafe {
-            sys::aeron_async_add_subscription(
-                registering,
-                client,
-                channel.as_ptr(),
-                stream_id,
-                None,
-                ptr::null_mut(),
-                None,
-                ptr::null_mut(),
-            )
-        }
-    }
-
     unsafe fn poll(
         raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
@@ -255,16 +234,41 @@ impl sealed::Resource for Subscription {
     }
 }
 
+impl sealed::Stream for Subscription {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+    ) -> i32 {
+        // SAFETY: handed on to the caller; C copies the channel and has no handlers to call.
+        unsafe {
+            sys::aeron_async_add_subscription(
+                registering,
+                client,
+                channel.as_ptr(),
+                stream_id,
+                None,
+                ptr::null_mut(),
+                None,
+                ptr::null_mut(),
+            )
+        }
+    }
+}
+
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // SAFETY: the subscription is live, and closing hands it over to the conductor, which frees
-        // it and its images; this was the only owner. If the client was ended by an error, nothing
-        // happens here and the subscription is freed with the client.
-        let closed =
-            unsafe { sys::aeron_subscription_close(self.raw.as_ptr(), None, ptr::null_mut()) };
-        if let Err(error) = closed.into_result() {
-            log::debug!("subscription {}: {error}", self.constants.registration_id);
-        }
+        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
+        self.client.release(move || {
+            // SAFETY: the subscription is live, and closing hands it over to the conductor, which frees
+            // it and its images; this was the only owner. If the client was ended by an error, nothing happens
+            // here and the subscription is freed with the client.
+            let closed = unsafe { sys::aeron_subscription_close(raw.get(), None, ptr::null_mut()) };
+            if let Err(error) = closed.into_result() {
+                log::debug!("subscription {registration_id}: {error}");
+            }
+        });
     }
 }
 

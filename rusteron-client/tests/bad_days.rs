@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, Error, ErrorKind};
+use rusteron_client::{Aeron, Context, Error, ErrorKind, UncheckedChannel};
 use support::{await_that, connect, context, launch};
 
 /// The file through which clients find a driver. Its first words are the version and the lengths of
@@ -123,17 +123,32 @@ fn many_failed_connections_leave_nothing_mapped() {
 }
 
 #[test]
-fn an_invalid_channel_is_refused_with_the_drivers_words() {
+fn an_invalid_channel_is_refused_before_the_driver_sees_it() {
     let driver = launch();
     let aeron = connect(&driver);
     for channel in ["not-aeron:ipc", "aeron:udp?endpoint=", "aeron:carrier-pigeon", ""] {
         let error = aeron.add_publication(channel, 1001).expect_err(channel);
         assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{channel:?}: {error:?}");
+        assert_eq!(error.code(), 0, "{channel:?}: {error:?}");
         let error = aeron.add_subscription(channel, 1001).expect_err(channel);
         assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{channel:?}: {error:?}");
     }
     let error = aeron.add_exclusive_publication("aeron:ipc?term-length=63k", 1).expect_err("odd");
-    assert!(error.message().contains("term length"), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::InvalidChannel);
+    assert!(error.message().starts_with("term-length=63k: "), "{error:?}");
+    assert!(!aeron.is_closed());
+    aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse");
+}
+
+#[test]
+fn a_channel_that_the_driver_refuses_is_refused_with_its_words() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let error = aeron.add_publication(UncheckedChannel("aeron:tcp"), 1001).expect_err("no medium");
+    assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, -1), "{error:?}");
+    // What a publication with this tag would have is for the driver to know.
+    let error = aeron.add_publication("aeron:ipc?session-id=tag:7", 1001).expect_err("no such tag");
+    assert!(error.message().contains("must reference a network publication"), "{error:?}");
     assert!(!aeron.is_closed());
     aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse");
 }

@@ -6,7 +6,9 @@ use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rusteron_client::{Aeron, AsyncDestination, ErrorKind, OfferError, Publication, Subscription};
+use rusteron_client::{
+    Aeron, AsyncDestination, ErrorKind, OfferError, Publication, Subscription, UncheckedChannel,
+};
 use rusteron_media_driver::MediaDriver;
 use support::{PATIENCE, await_some, await_that, connect, context, launch};
 
@@ -118,13 +120,65 @@ fn what_the_driver_refuses_says_why() {
     let ipc = aeron.add_publication("aeron:ipc", 7).expect("a publication");
     let error = manual.add_destination("aeron:nonsense").expect_err("no channel");
     assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{error:?}");
-    let error = ipc.add_destination(&endpoint()).expect_err("IPC has none");
+    let error = ipc.add_destination(endpoint()).expect_err("IPC has none");
     assert!(error.code() != 0, "{error:?}");
     let error = manual.add_destination("aeron:udp\0").expect_err("a NUL byte");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("destination: a NUL byte at offset 9"), "{error}");
     assert!(!manual.is_closed());
-    manual.add_destination(&endpoint()).expect("none the worse");
+    manual.add_destination(endpoint()).expect("none the worse");
+}
+
+#[test]
+fn what_the_driver_would_refuse_does_not_get_there() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
+    let with = |parameter: &str| format!("aeron:udp?endpoint=127.0.0.1:24325|{parameter}");
+    let cases = [
+        ("aeron:ipc".to_owned(), "endpoint"),
+        ("aeron:udp?control=127.0.0.1:24325".to_owned(), "endpoint"),
+        ("aeron:udp?endpoint=127.0.0.1:0".to_owned(), "endpoint"),
+        ("aeron-spy:aeron:udp?endpoint=127.0.0.1:24325".to_owned(), "spy"),
+        (with("mtu=1408"), "mtu"),
+        (with("rcv-wnd=64k"), "rcv-wnd"),
+        (with("so-rcvbuf=64k"), "so-rcvbuf"),
+        (with("so-sndbuf=64k"), "so-sndbuf"),
+        (with("so-tos=1"), "so-tos"),
+        (with("response-correlation-id=1"), "response-correlation-id"),
+        (with("control-mode=response"), "control-mode"),
+    ];
+    for (destination, at_fault) in &cases {
+        let refused = [
+            publication.add_destination(destination).map(drop),
+            publication.remove_destination(destination),
+        ];
+        for error in refused.map(|outcome| outcome.expect_err(destination)) {
+            assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
+            assert!(error.message().contains(at_fault), "{error:?}");
+        }
+        let unchecked = UncheckedChannel(destination);
+        let refused = [
+            publication.add_destination(unchecked).map(drop),
+            publication.remove_destination(unchecked),
+        ];
+        for error in refused.map(|outcome| outcome.expect_err(destination)) {
+            assert!(error.code() != 0, "by the driver: {error:?}");
+        }
+    }
+    // The driver would send nothing there, and crash over the second.
+    for channel in ["aeron:udp?endpoint=127.0.0.1", "aeron:udp?endpoint=%[::1]:80"] {
+        let error = publication.add_destination(channel).expect_err(channel);
+        assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
+    }
+    let unsafe_one = UncheckedChannel("aeron:udp?endpoint=%[::1]:80");
+    let error = publication.remove_destination(unsafe_one).expect_err("never");
+    assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
+
+    let channel = rusteron_client::ChannelUri::udp().endpoint("localhost:24325").build();
+    let channel = channel.expect("a channel");
+    publication.add_destination(&channel).expect("a destination");
+    publication.remove_destination(&channel).expect("removed");
 }
 
 #[test]
@@ -150,7 +204,7 @@ fn a_command_outlives_its_publication_and_every_handle_of_the_client() {
     }
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
     drop(aeron);
-    let last = publication.async_add_destination(&endpoint()).expect("begun");
+    let last = publication.async_add_destination(endpoint()).expect("begun");
     drop(publication);
     drop(last);
 }
@@ -208,7 +262,7 @@ fn a_publication_is_closed_past_a_full_queue_of_its_commands() {
         });
     }
     let publication = aeron.add_publication(MANUAL, 8).expect("the client goes on");
-    publication.add_destination(&endpoint()).expect("and so do destinations");
+    publication.add_destination(endpoint()).expect("and so do destinations");
 }
 
 #[test]
@@ -222,8 +276,8 @@ fn a_client_that_was_closed_has_no_destinations() {
     let aeron = Aeron::connect(context).expect("a client");
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
     let release = hold_up(&aeron);
-    let mut pending = publication.async_add_destination(&endpoint()).expect("begun");
-    let dropped = publication.async_add_destination(&endpoint()).expect("begun");
+    let mut pending = publication.async_add_destination(endpoint()).expect("begun");
+    let dropped = publication.async_add_destination(endpoint()).expect("begun");
     drop(driver);
     drop(release);
     await_that("the client is closed", || aeron.is_closed());
@@ -233,7 +287,7 @@ fn a_client_that_was_closed_has_no_destinations() {
         matches!(error.kind(), ErrorKind::ClientClosed | ErrorKind::DriverTimeout),
         "{error:?}"
     );
-    let error = publication.add_destination(&endpoint()).expect_err("closed");
+    let error = publication.add_destination(endpoint()).expect_err("closed");
     assert_eq!(error.kind(), ErrorKind::ClientClosed);
     drop(aeron);
     drop(publication);

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication, Subscription,
+    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
+    Subscription, UncheckedChannel,
 };
 use support::{
     PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
@@ -63,7 +64,8 @@ fn a_registration_gives_its_outcome_once() {
 fn a_registration_that_fails_says_so_once() {
     let driver = launch();
     let aeron = connect(&driver);
-    let mut registration = aeron.async_add_subscription("aeron:nonsense", 7).expect("begun");
+    let mut registration =
+        aeron.async_add_subscription(UncheckedChannel("aeron:nonsense"), 7).expect("begun");
     let error = await_some("the refusal", || match registration.poll() {
         Ok(None) => None,
         Ok(Some(subscription)) => panic!("{subscription:?}"),
@@ -266,4 +268,67 @@ fn a_client_knows_its_settings_and_has_an_id() {
     assert_eq!(first.context().dir(), driver.aeron_dir());
     assert_ne!(first.client_id(), second.client_id());
     assert_eq!(first.clone().client_id(), first.client_id());
+}
+
+/// The smallest executor: polls a future on this thread, and parks while there is nothing to do.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => thread::park_timeout(PATIENCE),
+        }
+    }
+}
+
+#[test]
+fn registrations_can_be_awaited_without_a_runtime() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = block_on(async {
+        let subscription = aeron.async_add_subscription("aeron:ipc", 3)?.await?;
+        let publication = aeron.async_add_exclusive_publication("aeron:ipc", 3)?.await?;
+        Ok::<_, Error>((publication, subscription))
+    })
+    .expect("both");
+    await_that("the connection", || publication.is_connected());
+    offer(&mut publication, b"awaited");
+    assert_eq!(receive(&mut subscription, 1), [b"awaited"]);
+
+    let refused = block_on(async { aeron.async_add_publication("aeron:nonsense", 3)?.await });
+    assert_eq!(refused.expect_err("nonsense").kind(), ErrorKind::InvalidChannel);
+}
+
+#[test]
+fn many_tasks_can_wait_at_once() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    thread::scope(|scope| {
+        for stream_id in 0..8 {
+            let aeron = &aeron;
+            scope.spawn(move || {
+                let registration = aeron.async_add_subscription("aeron:ipc", stream_id);
+                let subscription = block_on(registration.expect("begun")).expect("a subscription");
+                assert_eq!(subscription.stream_id(), stream_id);
+            });
+        }
+    });
+}
+
+#[test]
+fn correlation_ids_are_never_given_twice() {
+    let driver = launch();
+    let clients = [connect(&driver), connect(&driver)];
+    let mut ids: Vec<i64> = (0..100).map(|n| clients[n % 2].next_correlation_id()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 100);
 }

@@ -76,6 +76,22 @@ void rusteron_exclusive_publication_fields(
     fields->stream_id = publication->stream_id;
 }
 
+/*
+ * The result of an open conductor. Its thread can have closed it meanwhile, which is then what the
+ * failure is. Without a thread nobody can have, and the failure, that the driver's buffer has no space
+ * for the command, comes after the publication was freed and the notification called.
+ */
+static rusteron_close_result_t rusteron_close_result(const aeron_client_conductor_t *conductor, int result)
+{
+    if (result < 0)
+    {
+        aeron_err_clear();
+        return conductor->invoker_mode ? RUSTERON_CLOSE_BEGUN : RUSTERON_CLOSE_TOO_LATE;
+    }
+
+    return RUSTERON_CLOSE_BEGUN;
+}
+
 rusteron_close_result_t rusteron_publication_close(
     aeron_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
 {
@@ -86,10 +102,17 @@ rusteron_close_result_t rusteron_publication_close(
         return RUSTERON_CLOSE_TOO_LATE;
     }
 
+    aeron_client_conductor_t *conductor = publication->conductor;
+    if (aeron_client_conductor_is_closed(conductor))
+    {
+        return RUSTERON_CLOSE_TOO_LATE;
+    }
+
     AERON_SET_RELEASE(publication->is_closed, true);
-    return aeron_client_conductor_async_close_publication(
-        publication->conductor, publication, on_close_complete, clientd) < 0 ?
-        RUSTERON_CLOSE_TOO_LATE : RUSTERON_CLOSE_BEGUN;
+    return rusteron_close_result(
+        conductor,
+        aeron_client_conductor_async_close_publication(
+            conductor, publication, on_close_complete, clientd));
 }
 
 rusteron_close_result_t rusteron_exclusive_publication_close(
@@ -102,10 +125,17 @@ rusteron_close_result_t rusteron_exclusive_publication_close(
         return RUSTERON_CLOSE_TOO_LATE;
     }
 
+    aeron_client_conductor_t *conductor = publication->conductor;
+    if (aeron_client_conductor_is_closed(conductor))
+    {
+        return RUSTERON_CLOSE_TOO_LATE;
+    }
+
     AERON_SET_RELEASE(publication->is_closed, true);
-    return aeron_client_conductor_async_close_exclusive_publication(
-        publication->conductor, publication, on_close_complete, clientd) < 0 ?
-        RUSTERON_CLOSE_TOO_LATE : RUSTERON_CLOSE_BEGUN;
+    return rusteron_close_result(
+        conductor,
+        aeron_client_conductor_async_close_exclusive_publication(
+            conductor, publication, on_close_complete, clientd));
 }
 
 void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64_t registration_id)
@@ -223,6 +253,27 @@ void rusteron_context_forget_cnc(aeron_context_t *context)
 {
     context->cnc_map.addr = NULL;
     context->cnc_map.length = 0;
+}
+
+size_t rusteron_registering_count(const aeron_t *client)
+{
+    return client->conductor.registering_resources.length;
+}
+
+void rusteron_registering_truncate(aeron_t *client, size_t count)
+{
+    if (client->conductor.registering_resources.length > count)
+    {
+        client->conductor.registering_resources.length = count;
+    }
+}
+
+int rusteron_context_set_agent_on_start(
+    aeron_context_t *context, aeron_agent_on_start_func_t value, void *state)
+{
+    context->agent_on_start_func = value;
+    context->agent_on_start_state = state;
+    return 0;
 }
 
 void rusteron_err_clear(void)

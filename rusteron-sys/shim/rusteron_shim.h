@@ -151,6 +151,18 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir);
  */
 void rusteron_context_forget_cnc(aeron_context_t *context);
 
+/*
+ * The length of the list of requests that await the driver's answer, and a way to cut it back. Only
+ * for a client in invoker mode: aeron_async_add_publication() and its relatives, when the request
+ * does not fit into the driver's buffer, free what they have just put at the end of this list.
+ */
+size_t rusteron_registering_count(const aeron_t *client);
+void rusteron_registering_truncate(aeron_t *client, size_t count);
+
+/* What aeron_context_set_agent_on_start_function() is declared to do, and defined nowhere to do. */
+int rusteron_context_set_agent_on_start(
+    aeron_context_t *context, aeron_agent_on_start_func_t value, void *state);
+
 /* Forgets this thread's aeron_errcode() and aeron_errmsg(). */
 void rusteron_err_clear(void);
 

@@ -6,8 +6,8 @@
 //!
 //! - the root: the client (`aeronc.h`), counters, and the `rusteron_*` functions of the shim, which
 //!   hand out the addresses of fields that the message path works on;
-//! - [`driver`]: the media driver (`aeronmd.h`), with the feature `driver`;
-//! - [`archive`]: the archive client (`aeron_archive.h`), with the feature `archive`.
+//! - `driver`: the media driver (`aeronmd.h`), with the feature `driver`;
+//! - `archive`: the archive client (`aeron_archive.h`), with the feature `archive`.
 //!
 //! Build scripts of dependent crates find Aeron's headers in `DEP_AERON_INCLUDE` (paths joined as in
 //! `PATH`), the tree in `DEP_AERON_SOURCE`, its version in `DEP_AERON_VERSION` and the text of these

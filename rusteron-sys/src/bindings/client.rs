@@ -2327,5 +2327,12 @@ unsafe extern "C" {
         aeron_dir: *const ::core::ffi::c_char,
     ) -> rusteron_cnc_state_t;
     pub fn rusteron_context_forget_cnc(context: *mut aeron_context_t);
+    pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
+    pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);
+    pub fn rusteron_context_set_agent_on_start(
+        context: *mut aeron_context_t,
+        value: aeron_agent_on_start_func_t,
+        state: *mut ::core::ffi::c_void,
+    ) -> ::core::ffi::c_int;
     pub fn rusteron_err_clear();
 }

@@ -1,0 +1,52 @@
+//! Aeron's settings from property files.
+
+use std::fs;
+use std::path::Path;
+
+use rusteron_sys as sys;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::{Fallible, c_string};
+
+/// Sets environment variables as a text of properties says, for the contexts made afterwards.
+///
+/// A line `aeron.client.name=feed` sets `AERON_CLIENT_NAME`; an empty value unsets it. Comments begin
+/// with `#` or `!`, a line that ends in `\` goes on in the next, and `:` is as good as `=`. Lines
+/// before one that is wrong have taken effect.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] for a line, whose number is in the text, that is no property or
+/// longer than 2,046 bytes; and for a NUL byte.
+///
+/// # Safety
+/// No other thread may read or write environment variables meanwhile, which includes making a
+/// context: call this at the beginning of `main`, as [`std::env::set_var`] wants to be.
+///
+/// Corresponds to `aeron_properties_buffer_load`.
+pub unsafe fn load_properties(text: &str) -> Result<()> {
+    // C reads in front of its buffer for an empty line, and passes over a last line without an end.
+    let lines = text.lines().map(|line| if line.is_empty() { "#" } else { line });
+    let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
+    let text = c_string("properties", &text)?;
+    // SAFETY: the text is terminated, and the caller keeps others from the environment.
+    unsafe { sys::aeron_properties_buffer_load(text.as_ptr()) }.into_result()?;
+    Ok(())
+}
+
+/// Sets environment variables as a file of properties says; see [`load_properties`].
+///
+/// # Errors
+/// [`ErrorKind::Io`] if the file cannot be read, and those of [`load_properties`].
+///
+/// # Safety
+/// As for [`load_properties`].
+///
+/// Corresponds to `aeron_properties_file_load`, which takes a missing file for an empty one.
+pub unsafe fn load_properties_file(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let text = fs::read_to_string(path).map_err(|error| {
+        Error::new(ErrorKind::Io(error.kind()), format!("{}: {error}", path.display()))
+    })?;
+    // SAFETY: handed on to the caller.
+    unsafe { load_properties(&text) }
+}

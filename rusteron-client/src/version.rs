@@ -1,0 +1,60 @@
+//! Which Aeron this is.
+
+use rusteron_sys as sys;
+
+use crate::ffi;
+
+/// The version of the Aeron sources that this crate is compiled with, such as `1.54.0`.
+pub const AERON_VERSION: &str = sys::AERON_VERSION;
+
+/// The version that Aeron's C code states of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AeronVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+    /// The three numbers, joined by dots.
+    pub text: String,
+    /// The commit, or `release` for sources without a history.
+    pub commit: String,
+    /// Everything in one line.
+    pub full: String,
+}
+
+impl AeronVersion {
+    /// The version of the code that this program runs.
+    ///
+    /// Corresponds to `aeron_version_major`, `aeron_version_minor`, `aeron_version_patch`,
+    /// `aeron_version_text`, `aeron_version_gitsha` and `aeron_version_full`.
+    pub fn linked() -> Self {
+        // SAFETY: the functions return constants; the strings are literals of the C code.
+        unsafe {
+            Self {
+                major: sys::aeron_version_major().unsigned_abs(),
+                minor: sys::aeron_version_minor().unsigned_abs(),
+                patch: sys::aeron_version_patch().unsigned_abs(),
+                text: ffi::lossy(sys::aeron_version_text()).into_owned(),
+                commit: ffi::lossy(sys::aeron_version_gitsha()).into_owned(),
+                full: ffi::lossy(sys::aeron_version_full()).into_owned(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_linked_code_is_of_the_version_it_was_compiled_from() {
+        let version = AeronVersion::linked();
+        let AeronVersion { major, minor, patch, .. } = version;
+        assert_eq!(format!("{major}.{minor}.{patch}"), AERON_VERSION);
+        assert_eq!(version.text, AERON_VERSION);
+        assert!(version.full.contains(&version.commit), "{}", version.full);
+    }
+}

@@ -1,0 +1,205 @@
+//! Clients without a conductor thread: the application does the conductor's work.
+
+mod support;
+
+use std::fs;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_client::{Aeron, ErrorKind, OfferError};
+use rusteron_media_driver::MediaDriver;
+use support::{await_some, await_that, connect, context, launch};
+
+fn invoked(driver: &MediaDriver) -> Aeron {
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    Aeron::connect(context).expect("a client")
+}
+
+#[test]
+fn work_is_done_when_it_is_asked_for_and_not_before() {
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let mut registration = aeron.async_add_exclusive_publication("aeron:ipc", 1).expect("begun");
+    assert!(registration.poll().expect("no error").is_none());
+    let publication = await_some("the publication", || {
+        aeron.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
+    assert_eq!(publication.stream_id(), 1);
+}
+
+#[test]
+fn messages_flow_while_somebody_does_the_work() {
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let mut subscription = aeron.add_subscription("aeron:ipc", 1).expect("a subscription");
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
+    await_that("the connection", || {
+        aeron.do_work().expect("work");
+        publication.is_connected() && subscription.is_connected()
+    });
+    for number in 0..100_u32 {
+        await_that("a place", || publication.offer(&number.to_le_bytes()).is_ok());
+        await_that("the message", || {
+            subscription.poll(|message, _| assert_eq!(message, number.to_le_bytes()), 1) == Ok(1)
+        });
+    }
+    drop(publication);
+    await_that("the publisher is gone", || {
+        aeron.do_work().expect("work");
+        subscription.image_count() == 0
+    });
+}
+
+#[test]
+fn threads_may_do_the_work_and_give_commands_at_the_same_time() {
+    let driver = launch();
+    let aeron = invoked(&driver);
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            let aeron = aeron.clone();
+            scope.spawn(move || {
+                for stream_id in 0..20 {
+                    let stream_id = thread * 100 + stream_id;
+                    let subscription = aeron.add_subscription("aeron:ipc", stream_id).expect("one");
+                    let publication = aeron.add_publication("aeron:ipc", stream_id).expect("one");
+                    aeron.do_work().expect("work");
+                    drop(subscription);
+                    assert_eq!(publication.stream_id(), stream_id);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_client_with_a_conductor_thread_does_not_want_help() {
+    let driver = launch();
+    let error = connect(&driver).do_work().expect_err("it has a thread");
+    assert_eq!(error.kind(), ErrorKind::IllegalState);
+}
+
+#[test]
+fn a_client_that_nobody_works_for_is_timed_out() {
+    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    settings
+        .set_threading_mode(rusteron_media_driver::ThreadingMode::Shared)
+        .and_then(|context| context.set_timer_interval(Duration::from_millis(50)))
+        .and_then(|context| context.set_client_liveness_timeout(Duration::from_millis(200)))
+        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_millis(300)))
+        .expect("valid settings");
+    let driver = MediaDriver::launch_embedded_with(settings).expect("a driver");
+    let aeron = invoked(&driver);
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
+    let start = Instant::now();
+    await_that("the timeout", || start.elapsed() > Duration::from_millis(400));
+    let error = aeron.do_work().expect_err("too late");
+    assert!(
+        matches!(error.kind(), ErrorKind::ConductorServiceTimeout | ErrorKind::ClientTimeout),
+        "{error:?}"
+    );
+    assert!(aeron.is_closed());
+    assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
+    assert_eq!(aeron.do_work().expect_err("closed").kind(), ErrorKind::ClientClosed);
+    let other = aeron.clone();
+    // What it owns is dropped, and may be a handle of the client.
+    let late = publication.close_with(move || panic!("{other:?}"));
+    assert_eq!(late.expect_err("closed").kind(), ErrorKind::ClientClosed);
+}
+
+#[test]
+fn destinations_come_and_go() {
+    const MANUAL: &str = "aeron:udp?control-mode=manual";
+    const DESTINATION: &str = "aeron:udp?endpoint=127.0.0.1:24326";
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let publication = aeron.add_publication(MANUAL, 1).expect("a publication");
+    let number = publication.add_destination(DESTINATION).expect("a destination");
+    publication.remove_destination_by_id(number).expect("removed");
+    let mut adding = publication.async_add_destination(DESTINATION).expect("begun");
+    await_that("the outcome", || {
+        aeron.do_work().expect("work");
+        adding.poll().expect("no error")
+    });
+    drop(publication.async_remove_destination(DESTINATION).expect("begun"));
+    aeron.do_work().expect("work");
+    let outlived = publication.async_add_destination(DESTINATION).expect("begun");
+    drop(publication);
+    aeron.do_work().expect("work");
+    drop(aeron);
+    drop(outlived);
+}
+
+#[test]
+fn closing_is_done_at_once_or_after_the_callback() {
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let (sender, calls) = mpsc::channel();
+    let call = |name: &'static str| {
+        let sender = sender.clone();
+        move || sender.send(name).expect("a receiver")
+    };
+    let publication = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    publication.close_with(call("at once")).expect("open");
+    assert_eq!(calls.try_recv(), Ok("at once"));
+
+    let outer = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    let inner =
+        aeron.add_exclusive_publication("aeron:udp?control-mode=manual", 2).expect("a publication");
+    let dropped = aeron.add_publication("aeron:ipc", 3).expect("a publication");
+    let pending = inner.async_add_destination("aeron:udp?endpoint=127.0.0.1:24327").expect("begun");
+    let (first, second) = (call("inner"), call("outer"));
+    outer
+        .close_with(move || {
+            let error = dropped.add_destination("aeron:udp?endpoint=127.0.0.1:24327");
+            assert_eq!(error.expect_err("waits").kind(), ErrorKind::CalledFromConductor);
+            drop(pending);
+            inner.close_with(first).expect("later");
+            second();
+        })
+        .expect("open");
+    assert_eq!(calls.try_iter().collect::<Vec<_>>(), ["outer", "inner"]);
+    aeron.do_work().expect("work");
+}
+
+#[test]
+fn more_requests_than_the_drivers_buffer_holds_are_refused_and_the_rest_is_answered() {
+    let driver = launch();
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let aeron = invoked(&driver);
+    // A driver that reads nothing: its files, without it.
+    fs::create_dir(&dir).expect("a directory");
+    fs::copy(driver.aeron_dir().join("cnc.dat"), dir.join("cnc.dat")).expect("a copy");
+    let mut context = context(&dir);
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    let stalled = Aeron::connect(context).expect("a client of the copy");
+
+    let mut registrations = Vec::new();
+    let error = await_some("a full buffer", || {
+        match stalled.async_add_subscription("aeron:ipc?alias=some-longer-text", 1) {
+            Ok(registration) => {
+                registrations.push(registration);
+                None
+            }
+            Err(error) => Some(error),
+        }
+    });
+    assert_eq!(error.kind(), ErrorKind::DriverBufferFull, "{error:?}");
+    assert!(error.is_retryable());
+    assert!(registrations.len() > 1_000);
+    // Looks at everything that is registering, what was refused not included.
+    let deadline = Instant::now() + Duration::from_millis(50);
+    while Instant::now() < deadline {
+        stalled.do_work().expect("work");
+    }
+    for registration in &mut registrations {
+        assert!(registration.poll().expect("no error").is_none());
+    }
+    drop(stalled);
+    drop(registrations);
+
+    aeron.add_subscription("aeron:ipc", 1).expect("the other client is unharmed");
+}
