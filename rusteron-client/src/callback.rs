@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -42,6 +43,47 @@ pub(crate) fn mark<T>(action: impl FnOnce() -> T) -> T {
     DEPTH.set(DEPTH.get() + 1);
     let _unmark = Unmark;
     action()
+}
+
+/// What C is to call once when it has closed something.
+pub(crate) struct Notification {
+    /// Boxed twice, so that the pointer C gets is thin.
+    callback: Box<Box<dyn FnOnce() + Send>>,
+}
+
+impl Notification {
+    pub(crate) fn new(callback: impl FnOnce() + Send + 'static) -> Self {
+        Self { callback: Box::new(Box::new(callback)) }
+    }
+
+    /// What to pass to C together with [`notify`].
+    pub(crate) fn into_raw(self) -> *mut c_void {
+        Box::into_raw(self.callback).cast()
+    }
+
+    /// # Safety
+    /// `clientd` is from [`into_raw`](Self::into_raw), and neither this nor [`notify`] has been
+    /// called with it.
+    pub(crate) unsafe fn from_raw(clientd: *mut c_void) -> Self {
+        // SAFETY: handed on to the caller.
+        Self { callback: unsafe { Box::from_raw(clientd.cast()) } }
+    }
+
+    /// Drops what will not be called. What it captured is dropped as in a callback, as this can be
+    /// in the middle of a turn of the conductor's work.
+    pub(crate) fn discard(self) {
+        run("drop of a close notification", || drop(self));
+    }
+}
+
+/// Calls a [`Notification`], and frees it.
+///
+/// # Safety
+/// As for [`Notification::from_raw`].
+pub(crate) unsafe extern "C" fn notify(clientd: *mut c_void) {
+    // SAFETY: handed on to the caller.
+    let notification = unsafe { Notification::from_raw(clientd) };
+    run("close notification", *notification.callback);
 }
 
 /// Whether this thread is in a callback of a conductor.
@@ -82,6 +124,16 @@ mod tests {
         let error = inside.expect("the callback ran").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
         assert!(forbid_blocking("add_publication").is_ok());
+    }
+
+    #[test]
+    fn a_notification_is_called_and_freed_once() {
+        let witness = std::sync::Arc::new(());
+        let captured = std::sync::Arc::clone(&witness);
+        let clientd = Notification::new(move || drop(captured)).into_raw();
+        // SAFETY: from `into_raw` just now, and used once.
+        unsafe { notify(clientd) };
+        assert_eq!(std::sync::Arc::strong_count(&witness), 1);
     }
 
     #[test]

@@ -31,11 +31,22 @@ pub struct Client {
 
 type Deferred = Box<dyn FnOnce() + Send>;
 
-/// The C client and what it works with.
+/// The C client and what it works with. Fields are dropped in order, after the C client.
 struct Running {
     raw: NonNull<sys::aeron_t>,
     context: ManuallyDrop<Context>,
     subscription_callbacks: Arc<CallbackList>,
+    kept: Kept,
+}
+
+/// What the conductor may use until it has ended.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<Vec<Box<dyn Send>>>>);
+
+impl Kept {
+    pub(crate) fn keep(&self, item: Box<dyn Send>) {
+        lock(&self.0).push(item);
+    }
 }
 
 // SAFETY: see `Client`: what C does not allow from any thread at any time is serialised there.
@@ -61,6 +72,7 @@ impl Client {
             raw,
             context: ManuallyDrop::new(context),
             subscription_callbacks: Arc::default(),
+            kept: Kept::default(),
         });
         let client = Self { running, invoker, deferred: Mutex::default() };
         // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
@@ -78,6 +90,11 @@ impl Client {
 
     pub(crate) fn subscription_callbacks(&self) -> &Arc<CallbackList> {
         &self.running.subscription_callbacks
+    }
+
+    /// Keeps things for as long as the conductor can be running.
+    pub(crate) fn kept(&self) -> Kept {
+        self.running.kept.clone()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -124,16 +141,22 @@ impl Client {
 
     /// Runs a C function that gives a resource back. In a callback that forbids it, it runs later.
     ///
-    /// `call` must not need anything but the C client, which outlives it.
-    pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
+    /// `call` must not need anything but the C client, which outlives it. User code that it runs, or
+    /// drops, is run as a callback. Returns the outcome, or `None` if it is to come later: if nobody
+    /// does any work after that, `call` is dropped with the client.
+    pub(crate) fn release<T>(&self, call: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         match &self.invoker {
-            None => call(),
-            Some(_) if callback::is_running() => lock(&self.deferred).push(Box::new(call)),
+            None => Some(call()),
+            Some(_) if callback::is_running() => {
+                lock(&self.deferred).push(Box::new(move || drop(call())));
+                None
+            }
             Some(invoker) => {
                 let lock = lock(invoker);
                 // Marked: what it logs must not wait for the lock.
-                callback::mark(call);
+                let outcome = callback::mark(call);
                 self.end_turn(lock);
+                Some(outcome)
             }
         }
     }
@@ -232,7 +255,7 @@ impl Drop for Running {
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
             // Its thread may go on: nothing that it uses is freed.
-            std::mem::forget(Arc::clone(&self.subscription_callbacks));
+            std::mem::forget((Arc::clone(&self.subscription_callbacks), self.kept.clone()));
             return;
         }
         // SAFETY: dropped here only, and the client that used it is gone.

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -9,13 +10,17 @@ use std::sync::atomic::{Ordering, fence};
 
 use rusteron_sys as sys;
 
+use crate::block::Expected;
+use crate::buffer_claim::BufferClaim;
 use crate::client::Client;
 use crate::error::Result;
-use crate::ffi::{Fallible, SendPtr};
+use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
 use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
 use crate::registration::{Resource, sealed};
+use crate::reserved_value::Supplier;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///
@@ -27,9 +32,11 @@ use crate::registration::{Resource, sealed};
 pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     fields: sys::rusteron_exclusive_publication_t,
-    raw: NonNull<sys::aeron_exclusive_publication_t>,
-    constants: PublicationConstants,
-    client: Arc<Client>,
+    pub(crate) raw: NonNull<sys::aeron_exclusive_publication_t>,
+    pub(crate) constants: PublicationConstants,
+    pub(crate) client: Arc<Client>,
+    /// Whether the conductor has been told to close it; nothing but dropping the rest is left then.
+    pub(crate) is_handed_over: bool,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread; its fields for one writer are reached by
@@ -37,9 +44,8 @@ pub struct ExclusivePublication {
 unsafe impl Send for ExclusivePublication {}
 
 impl ExclusivePublication {
-    /// Offers one message, of any length up to
-    /// [`max_message_length`](PublicationConstants::max_message_length) bytes, to the subscribers;
-    /// if it does not fit in one fragment, it is sent in several.
+    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length) bytes,
+    /// to the subscribers; if it does not fit in one fragment, it is sent in several.
     ///
     /// Copies the message into the log buffer and returns the position after it. Does not block,
     /// does not allocate, makes no system call.
@@ -50,6 +56,308 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_offer`.
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        let (term_offset, term_begin_position) =
+            self.next_place(message.len(), self.fields.max_message_length)?;
+        let fields = &self.fields;
+        let frame_length = message.len() + HEADER_LENGTH;
+        let end = term_offset as usize + align(frame_length);
+        if message.len() > fields.max_payload_length || end > fields.term_buffer_length as usize {
+            // Several fragments, or the end of a term: C does that rarer work.
+            return self.offer_in_c(message);
+        }
+        // SAFETY: the frame lies within the active term, as checked above, and behind the position
+        // limit, so that nobody reads or cleans there.
+        unsafe {
+            let frame = self.begin_frame(frame_length as i32, term_offset, end as i32);
+            ptr::copy_nonoverlapping(message.as_ptr(), frame.add(HEADER_LENGTH), message.len());
+            // Everything above becomes visible with this.
+            log_buffer::atomic_i32(frame.cast()).store(frame_length as i32, Ordering::Release);
+        }
+        Ok(term_begin_position + end as i64)
+    }
+
+    /// Offers one message that lies in several places, without putting it together first; otherwise
+    /// as [`offer`](Self::offer). No parts are an empty message.
+    ///
+    /// Does not block; does not allocate, except for a message of several fragments on Windows.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, Context, OfferError};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+    /// # while !publication.is_connected() { std::thread::yield_now(); }
+    /// use std::io::IoSlice;
+    ///
+    /// let (header, body) = (7_u32.to_le_bytes(), b"body");
+    /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offerv`.
+    #[inline]
+    pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        // C adds the lengths up without looking for an overflow.
+        let length = message_parts::total_length(parts);
+        if length > self.fields.max_payload_length {
+            return self.offer_parts_in_c(parts, length);
+        }
+        let mut claim = self.try_claim(length)?;
+        let mut rest = &mut claim[..];
+        for part in parts {
+            // The parts are as long as the claim, together.
+            let (place, behind) = rest.split_at_mut(part.len());
+            place.copy_from_slice(part);
+            rest = behind;
+        }
+        claim.commit()
+    }
+
+    #[cold]
+    fn offer_parts_in_c(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        length: usize,
+    ) -> Result<Position, OfferError> {
+        if length > self.fields.max_message_length {
+            return Err(self.too_long(length));
+        }
+        let returned = message_parts::with_iovecs(parts, |iovecs, count| {
+            let publication = self.raw.as_ptr();
+            let no_data = ptr::null_mut();
+            // SAFETY: the publication is live and `&mut self` is its only user; the parts are
+            // readable, C does not write to them, and without a supplier it calls nothing back.
+            unsafe {
+                sys::aeron_exclusive_publication_offerv(publication, iovecs, count, None, no_data)
+            }
+        });
+        OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
+    ///
+    /// For each fragment the supplier is given the payload, and returns what subscribers read with
+    /// [`Header::reserved_value`](crate::Header::reserved_value): a timestamp, a checksum. It is
+    /// called when there is a place for the message. If it panics, the panic goes through to the
+    /// caller, and the message is not delivered: padding takes its place. Fragments before the one
+    /// that caused the panic have been sent then, and nothing follows them; assemblers drop them.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offer` with a supplier.
+    #[inline]
+    pub fn offer_with_reserved_value(
+        &mut self,
+        message: &[u8],
+        mut supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length > self.fields.max_payload_length {
+            return self.offer_fragments_with_reserved_value(message, supplier);
+        }
+        // Should the supplier panic, the claim is aborted.
+        let mut claim = self.try_claim(length)?;
+        claim.copy_from_slice(message);
+        let value = supplier(message);
+        claim.set_reserved_value(value);
+        claim.commit()
+    }
+
+    fn offer_fragments_with_reserved_value(
+        &mut self,
+        message: &[u8],
+        supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length > self.fields.max_message_length {
+            return Err(self.too_long(length));
+        }
+        let part = [IoSlice::new(message)];
+        let returned = Supplier::call(supplier, |function, clientd| {
+            message_parts::with_iovecs(&part, |iovecs, count| {
+                let publication = self.raw.as_ptr();
+                // SAFETY: the publication is live and `&mut self` is its only user; the message is
+                // readable; the supplier lives during the call, and does not unwind into C.
+                unsafe {
+                    sys::aeron_exclusive_publication_offerv(
+                        publication,
+                        iovecs,
+                        count,
+                        function,
+                        clientd,
+                    )
+                }
+            })
+        });
+        OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Claims a place for a message of `length` bytes, up to
+    /// [`max_payload_length`](Self::max_payload_length), to write it there without a copy.
+    ///
+    /// Does not block, does not allocate, makes no system call. The publication is borrowed until the
+    /// claim is committed, aborted or dropped. A length of 0 is an empty message.
+    ///
+    /// # Errors
+    /// Nothing has been claimed; see [`OfferError`].
+    ///
+    /// ```compile_fail,E0499
+    /// # use rusteron_client::{ExclusivePublication, OfferError};
+    /// # fn test(publication: &mut ExclusivePublication) -> Result<(), OfferError> {
+    /// let claim = publication.try_claim(8)?;
+    /// publication.offer(b"the place before is not finished")?;
+    /// claim.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_exclusive_publication_try_claim`.
+    #[inline]
+    pub fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let max = self.fields.max_payload_length;
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
+        let (term_offset, term_begin_position) = self.next_place(length, max)?;
+        let frame_length = length + HEADER_LENGTH;
+        let end = term_offset as usize + align(frame_length);
+        if end > self.fields.term_buffer_length as usize {
+            return self.claim_in_c(length);
+        }
+        // SAFETY: as in `offer`. The claim is the frame's only user, as `self` is borrowed mutably
+        // and the tail has moved past it. Its memory is mapped as long as the publication lives: the
+        // conductor unmaps it on closing it, for which `self` cannot be borrowed, or in
+        // `aeron_close`, before which `self` holds the client; the death of the client or the driver
+        // marks the publication as closed and unmaps nothing.
+        unsafe {
+            let frame = self.begin_frame(frame_length as i32, term_offset, end as i32);
+            let frame = NonNull::new_unchecked(frame);
+            Ok(BufferClaim::new(frame, length, term_begin_position + end as i64))
+        }
+    }
+
+    /// At the end of a term, which C fills up and leaves.
+    #[cold]
+    fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let mut claim = MaybeUninit::uninit();
+        // SAFETY: the publication is live and `&mut self` is its only user.
+        let returned = unsafe {
+            let publication = self.raw.as_ptr();
+            sys::aeron_exclusive_publication_try_claim(publication, length, claim.as_mut_ptr())
+        };
+        let position = OfferError::from_c(returned, length, self.fields.max_payload_length)?;
+        // SAFETY: with a position C has filled the claim in; for the rest see `try_claim`.
+        Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
+    }
+
+    /// Appends padding that takes up the place of a message of `length` bytes, up to
+    /// [`max_message_length`](Self::max_message_length), and returns the position after it.
+    /// Subscribers skip it.
+    ///
+    /// Does not block, does not allocate.
+    ///
+    /// # Errors
+    /// Nothing has been appended; see [`OfferError`].
+    ///
+    /// Corresponds to `aeron_exclusive_publication_append_padding`.
+    pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
+        // SAFETY: the publication is live and `&mut self` is its only user; C checks the length
+        // before all else.
+        let returned =
+            unsafe { sys::aeron_exclusive_publication_append_padding(self.raw.as_ptr(), length) };
+        OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers frames as they are, headers included, and returns the position after them: to repeat,
+    /// byte for byte, a part of a stream that was recorded or received elsewhere.
+    ///
+    /// The block is a sequence of whole frames, each padded to a multiple of 32 bytes, of which the
+    /// first is data. They must say what this publication would: its session and stream id, its
+    /// current term id, and the term offset at which each of them comes to lie; so the publication
+    /// must have been added with the position, session id and term length of the original. The block
+    /// must fit into what is left of the term. All frames are checked, which takes time that is
+    /// proportional to their number; reserved values, flags and payload are taken over.
+    ///
+    /// Does not block, does not allocate.
+    ///
+    /// # Errors
+    /// Nothing has been sent; see [`OfferError`]. A block that does not fit is
+    /// [`OfferError::InvalidBlock`].
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offer_block`, which checks the first frame only.
+    pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
+        let max = self.fields.term_buffer_length as usize;
+        let (mut term_offset, mut term_begin_position) = self.next_place(block.len(), max)?;
+        if term_offset >= self.fields.term_buffer_length {
+            // A claim at the very end of a term writes nothing but moves on to the next, and unlike
+            // C's function for blocks it does not do so from the last term there is.
+            match self.claim_in_c(0) {
+                Err(OfferError::AdminAction) => {}
+                Err(error) => return Err(error),
+                Ok(_aborted_on_drop) => return Err(OfferError::AdminAction),
+            }
+            (term_offset, term_begin_position) = self.next_place(block.len(), max)?;
+        }
+        // SAFETY: the fields of the only writer, which `&mut self` is.
+        let (term_id, index) =
+            unsafe { (*self.fields.term_id, *self.fields.active_partition_index) };
+        let expected = Expected {
+            term_offset,
+            term_id,
+            session_id: self.fields.session_id,
+            stream_id: self.fields.stream_id,
+            max_payload_length: self.fields.max_payload_length,
+            term_buffer_length: self.fields.term_buffer_length,
+        };
+        expected.check(block)?;
+        let end = term_offset + block.len() as i32;
+        let (length, rest) = block.split_at(size_of::<i32>());
+        let length = i32::from_ne_bytes([length[0], length[1], length[2], length[3]]);
+        // SAFETY: by the check the block lies within the active term; it is behind the position
+        // limit, so that nobody reads or cleans there. The order is that of C: first the tail, and
+        // last the first frame's length, which makes the whole block visible.
+        unsafe {
+            self.move_tail(index, term_id, end);
+            let frame = self.fields.term_buffers.get_unchecked(index).add(term_offset as usize);
+            ptr::copy_nonoverlapping(rest.as_ptr(), frame.add(size_of::<i32>()), rest.len());
+            log_buffer::atomic_i32(frame.cast()).store(length, Ordering::Release);
+        }
+        Ok(term_begin_position + i64::from(end))
+    }
+
+    /// Makes closing this publication revoke it, see [`revoke`](Self::revoke).
+    ///
+    /// Corresponds to `aeron_exclusive_publication_revoke_on_close`.
+    pub fn revoke_on_close(&mut self) {
+        // SAFETY: the publication is live; the function sets an atomic flag.
+        unsafe { sys::aeron_exclusive_publication_revoke_on_close(self.raw.as_ptr()) };
+    }
+
+    /// Closes the publication at once: what subscribers have not received yet is given up, and their
+    /// images end. Does not block.
+    ///
+    /// To be told when it is done, call [`revoke_on_close`](Self::revoke_on_close) and
+    /// [`close_with`](Self::close_with).
+    ///
+    /// Corresponds to `aeron_exclusive_publication_revoke`.
+    pub fn revoke(mut self) {
+        self.revoke_on_close();
+    }
+
+    /// Where the next frame begins, as offset in its term, and the position at which that term does;
+    /// or why no message of `length` bytes, `max` at the most, is taken now.
+    #[inline(always)]
+    fn next_place(&self, length: usize, max: usize) -> Result<(i32, Position), OfferError> {
         let fields = &self.fields;
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
         // memory that stays mapped until then, even if the driver dies; C writes them atomically.
@@ -62,53 +370,40 @@ impl ExclusivePublication {
         if is_closed {
             return Err(OfferError::Closed);
         }
-        // SAFETY: the fields of the only writer, which `&mut self` is.
+        // SAFETY: the fields of the only writer, which is the holder of this type, as it is not
+        // `Sync`.
         let (term_offset, term_begin_position) =
             unsafe { (*fields.term_offset, *fields.term_begin_position) };
         let position = term_begin_position + i64::from(term_offset);
         if position >= limit {
-            return Err(self.back_pressure(position, message.len()));
+            return Err(self.back_pressure(position, length, max));
         }
-        let frame_length = message.len() + HEADER_LENGTH;
-        let end = term_offset as usize + align(frame_length);
-        if message.len() > fields.max_payload_length || end > fields.term_buffer_length as usize {
-            // Several fragments, or the end of a term: C does that rarer work.
-            return self.offer_in_c(message);
-        }
-        // SAFETY: the frame lies within the active term, as checked above, and behind the position
-        // limit, so that nobody reads or cleans there.
-        unsafe { self.append(message, term_offset, end as i32) };
-        Ok(term_begin_position + end as i64)
+        Ok((term_offset, term_begin_position))
     }
 
-    /// Writes one frame at `offset`, which makes the stream end at `end`.
+    /// Begins a frame at `offset`, header and all but its payload and positive length, and moves the
+    /// stream's end to `end`. Returns the frame's address.
     ///
     /// # Safety
     /// `offset` is the publication's term offset, `end` that of the frame's end after alignment, and
     /// `end` is not beyond the term. The position of `offset` is below the position limit.
     #[inline(always)]
-    unsafe fn append(&mut self, message: &[u8], offset: i32, end: i32) {
-        let fields = &self.fields;
-        let frame_length = (message.len() + HEADER_LENGTH) as i32;
+    unsafe fn begin_frame(&mut self, frame_length: i32, offset: i32, end: i32) -> *mut u8 {
         // SAFETY: by the contract, all addresses below lie in the frame or are the writer's own
         // fields; the active index is always below the number of partitions. Payload and header are
         // not read by anybody before the frame length turns positive.
         unsafe {
-            let index = *fields.active_partition_index;
+            let index = *self.fields.active_partition_index;
             debug_assert!(index < PARTITION_COUNT);
-            let term_id = *fields.term_id;
-            // The tail goes first, as in C: should this process die in between, the driver finds
-            // the length that it has to unblock.
-            let tail = (i64::from(term_id) << 32) | i64::from(end);
-            log_buffer::atomic_i64(fields.term_tail_counters.add(index))
-                .store(tail, Ordering::Release);
+            let term_id = *self.fields.term_id;
+            self.move_tail(index, term_id, end);
 
+            let fields = &self.fields;
             let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
-            let published_length =
-                log_buffer::atomic_i32(frame.add(log_buffer::FRAME_LENGTH).cast());
+            let length = log_buffer::atomic_i32(frame.add(log_buffer::FRAME_LENGTH).cast());
             // Negative: here is a frame, and it is not finished. The fence keeps the rest of the
             // header from being seen before that.
-            published_length.store(-frame_length, Ordering::Release);
+            length.store(-frame_length, Ordering::Release);
             fence(Ordering::Release);
 
             frame.add(log_buffer::VERSION).write(log_buffer::CURRENT_VERSION);
@@ -118,11 +413,25 @@ impl ExclusivePublication {
             frame.add(log_buffer::SESSION_ID).cast::<i32>().write(fields.session_id);
             frame.add(log_buffer::STREAM_ID).cast::<i32>().write(fields.stream_id);
             frame.add(log_buffer::TERM_ID).cast::<i32>().write(term_id);
-            ptr::copy_nonoverlapping(message.as_ptr(), frame.add(HEADER_LENGTH), message.len());
+            frame
+        }
+    }
 
-            // Everything above becomes visible with this.
-            published_length.store(frame_length, Ordering::Release);
-            *fields.term_offset = end;
+    /// Moves the stream's end to the offset `end` of the active term. This goes first, as in C:
+    /// should this process die before the frames are written, the driver finds the length that it
+    /// has to unblock.
+    ///
+    /// # Safety
+    /// `index` and `term_id` are those of the active term, and `end` is not beyond it.
+    #[inline(always)]
+    unsafe fn move_tail(&mut self, index: usize, term_id: i32, end: i32) {
+        let tail = (i64::from(term_id) << 32) | i64::from(end);
+        // SAFETY: by the contract, one of the log's three tail counters; the offset is the writer's
+        // own field.
+        unsafe {
+            let counter = log_buffer::atomic_i64(self.fields.term_tail_counters.add(index));
+            counter.store(tail, Ordering::Release);
+            *self.fields.term_offset = end;
         }
     }
 
@@ -142,8 +451,13 @@ impl ExclusivePublication {
         OfferError::from_c(returned, message.len(), self.fields.max_message_length)
     }
 
+    /// C says that a message is too long only when it would otherwise take it; that no subscriber is
+    /// there would keep a caller trying in vain.
     #[cold]
-    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
+    fn back_pressure(&self, position: Position, length: usize, max: usize) -> OfferError {
+        if length > max {
+            return OfferError::MessageTooLong { length, max_message_length: max };
+        }
         let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
         if end >= self.fields.max_possible_position {
             OfferError::MaxPositionExceeded
@@ -154,55 +468,13 @@ impl ExclusivePublication {
         }
     }
 
-    /// Whether a subscriber has been heard of lately.
-    ///
-    /// Corresponds to `aeron_exclusive_publication_is_connected`.
-    pub fn is_connected(&self) -> bool {
-        // SAFETY: the publication is live; the function reads atomics.
-        unsafe { sys::aeron_exclusive_publication_is_connected(self.raw.as_ptr()) }
-    }
-
-    /// Whether the client was closed by a fatal error, and this publication with it.
-    ///
-    /// Corresponds to `aeron_exclusive_publication_is_closed`.
-    pub fn is_closed(&self) -> bool {
-        // SAFETY: the publication is live; the function reads an atomic flag.
-        unsafe { sys::aeron_exclusive_publication_is_closed(self.raw.as_ptr()) }
-    }
-
-    /// The position after everything that has been offered so far.
-    ///
-    /// # Errors
-    /// [`OfferError::Closed`] once the publication is closed.
-    ///
-    /// Corresponds to `aeron_exclusive_publication_position`.
-    pub fn position(&self) -> Result<Position, OfferError> {
-        // SAFETY: the publication is live; what the function reads is written by the holder of
-        // `&mut self` only, which cannot be at work now, because this type is not `Sync`.
-        let returned = unsafe { sys::aeron_exclusive_publication_position(self.raw.as_ptr()) };
-        OfferError::from_c(returned, 0, 0)
-    }
-
-    /// The stream's channel, as it was given when the publication was added.
-    pub fn channel(&self) -> &str {
-        &self.constants.channel
-    }
-
-    /// The stream id within the channel.
-    pub fn stream_id(&self) -> i32 {
-        self.constants.stream_id
-    }
-
-    /// The number that tells this publisher from others of the same stream.
-    pub fn session_id(&self) -> i32 {
-        self.constants.session_id
-    }
-
-    /// What does not change during the publication's life: ids, lengths in bytes, counters.
-    ///
-    /// Corresponds to `aeron_exclusive_publication_constants`.
-    pub fn constants(&self) -> &PublicationConstants {
-        &self.constants
+    #[cold]
+    fn too_long(&self, length: usize) -> OfferError {
+        if self.is_closed() {
+            return OfferError::Closed;
+        }
+        let max_message_length = self.fields.max_message_length;
+        OfferError::MessageTooLong { length, max_message_length }
     }
 
     /// The C publication, for the functions that have no safe form yet.
@@ -250,7 +522,7 @@ impl sealed::Resource for ExclusivePublication {
             sys::rusteron_exclusive_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
-        Ok(Self { fields, raw, constants, client })
+        Ok(Self { fields, raw, constants, client, is_handed_over: false })
     }
 }
 
@@ -267,22 +539,6 @@ impl sealed::Stream for ExclusivePublication {
         unsafe {
             sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
         }
-    }
-}
-
-impl Drop for ExclusivePublication {
-    fn drop(&mut self) {
-        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
-        self.client.release(move || {
-            // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
-            // it; this was the only owner. If the client was ended by an error, nothing happens
-            // here and the publication is freed with the client.
-            let closed =
-                unsafe { sys::aeron_exclusive_publication_close(raw.get(), None, ptr::null_mut()) };
-            if let Err(error) = closed.into_result() {
-                log::debug!("exclusive publication {registration_id}: {error}");
-            }
-        });
     }
 }
 

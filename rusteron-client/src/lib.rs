@@ -20,7 +20,8 @@
 //! # Lifetimes
 //! Publications, subscriptions and counters keep their client open and can be dropped in any order.
 //! When the media driver dies, they report that they are closed, and their memory stays mapped until
-//! they are dropped.
+//! they are dropped. What lies in that memory is borrowed: a [`Header`] from the poll, a
+//! [`BufferClaim`] from its publication.
 //!
 //! # Channels
 //! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]; an invalid
@@ -62,6 +63,8 @@
 mod action;
 mod aeron;
 mod assembly;
+mod block;
+mod buffer_claim;
 mod callback;
 mod channel_status;
 mod channel_uri;
@@ -88,10 +91,13 @@ mod image_fields;
 mod image_info;
 mod log_buffer;
 mod loss_report;
+mod message_parts;
 mod offer_error;
 mod properties;
 mod publication;
+mod publication_details;
 mod registration;
+mod reserved_value;
 mod retained;
 mod shared_memory;
 mod stream_positions;
@@ -113,6 +119,7 @@ mod generated {
 
 pub use action::Action;
 pub use aeron::Aeron;
+pub use buffer_claim::BufferClaim;
 pub use channel_status::ChannelStatus;
 pub use channel_uri::{
     AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
@@ -141,7 +148,7 @@ pub use idle::{
 pub use image::{Image, Images};
 pub use image_info::ImageInfo;
 pub use loss_report::LossReportEntry;
-pub use offer_error::{OfferError, PollError, Position};
+pub use offer_error::{BlockFault, OfferError, PollError, Position};
 pub use properties::{load_properties, load_properties_file};
 pub use publication::Publication;
 pub use registration::{Registration, Resource};

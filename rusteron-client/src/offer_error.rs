@@ -22,19 +22,58 @@ pub enum OfferError {
     /// The stream has reached the end of its positions, 2³¹ times the term length. A new publication
     /// has to be added; a longer term length makes that rarer.
     MaxPositionExceeded,
-    /// The message is longer than the publication's term length allows.
+    /// The message is longer than the publication's term length allows; or, if it was to be claimed,
+    /// longer than a fragment.
     MessageTooLong {
-        /// The length of the message in bytes.
+        /// The length of the message in bytes; `usize::MAX` if its parts are longer than can be
+        /// counted.
         length: usize,
-        /// The longest message the publication takes, in bytes.
+        /// The longest message that is taken, in bytes: the publication's `max_message_length`, or
+        /// its `max_payload_length` for a claim.
         max_message_length: usize,
     },
+    /// A claim was held for so long that the media driver has turned its place into padding.
+    Unblocked,
+    /// A block is not a sequence of frames that fits exactly where the stream has come to.
+    InvalidBlock {
+        /// Where the frame begins that is wrong, in bytes from the beginning of the block.
+        offset: usize,
+        /// What is wrong with it.
+        fault: BlockFault,
+    },
+}
+
+/// What is wrong with a frame of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BlockFault {
+    /// The block ends before the frame does, its alignment to 32 bytes included, or before it begins.
+    Truncated,
+    /// The block is longer than what is left of the publication's current term.
+    BeyondTerm,
+    /// The frame length is below that of a header, or above that of the publication's fragments.
+    FrameLength,
+    /// The version of the frame's layout is another than the one this client writes.
+    Version,
+    /// The frame is neither data nor padding, or it is padding and the first.
+    Type,
+    /// The term offset is not where the frame would come to lie.
+    TermOffset,
+    /// The session id is not the publication's.
+    SessionId,
+    /// The stream id is not the publication's.
+    StreamId,
+    /// The term id is not that of the publication's current term.
+    TermId,
 }
 
 impl OfferError {
     /// Whether offering the same message again may succeed without doing anything else first.
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::NotConnected | Self::BackPressured | Self::AdminAction)
+        matches!(
+            self,
+            Self::NotConnected | Self::BackPressured | Self::AdminAction | Self::Unblocked
+        )
     }
 
     /// The meaning of what a C function returned for a message of `length` bytes.
@@ -73,11 +112,31 @@ impl fmt::Display for OfferError {
                 f,
                 "a message of {length} bytes; this publication takes {max_message_length} at most"
             ),
+            Self::Unblocked => f.write_str("the media driver has given up waiting for the claim"),
+            Self::InvalidBlock { offset, fault } => {
+                write!(f, "the frame at offset {offset} of the block: {fault}")
+            }
         }
     }
 }
 
 impl std::error::Error for OfferError {}
+
+impl fmt::Display for BlockFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "it is not whole",
+            Self::BeyondTerm => "the block does not fit into the term",
+            Self::FrameLength => "its length is out of range",
+            Self::Version => "it is of another version",
+            Self::Type => "it is of another type than allowed here",
+            Self::TermOffset => "it is of another term offset",
+            Self::SessionId => "it is of another session",
+            Self::StreamId => "it is of another stream",
+            Self::TermId => "it is of another term",
+        })
+    }
+}
 
 /// Why a poll could not look for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,18 +2,22 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use rusteron_sys as sys;
 
+use crate::buffer_claim::BufferClaim;
 use crate::client::Client;
 use crate::error::Result;
-use crate::ffi::{Fallible, SendPtr};
+use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
+use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
 use crate::registration::{Resource, sealed};
+use crate::reserved_value::Supplier;
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.
 ///
@@ -23,9 +27,11 @@ use crate::registration::{Resource, sealed};
 ///
 /// Made by [`Aeron::add_publication`](crate::Aeron::add_publication).
 pub struct Publication {
-    raw: NonNull<sys::aeron_publication_t>,
-    constants: PublicationConstants,
-    client: Arc<Client>,
+    pub(crate) raw: NonNull<sys::aeron_publication_t>,
+    pub(crate) constants: PublicationConstants,
+    pub(crate) client: Arc<Client>,
+    /// Whether the conductor has been told to close it; nothing but dropping the rest is left then.
+    pub(crate) is_handed_over: bool,
 }
 
 // SAFETY: this is Aeron's publication for concurrent use: its C functions move the shared tail with
@@ -35,9 +41,8 @@ unsafe impl Send for Publication {}
 unsafe impl Sync for Publication {}
 
 impl Publication {
-    /// Offers one message, of any length up to
-    /// [`max_message_length`](PublicationConstants::max_message_length) bytes, to the subscribers;
-    /// if it does not fit in one fragment, it is sent in several.
+    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length) bytes,
+    /// to the subscribers; if it does not fit in one fragment, it is sent in several.
     ///
     /// Copies the message into the log buffer and returns the position after it. Does not block,
     /// does not allocate; may be called from any thread.
@@ -48,68 +53,125 @@ impl Publication {
     /// Corresponds to `aeron_publication_offer`.
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length > self.max_message_length() {
+            return Err(self.too_long(length));
+        }
         // SAFETY: the publication is live and made for concurrent use; the message is readable for
         // its whole length, and without a supplier C calls nothing back.
         let returned = unsafe {
+            let publication = self.raw.as_ptr();
             sys::aeron_publication_offer(
-                self.raw.as_ptr(),
+                publication,
                 message.as_ptr(),
-                message.len(),
+                length,
                 None,
                 ptr::null_mut(),
             )
         };
-        OfferError::from_c(returned, message.len(), self.constants.max_message_length)
+        OfferError::from_c(returned, length, self.max_message_length())
     }
 
-    /// Whether a subscriber has been heard of lately.
+    /// Offers one message that lies in several places, without putting it together first; otherwise
+    /// as [`offer`](Self::offer). No parts are an empty message.
     ///
-    /// Corresponds to `aeron_publication_is_connected`.
-    pub fn is_connected(&self) -> bool {
-        // SAFETY: the publication is live; the function reads atomics.
-        unsafe { sys::aeron_publication_is_connected(self.raw.as_ptr()) }
-    }
-
-    /// Whether the client was closed by a fatal error, and this publication with it.
-    ///
-    /// Corresponds to `aeron_publication_is_closed`.
-    pub fn is_closed(&self) -> bool {
-        // SAFETY: the publication is live; the function reads an atomic flag.
-        unsafe { sys::aeron_publication_is_closed(self.raw.as_ptr()) }
-    }
-
-    /// The position after everything that has been offered so far.
+    /// Does not block; does not allocate, except on Windows.
     ///
     /// # Errors
-    /// [`OfferError::Closed`] once the publication is closed.
+    /// As for [`offer`](Self::offer).
     ///
-    /// Corresponds to `aeron_publication_position`.
-    pub fn position(&self) -> Result<Position, OfferError> {
-        // SAFETY: the publication is live; the function reads atomics.
-        let returned = unsafe { sys::aeron_publication_position(self.raw.as_ptr()) };
-        OfferError::from_c(returned, 0, 0)
+    /// Corresponds to `aeron_publication_offerv`.
+    pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        // C adds the lengths up without looking for an overflow.
+        let length = message_parts::total_length(parts);
+        if length > self.max_message_length() {
+            return Err(self.too_long(length));
+        }
+        let returned = message_parts::with_iovecs(parts, |iovecs, count| {
+            let publication = self.raw.as_ptr();
+            // SAFETY: as in `offer`; the parts are readable, and C does not write to them.
+            unsafe {
+                sys::aeron_publication_offerv(publication, iovecs, count, None, ptr::null_mut())
+            }
+        });
+        OfferError::from_c(returned, length, self.max_message_length())
     }
 
-    /// The stream's channel, as it was given when the publication was added.
-    pub fn channel(&self) -> &str {
-        &self.constants.channel
-    }
-
-    /// The stream id within the channel.
-    pub fn stream_id(&self) -> i32 {
-        self.constants.stream_id
-    }
-
-    /// The number that tells this publisher from others of the same stream.
-    pub fn session_id(&self) -> i32 {
-        self.constants.session_id
-    }
-
-    /// What does not change during the publication's life: ids, lengths in bytes, counters.
+    /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
     ///
-    /// Corresponds to `aeron_publication_constants`.
-    pub fn constants(&self) -> &PublicationConstants {
-        &self.constants
+    /// For each fragment the supplier is given the payload, and returns what subscribers read with
+    /// [`Header::reserved_value`](crate::Header::reserved_value): a timestamp, a checksum. It is
+    /// called when there is a place for the message, while nothing that is offered after it reaches
+    /// anybody; so it should be quick. If it panics, the panic goes through to the caller, and the
+    /// message is not delivered: padding takes its place. Fragments before the one that caused the
+    /// panic have been sent then, and nothing follows them; assemblers drop them.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long that
+    /// the media driver has turned the place into padding.
+    ///
+    /// Corresponds to `aeron_publication_offer` with a supplier.
+    pub fn offer_with_reserved_value(
+        &self,
+        message: &[u8],
+        mut supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length <= self.max_payload_length() {
+            let mut claim = self.try_claim(length)?;
+            claim.copy_from_slice(message);
+            let value = supplier(message);
+            claim.set_reserved_value(value);
+            return claim.commit();
+        }
+        if length > self.max_message_length() {
+            return Err(self.too_long(length));
+        }
+        let part = [IoSlice::new(message)];
+        let returned = Supplier::call(supplier, |function, clientd| {
+            message_parts::with_iovecs(&part, |iovecs, count| {
+                let publication = self.raw.as_ptr();
+                // SAFETY: as in `offer_parts`; the supplier lives during the call, and does not
+                // unwind into C.
+                unsafe {
+                    sys::aeron_publication_offerv(publication, iovecs, count, function, clientd)
+                }
+            })
+        });
+        OfferError::from_c(returned, length, self.max_message_length())
+    }
+
+    /// Claims a place for a message of `length` bytes, up to
+    /// [`max_payload_length`](Self::max_payload_length), to write it there without a copy.
+    ///
+    /// Does not block, does not allocate; may be called from any thread, also while there are other
+    /// claims. A length of 0 is an empty message.
+    ///
+    /// # Errors
+    /// Nothing has been claimed; see [`OfferError`].
+    ///
+    /// Corresponds to `aeron_publication_try_claim`.
+    #[inline]
+    pub fn try_claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let mut claim = MaybeUninit::uninit();
+        // SAFETY: the publication is live and made for concurrent use.
+        let returned = unsafe {
+            sys::aeron_publication_try_claim(self.raw.as_ptr(), length, claim.as_mut_ptr())
+        };
+        let position = OfferError::from_c(returned, length, self.max_payload_length())?;
+        // SAFETY: with a position C has filled the claim in, for this caller alone. Its memory is
+        // mapped as long as the publication lives: the conductor unmaps it on closing it, for which
+        // `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the client; the
+        // death of the client or the driver marks the publication as closed and unmaps nothing.
+        Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
+    }
+
+    #[cold]
+    fn too_long(&self, length: usize) -> OfferError {
+        if self.is_closed() {
+            return OfferError::Closed;
+        }
+        OfferError::MessageTooLong { length, max_message_length: self.max_message_length() }
     }
 }
 
@@ -143,7 +205,7 @@ impl sealed::Resource for Publication {
             .into_result()?;
         // SAFETY: filled in just now; its channel lives as long as the publication.
         let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
-        Ok(Self { raw, constants, client })
+        Ok(Self { raw, constants, client, is_handed_over: false })
     }
 }
 
@@ -159,21 +221,6 @@ impl sealed::Stream for Publication {
         unsafe {
             sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
         }
-    }
-}
-
-impl Drop for Publication {
-    fn drop(&mut self) {
-        let (raw, registration_id) = (SendPtr(self.raw.as_ptr()), self.constants.registration_id);
-        self.client.release(move || {
-            // SAFETY: the publication is live, and closing hands it over to the conductor, which frees
-            // it; this was the only owner. If the client was ended by an error, nothing happens
-            // here and the publication is freed with the client.
-            let closed = unsafe { sys::aeron_publication_close(raw.get(), None, ptr::null_mut()) };
-            if let Err(error) = closed.into_result() {
-                log::debug!("publication {registration_id}: {error}");
-            }
-        });
     }
 }
 

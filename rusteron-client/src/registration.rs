@@ -49,8 +49,7 @@ pub struct Registration<R: Resource> {
     raw: Option<NonNull<sys::aeron_client_registering_resource_stct>>,
     registration_id: i64,
     client: Arc<Client>,
-    /// After this, the conductor, which has a deadline of its own, must be stuck.
-    deadline: Instant,
+    patience: Patience,
     /// Until there is a resource, which it then belongs to.
     callbacks: R::Callbacks,
 }
@@ -169,12 +168,11 @@ impl<R: Resource> Registration<R> {
         // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
         let registration_id =
             unsafe { sys::aeron_async_add_publication_get_registration_id(raw.as_ptr()) };
-        let patience = client.context().driver_timeout().saturating_mul(2);
         Ok(Self {
             raw: Some(raw),
             registration_id,
             client: Arc::clone(client),
-            deadline: Instant::now() + patience.min(Duration::from_secs(3600)),
+            patience: Patience::new(client),
             callbacks,
         })
     }
@@ -218,7 +216,7 @@ impl<R: Resource> Registration<R> {
         let mut raw = ptr::null_mut();
         // SAFETY: `registering` is cleared below as soon as C has given the outcome.
         match unsafe { R::poll(&mut raw, registering.as_ptr()) }.into_result() {
-            Ok(0) => self.check_progress().map(|()| None),
+            Ok(0) => self.patience.check(&self.client).map(|()| None),
             Ok(_) => {
                 self.raw = None;
                 let raw = NonNull::new(raw).ok_or_else(Error::last)?;
@@ -236,27 +234,50 @@ impl<R: Resource> Registration<R> {
 
     /// Polls, yielding the processor meanwhile, until there is an outcome.
     pub(crate) fn wait(mut self) -> Result<R> {
-        const YIELDS: u32 = 64;
-        const PAUSE: Duration = Duration::from_micros(100);
-        let mut polls = 0;
-        loop {
-            if let Some(resource) = self.poll()? {
-                return Ok(resource);
-            }
-            if self.client.has_invoker() {
-                // What goes wrong there, the next poll reports.
-                let _ = self.client.do_work();
-            }
-            polls += 1;
-            if polls < YIELDS { thread::yield_now() } else { thread::sleep(PAUSE) }
+        let client = Arc::clone(&self.client);
+        wait_for(&client, || self.poll())
+    }
+}
+
+/// Polls, doing the conductor's work if nobody else does and yielding the processor meanwhile, until
+/// there is an outcome.
+pub(crate) fn wait_for<T>(
+    client: &Client,
+    mut poll: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    const YIELDS: u32 = 64;
+    const PAUSE: Duration = Duration::from_micros(100);
+    let mut polls = 0;
+    loop {
+        if let Some(outcome) = poll()? {
+            return Ok(outcome);
         }
+        if client.has_invoker() {
+            // What goes wrong there, the next poll reports.
+            let _ = client.do_work();
+        }
+        polls += 1;
+        if polls < YIELDS { thread::yield_now() } else { thread::sleep(PAUSE) }
+    }
+}
+
+/// How long to believe in an answer of the conductor, which gives every registration an outcome in
+/// time, unless it has ended or is stuck in a callback.
+pub(crate) struct Patience {
+    /// After this, the conductor, which has a deadline of its own, must be stuck.
+    deadline: Instant,
+}
+
+impl Patience {
+    pub(crate) fn new(client: &Client) -> Self {
+        let patience = client.context().driver_timeout().saturating_mul(2);
+        Self { deadline: Instant::now() + patience.min(Duration::from_secs(3600)) }
     }
 
-    /// The conductor gives every registration an outcome in time, unless it has ended or is stuck in
-    /// a callback.
-    fn check_progress(&self) -> Result<()> {
-        if self.client.is_closed() {
-            return Err(self.client.closed_error());
+    /// An error if there is none to come.
+    pub(crate) fn check(&self, client: &Client) -> Result<()> {
+        if client.is_closed() {
+            return Err(client.closed_error());
         }
         if Instant::now() >= self.deadline {
             return Err(Error::new(

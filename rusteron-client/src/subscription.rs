@@ -11,7 +11,6 @@ use rusteron_sys as sys;
 
 use crate::action::Action;
 use crate::assembly::Assembly;
-use crate::callback;
 use crate::client::Client;
 use crate::error::{ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
@@ -67,7 +66,6 @@ pub struct Subscription {
     constants: SubscriptionConstants,
     callbacks: Option<CallbackHandle>,
     /// Whether C was ever given a command that leads to this subscription.
-    has_destinations: bool,
     client: Arc<Client>,
 }
 
@@ -468,7 +466,6 @@ impl sealed::Resource for Subscription {
             round_robin_index: 0,
             constants,
             callbacks,
-            has_destinations: false,
             client,
         })
     }
@@ -507,19 +504,15 @@ fn clientd(callbacks: Option<CallbackHandle>) -> *mut c_void {
 }
 
 impl Subscription {
-    /// What commands for destinations are about.
-    pub(crate) fn for_destinations(&mut self) -> (*mut sys::aeron_subscription_t, &Arc<Client>) {
-        self.has_destinations = true;
-        (self.raw.as_ptr(), &self.client)
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 }
 
 /// A subscription on its way to the conductor, which frees it and its images.
 struct Closing {
     raw: SendPtr<sys::aeron_subscription_t>,
-    client: SendPtr<sys::aeron_t>,
     registration_id: i64,
-    has_destinations: bool,
     callbacks: Option<CallbackHandle>,
     list: Arc<CallbackList>,
 }
@@ -547,37 +540,10 @@ impl Closing {
         let notification: sys::aeron_notification_t = Some(on_close_complete);
         let notification = notification.filter(|_| self.callbacks.is_some());
         let clientd = clientd(self.callbacks);
-        if !self.has_destinations {
-            // SAFETY: the subscription is live, and this was its only owner.
-            let closed =
-                unsafe { sys::aeron_subscription_close(self.raw.0, notification, clientd) };
-            return closed.into_result().map(drop);
-        }
-        // Commands for destinations that are still in the queue have the subscription's address. C
-        // closes a subscription that finds no place behind them out of turn; it removes it by its
-        // id in turn, or not at all.
-        const ATTEMPTS: usize = 10_000;
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            // SAFETY: the client is live; as above.
-            let removed = unsafe {
-                sys::aeron_async_remove_subscription(
-                    self.registration_id,
-                    self.client.0,
-                    notification,
-                    clientd,
-                )
-            };
-            match removed.into_result() {
-                Err(error)
-                    if error.is_retryable() && !callback::is_running() && attempts < ATTEMPTS =>
-                {
-                    std::thread::yield_now();
-                }
-                outcome => return outcome.map(drop),
-            }
-        }
+        // SAFETY: the subscription is live, and this was its only owner.
+        unsafe { sys::aeron_subscription_close(self.raw.0, notification, clientd) }
+            .into_result()
+            .map(drop)
     }
 }
 
@@ -585,9 +551,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let closing = Closing {
             raw: SendPtr(self.raw.as_ptr()),
-            client: SendPtr(self.client.as_ptr()),
             registration_id: self.constants.registration_id,
-            has_destinations: self.has_destinations,
             callbacks: self.callbacks,
             list: Arc::clone(self.client.subscription_callbacks()),
         };

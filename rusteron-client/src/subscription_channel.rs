@@ -2,12 +2,13 @@
 //! multi-destination one.
 
 use std::ffi::{CStr, c_int};
+use std::net::SocketAddr;
 
 use rusteron_sys as sys;
 
 use crate::callback;
-use crate::channel_status::ChannelStatus;
-use crate::channel_uri::AsChannel;
+use crate::channel_status::{ChannelStatus, local_addresses};
+use crate::channel_uri::{AsChannel, Use};
 use crate::destination::AsyncDestination;
 use crate::error::Result;
 use crate::ffi::Fallible;
@@ -87,13 +88,19 @@ impl Subscription {
             *const std::ffi::c_char,
         ) -> c_int,
     ) -> Result<AsyncDestination> {
-        let (subscription, client) = self.for_destinations();
-        // SAFETY: client and subscription are live, and C copies the channel. From now on the
-        // subscription is freed in turn, after what is in the queue: see `Subscription::hand_over`.
+        const OWNER: sys::rusteron_destination_owner_t =
+            sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
+        let channel = channel.to_c_string(Use::ReceiveDestination)?;
+        let owner = (OWNER, self.constants().registration_id);
+        // SAFETY: the function is one of C's for destinations of subscriptions and copies the
+        // channel; the function to poll with is its partner.
         unsafe {
-            AsyncDestination::begin(client, channel, |raw, client, channel| {
-                function(raw, client, subscription, channel.as_ptr())
-            })
+            AsyncDestination::begin(
+                self.client(),
+                owner,
+                |raw, client, owner| function(raw, client, owner.cast(), channel.as_ptr()),
+                sys::aeron_subscription_async_destination_poll,
+            )
         }
     }
 
@@ -102,42 +109,24 @@ impl Subscription {
     /// Corresponds to `aeron_subscription_channel_status`.
     pub fn channel_status(&self) -> ChannelStatus {
         // SAFETY: the subscription is live; the function reads an atomic counter.
-        ChannelStatus::from_c(unsafe { sys::aeron_subscription_channel_status(self.as_ptr()) })
+        let status = unsafe { sys::aeron_subscription_channel_status(self.as_ptr()) };
+        let counter_id = self.constants().channel_status_indicator_id;
+        ChannelStatus::from_c(status, counter_id, || self.is_closed())
     }
 
-    /// The addresses of the sockets that the subscription receives on, such as `127.0.0.1:40123`:
-    /// none over IPC or if they are not set up yet, several with several destinations.
+    /// The addresses of the sockets that the subscription receives on: none over IPC or if they are
+    /// not set up yet, several with several destinations.
     ///
     /// # Errors
     /// None that a live subscription can cause; they are C's.
     ///
     /// Corresponds to `aeron_subscription_local_sockaddrs`.
-    pub fn local_addresses(&self) -> Result<Vec<String>> {
-        let mut room = 4;
-        loop {
-            let mut addresses = vec![[0_u8; ADDRESS_LENGTH]; room];
-            let mut vectors: Vec<sys::aeron_iovec_t> = addresses
-                .iter_mut()
-                .map(|address| sys::aeron_iovec_t {
-                    iov_base: address.as_mut_ptr(),
-                    iov_len: address.len(),
-                })
-                .collect();
-            // SAFETY: the subscription is live, and C writes terminated text into the buffers, no
-            // longer than they are, and no more than there are.
-            let found = unsafe {
-                sys::aeron_subscription_local_sockaddrs(
-                    self.as_ptr(),
-                    vectors.as_mut_ptr(),
-                    vectors.len(),
-                )
-            }
-            .into_result()? as usize;
-            if found <= room {
-                return Ok(addresses[..found].iter().map(|address| text(address)).collect());
-            }
-            room = found;
-        }
+    pub fn local_addresses(&self) -> Result<Vec<SocketAddr>> {
+        local_addresses(|buffers, count| {
+            // SAFETY: the subscription is live, and the buffers are as many as C is told, each
+            // writable for its length.
+            unsafe { sys::aeron_subscription_local_sockaddrs(self.as_ptr(), buffers, count) }
+        })
     }
 
     /// The address of the first socket that the subscription receives on: its endpoint, with names

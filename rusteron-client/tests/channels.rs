@@ -48,7 +48,7 @@ fn a_wildcard_port_is_resolved() {
         await_some("the endpoint", || subscription.resolved_endpoint().expect("no error"));
     let port = endpoint.strip_prefix("127.0.0.1:").expect("the address").parse::<u16>();
     assert_ne!(port.expect("a port"), 0);
-    assert_eq!(subscription.local_addresses().expect("no error"), [endpoint.as_str()]);
+    assert_eq!(subscription.local_addresses().expect("no error"), [endpoint.parse().expect("one")]);
     let channel = subscription.try_resolve_channel_endpoint_port().expect("no error");
     let channel = channel.expect("resolved");
     assert!(channel.contains(&format!("endpoint={endpoint}")), "{channel}");
@@ -71,7 +71,7 @@ fn a_channel_without_a_wildcard_port_stays_as_it_is() {
     }
     let ipc = add_subscription(&aeron, "aeron:ipc");
     assert_eq!(ipc.resolved_endpoint().expect("no error"), None);
-    assert_eq!(ipc.local_addresses().expect("no error"), [""; 0]);
+    assert!(ipc.local_addresses().expect("no error").is_empty());
 }
 
 #[test]
@@ -90,7 +90,8 @@ fn several_destinations_feed_one_subscription() {
     let mut publications: Vec<_> =
         endpoints.iter().map(|endpoint| add_publication(&aeron, &channel(endpoint))).collect();
     await_that("all images", || subscription.image_count() == endpoints.len());
-    let mut addresses = subscription.local_addresses().expect("no error");
+    let addresses = subscription.local_addresses().expect("no error");
+    let mut addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
     addresses.sort_unstable();
     let mut expected = endpoints.to_vec();
     expected.sort_unstable();

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,65 @@ fn a_client_that_nobody_works_for_is_timed_out() {
     assert!(aeron.is_closed());
     assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
     assert_eq!(aeron.do_work().expect_err("closed").kind(), ErrorKind::ClientClosed);
+    let other = aeron.clone();
+    // What it owns is dropped, and may be a handle of the client.
+    let late = publication.close_with(move || panic!("{other:?}"));
+    assert_eq!(late.expect_err("closed").kind(), ErrorKind::ClientClosed);
+}
+
+#[test]
+fn destinations_come_and_go() {
+    const MANUAL: &str = "aeron:udp?control-mode=manual";
+    const DESTINATION: &str = "aeron:udp?endpoint=127.0.0.1:24326";
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let publication = aeron.add_publication(MANUAL, 1).expect("a publication");
+    let number = publication.add_destination(DESTINATION).expect("a destination");
+    publication.remove_destination_by_id(number).expect("removed");
+    let mut adding = publication.async_add_destination(DESTINATION).expect("begun");
+    await_that("the outcome", || {
+        aeron.do_work().expect("work");
+        adding.poll().expect("no error")
+    });
+    drop(publication.async_remove_destination(DESTINATION).expect("begun"));
+    aeron.do_work().expect("work");
+    let outlived = publication.async_add_destination(DESTINATION).expect("begun");
+    drop(publication);
+    aeron.do_work().expect("work");
+    drop(aeron);
+    drop(outlived);
+}
+
+#[test]
+fn closing_is_done_at_once_or_after_the_callback() {
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let (sender, calls) = mpsc::channel();
+    let call = |name: &'static str| {
+        let sender = sender.clone();
+        move || sender.send(name).expect("a receiver")
+    };
+    let publication = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    publication.close_with(call("at once")).expect("open");
+    assert_eq!(calls.try_recv(), Ok("at once"));
+
+    let outer = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    let inner =
+        aeron.add_exclusive_publication("aeron:udp?control-mode=manual", 2).expect("a publication");
+    let dropped = aeron.add_publication("aeron:ipc", 3).expect("a publication");
+    let pending = inner.async_add_destination("aeron:udp?endpoint=127.0.0.1:24327").expect("begun");
+    let (first, second) = (call("inner"), call("outer"));
+    outer
+        .close_with(move || {
+            let error = dropped.add_destination("aeron:udp?endpoint=127.0.0.1:24327");
+            assert_eq!(error.expect_err("waits").kind(), ErrorKind::CalledFromConductor);
+            drop(pending);
+            inner.close_with(first).expect("later");
+            second();
+        })
+        .expect("open");
+    assert_eq!(calls.try_iter().collect::<Vec<_>>(), ["outer", "inner"]);
+    aeron.do_work().expect("work");
 }
 
 #[test]

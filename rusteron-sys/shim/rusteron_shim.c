@@ -1,9 +1,14 @@
+#if !defined(_MSC_VER)
+#include <sys/uio.h>
+#endif
+
 #include "aeron_client.h"
 #include "aeron_cnc_file_descriptor.h"
 #include "aeron_context.h"
 #include "aeron_exclusive_publication.h"
 #include "aeron_image.h"
 #include "aeron_log_buffer.h"
+#include "aeron_publication.h"
 #include "aeron_subscription.h"
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
@@ -16,6 +21,32 @@ _Static_assert(
 
 _Static_assert(
     AERON_LOGBUFFER_PARTITION_COUNT == 3, "the number of term buffers is part of the shim's structs");
+
+#if !defined(_MSC_VER)
+/* Rust's IoSlice is a struct iovec on Unix, and is passed to C as an aeron_iovec_t. */
+_Static_assert(
+    sizeof(struct iovec) == sizeof(aeron_iovec_t) &&
+    _Alignof(struct iovec) == _Alignof(aeron_iovec_t) &&
+    offsetof(struct iovec, iov_base) == offsetof(aeron_iovec_t, iov_base) &&
+    offsetof(struct iovec, iov_len) == offsetof(aeron_iovec_t, iov_len),
+    "aeron_iovec_t must be laid out as struct iovec");
+#endif
+
+/* The one that is in the place of a publication or subscription, see the header. */
+typedef union rusteron_destination_owner_un
+{
+    aeron_client_command_base_t base;
+    aeron_publication_t publication;
+    aeron_exclusive_publication_t exclusive_publication;
+    aeron_subscription_t subscription;
+}
+rusteron_destination_owner_union_t;
+
+_Static_assert(
+    offsetof(aeron_publication_t, command_base) == 0 &&
+    offsetof(aeron_exclusive_publication_t, command_base) == 0 &&
+    offsetof(aeron_subscription_t, command_base) == 0,
+    "the conductor reads the type of a resource through a pointer to its command base");
 
 void rusteron_exclusive_publication_fields(
     aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields)
@@ -43,6 +74,117 @@ void rusteron_exclusive_publication_fields(
     fields->initial_term_id = publication->initial_term_id;
     fields->session_id = publication->session_id;
     fields->stream_id = publication->stream_id;
+}
+
+/*
+ * The result of an open conductor. Its thread can have closed it meanwhile, which is then what the
+ * failure is. Without a thread nobody can have, and the failure, that the driver's buffer has no space
+ * for the command, comes after the publication was freed and the notification called.
+ */
+static rusteron_close_result_t rusteron_close_result(const aeron_client_conductor_t *conductor, int result)
+{
+    if (result < 0)
+    {
+        aeron_err_clear();
+        return conductor->invoker_mode ? RUSTERON_CLOSE_BEGUN : RUSTERON_CLOSE_TOO_LATE;
+    }
+
+    return RUSTERON_CLOSE_BEGUN;
+}
+
+rusteron_close_result_t rusteron_publication_close(
+    aeron_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
+{
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, publication->is_closed);
+    if (is_closed)
+    {
+        return RUSTERON_CLOSE_TOO_LATE;
+    }
+
+    aeron_client_conductor_t *conductor = publication->conductor;
+    if (aeron_client_conductor_is_closed(conductor))
+    {
+        return RUSTERON_CLOSE_TOO_LATE;
+    }
+
+    AERON_SET_RELEASE(publication->is_closed, true);
+    return rusteron_close_result(
+        conductor,
+        aeron_client_conductor_async_close_publication(
+            conductor, publication, on_close_complete, clientd));
+}
+
+rusteron_close_result_t rusteron_exclusive_publication_close(
+    aeron_exclusive_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
+{
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, publication->is_closed);
+    if (is_closed)
+    {
+        return RUSTERON_CLOSE_TOO_LATE;
+    }
+
+    aeron_client_conductor_t *conductor = publication->conductor;
+    if (aeron_client_conductor_is_closed(conductor))
+    {
+        return RUSTERON_CLOSE_TOO_LATE;
+    }
+
+    AERON_SET_RELEASE(publication->is_closed, true);
+    return rusteron_close_result(
+        conductor,
+        aeron_client_conductor_async_close_exclusive_publication(
+            conductor, publication, on_close_complete, clientd));
+}
+
+void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64_t registration_id)
+{
+    rusteron_destination_owner_union_t *owner = NULL;
+    if (aeron_alloc((void **)&owner, sizeof(*owner)) < 0)
+    {
+        return NULL;
+    }
+
+    switch (type)
+    {
+        case RUSTERON_OWNER_PUBLICATION:
+            owner->publication.registration_id = registration_id;
+            owner->base.type = AERON_CLIENT_MANAGED_RESOURCE_TYPE_PUBLICATION;
+            break;
+
+        case RUSTERON_OWNER_EXCLUSIVE_PUBLICATION:
+            owner->exclusive_publication.registration_id = registration_id;
+            owner->base.type = AERON_CLIENT_MANAGED_RESOURCE_TYPE_EXCLUSIVE_PUBLICATION;
+            break;
+
+        case RUSTERON_OWNER_SUBSCRIPTION:
+            owner->subscription.registration_id = registration_id;
+            owner->base.type = AERON_CLIENT_MANAGED_RESOURCE_TYPE_SUBSCRIPTION;
+            break;
+    }
+
+    return owner;
+}
+
+void rusteron_destination_owner_delete(void *owner)
+{
+    aeron_free(owner);
+}
+
+int rusteron_async_destination_cancel(aeron_t *client, aeron_async_destination_t *async, void *owner)
+{
+    /*
+     * The conductor takes commands in order. At this one it has been past the destination command,
+     * finds it among the registering resources by its id and type, and frees it; then it calls the
+     * notification. It sends nothing to the driver, having nothing to remove for this type.
+     */
+    return aeron_client_conductor_async_remove_resource(
+        async->registration_id,
+        AERON_CLIENT_MANAGED_RESOURCE_TYPE_DESTINATION,
+        &client->conductor,
+        rusteron_destination_owner_delete,
+        owner);
 }
 
 void rusteron_subscription_fields(aeron_subscription_t *subscription, rusteron_subscription_t *fields)

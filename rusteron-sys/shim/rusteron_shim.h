@@ -40,6 +40,59 @@ rusteron_exclusive_publication_t;
 void rusteron_exclusive_publication_fields(
     aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields);
 
+/*
+ * aeron_publication_close() and aeron_exclusive_publication_close(), with results that tell whether
+ * the notification is C's to call: theirs is 0 also for a publication that was closed by the
+ * conductor, where it is neither called nor stored.
+ */
+typedef enum rusteron_close_result_enum
+{
+    /* Handed to the conductor; the notification, if any, is called exactly once. */
+    RUSTERON_CLOSE_BEGUN = 0,
+    /* The client was closed before and frees the publication; the notification is never called. */
+    RUSTERON_CLOSE_TOO_LATE = 1
+}
+rusteron_close_result_t;
+
+rusteron_close_result_t rusteron_publication_close(
+    aeron_publication_t *publication, aeron_notification_t on_close_complete, void *clientd);
+rusteron_close_result_t rusteron_exclusive_publication_close(
+    aeron_exclusive_publication_t *publication, aeron_notification_t on_close_complete, void *clientd);
+
+/* What destinations are added to and removed from. */
+typedef enum rusteron_destination_owner_enum
+{
+    RUSTERON_OWNER_PUBLICATION,
+    RUSTERON_OWNER_EXCLUSIVE_PUBLICATION,
+    RUSTERON_OWNER_SUBSCRIPTION
+}
+rusteron_destination_owner_t;
+
+/*
+ * A stand-in for the publication or subscription in a destination command.
+ *
+ * C's command points to its owner, and the conductor reads the owner's type and registration id when
+ * it gets to the command. By then the owner can be freed: when the queue of commands is full, closing
+ * goes past it (pending_close_action). A stand-in has that type and id and nothing else, and is freed
+ * only after the conductor has been past the command. Pass it, as a pointer to what it stands for, to
+ * the functions aeron_*_async_add_destination(), ..._remove_destination() and
+ * ..._remove_destination_by_id() only.
+ *
+ * Returns NULL, with an error, if there is no memory.
+ */
+void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64_t registration_id);
+
+/* Frees a stand-in; is an aeron_notification_t. */
+void rusteron_destination_owner_delete(void *owner);
+
+/*
+ * What C has for every other registration: gives up the command without waiting for its outcome. The
+ * conductor frees both the command and the stand-in. On failure, -1, neither is freed here: the
+ * command is freed with the client, and the stand-in still is the caller's.
+ */
+int rusteron_async_destination_cancel(
+    aeron_t *client, aeron_async_destination_t *async, void *owner);
+
 /* A list of images as the conductor installs it; starts with its change number. */
 typedef struct rusteron_image_list_stct
 {

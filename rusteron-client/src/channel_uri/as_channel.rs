@@ -76,7 +76,7 @@ pub(crate) mod sealed {
 
     impl AsChannel for str {
         fn to_c_string(&self, channel_use: Use) -> Result<CString> {
-            let text = c_string("channel", self)?;
+            let text = c_string(channel_use.argument(), self)?;
             channel_use.check(&self.parse()?)?;
             Ok(text)
         }
@@ -97,13 +97,13 @@ pub(crate) mod sealed {
     impl AsChannel for ChannelUri {
         fn to_c_string(&self, channel_use: Use) -> Result<CString> {
             channel_use.check(self)?;
-            c_string("channel", &self.to_string())
+            c_string(channel_use.argument(), &self.to_string())
         }
     }
 
     impl AsChannel for UncheckedChannel<'_> {
-        fn to_c_string(&self, _channel_use: Use) -> Result<CString> {
-            let text = c_string("channel", self.0)?;
+        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+            let text = c_string(channel_use.argument(), self.0)?;
             // What is not even parsed here, C does not parse either.
             self.0.parse().map_or(Ok(()), |uri| check::dangers(&uri))?;
             Ok(text)

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use crate::channel_uri::address::{self, Address};
 use crate::channel_uri::udp_channel::UdpChannel;
-use crate::channel_uri::value::{Media, ResponseCorrelationId, SessionId, TimestampOffset};
+use crate::channel_uri::value::{
+    ControlMode, Media, ResponseCorrelationId, SessionId, TimestampOffset,
+};
 use crate::channel_uri::{ChannelUri, ChannelUriError, ChannelUriErrorKind, Parameter};
 use crate::channel_uri::{flow_control, scan};
 
@@ -27,9 +29,11 @@ const MAX_TERM_LENGTH: u64 = 1 << 30;
 pub enum Use {
     Publication,
     Subscription,
-    /// Of a publication or a subscription with several. What a driver does not take, it refuses in
+    /// A destination that a publication sends to.
+    SendDestination,
+    /// A destination that a subscription receives from. What a driver does not take, it refuses in
     /// its own words.
-    Destination,
+    ReceiveDestination,
 }
 
 impl Use {
@@ -37,7 +41,16 @@ impl Use {
         match self {
             Self::Publication => publication(uri),
             Self::Subscription => subscription(uri),
-            Self::Destination => dangers(uri),
+            Self::SendDestination => send_destination(uri),
+            Self::ReceiveDestination => dangers(uri),
+        }
+    }
+
+    /// What the argument is called.
+    pub(super) fn argument(self) -> &'static str {
+        match self {
+            Self::Publication | Self::Subscription => "channel",
+            Self::SendDestination | Self::ReceiveDestination => "destination",
         }
     }
 }
@@ -76,6 +89,45 @@ pub(super) fn subscription(uri: &ChannelUri) -> Checked {
             subscription_parameters(uri)?;
             channel.check_subscription(uri)
         }
+    }
+}
+
+/// As `aeron_driver_conductor_validate_send_destination_uri`, for adding and for removing. The driver
+/// takes an endpoint that it cannot read, too, and sends nothing there; here it is refused.
+fn send_destination(uri: &ChannelUri) -> Checked {
+    use Parameter as P;
+    if uri.is_spy() {
+        let reason = "a spy reads what a publication sends; it cannot be a destination";
+        return Err(
+            ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(&uri.to_string())
+        );
+    }
+    let Some(text) = uri.get(P::Endpoint).filter(|_| uri.media() == Media::Udp) else {
+        let reason = "a destination needs it: aeron:udp?endpoint=host:port";
+        return Err(ChannelUriError::missing(P::Endpoint, reason));
+    };
+    if Address::parse(text).map_err(because(P::Endpoint, text))?.port == 0 {
+        return Err(ChannelUriError::bad(P::Endpoint, text, "a publication cannot send to port 0"));
+    }
+    let response = uri
+        .get(P::ControlMode)
+        .filter(|mode| ControlMode::read(mode) == Some(ControlMode::Response))
+        .map(|text| (P::ControlMode, text));
+    let not_its_own = [
+        P::Mtu,
+        P::ReceiverWindow,
+        P::SocketRcvbuf,
+        P::SocketSndbuf,
+        P::SocketTos,
+        P::ResponseCorrelationId,
+    ];
+    let mut not_its_own = not_its_own.into_iter().filter_map(|key| Some((key, uri.get(key)?)));
+    match not_its_own.next().or(response) {
+        Some((parameter, text)) => {
+            let reason = "it is for the publication's channel, not for a destination";
+            Err(ChannelUriError::conflict(parameter, text, reason))
+        }
+        None => dangers(uri),
     }
 }
 

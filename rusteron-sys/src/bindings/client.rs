@@ -1324,6 +1324,15 @@ const _: () = {
         - 132usize];
 };
 pub type rusteron_exclusive_publication_t = rusteron_exclusive_publication_stct;
+pub const rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN: rusteron_close_result_enum = 0;
+pub const rusteron_close_result_enum_RUSTERON_CLOSE_TOO_LATE: rusteron_close_result_enum = 1;
+pub type rusteron_close_result_enum = ::core::ffi::c_uint;
+pub use self::rusteron_close_result_enum as rusteron_close_result_t;
+pub const rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION: rusteron_destination_owner_enum = 0;
+pub const rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION: rusteron_destination_owner_enum = 1;
+pub const rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION: rusteron_destination_owner_enum = 2;
+pub type rusteron_destination_owner_enum = ::core::ffi::c_uint;
+pub use self::rusteron_destination_owner_enum as rusteron_destination_owner_t;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rusteron_image_list_stct {
@@ -2292,6 +2301,26 @@ unsafe extern "C" {
         publication: *mut aeron_exclusive_publication_t,
         fields: *mut rusteron_exclusive_publication_t,
     );
+    pub fn rusteron_publication_close(
+        publication: *mut aeron_publication_t,
+        on_close_complete: aeron_notification_t,
+        clientd: *mut ::core::ffi::c_void,
+    ) -> rusteron_close_result_t;
+    pub fn rusteron_exclusive_publication_close(
+        publication: *mut aeron_exclusive_publication_t,
+        on_close_complete: aeron_notification_t,
+        clientd: *mut ::core::ffi::c_void,
+    ) -> rusteron_close_result_t;
+    pub fn rusteron_destination_owner_create(
+        type_: rusteron_destination_owner_t,
+        registration_id: i64,
+    ) -> *mut ::core::ffi::c_void;
+    pub fn rusteron_destination_owner_delete(owner: *mut ::core::ffi::c_void);
+    pub fn rusteron_async_destination_cancel(
+        client: *mut aeron_t,
+        async_: *mut aeron_async_destination_t,
+        owner: *mut ::core::ffi::c_void,
+    ) -> ::core::ffi::c_int;
     pub fn rusteron_subscription_fields(
         subscription: *mut aeron_subscription_t,
         fields: *mut rusteron_subscription_t,
