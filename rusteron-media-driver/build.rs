@@ -58,16 +58,23 @@ fn context() -> ContextSpec {
 
 fn strings(mut spec: ContextSpec) -> ContextSpec {
     spec = spec.setting(Setting::new("dir").path().copied());
-    for agent in
-        ["sender", "conductor", "receiver", "sharednetwork", "shared", "native_resource_agent"]
-    {
+    for (agent, rust_name) in [
+        ("sender", "sender"),
+        ("conductor", "conductor"),
+        ("receiver", "receiver"),
+        ("sharednetwork", "shared_network"),
+        ("shared", "shared"),
+        ("native_resource_agent", "native_resource_agent"),
+    ] {
         spec = spec
             .setting(
                 Setting::new(format!("{agent}_idle_strategy"))
+                    .rename(format!("{rust_name}_idle_strategy"))
                     .choice("rusteron_client::IdleStrategyKind"),
             )
             .setting(
                 Setting::new(format!("{agent}_idle_strategy_init_args"))
+                    .rename(format!("{rust_name}_idle_strategy_init_args"))
                     .copied()
                     .note("Aeron reads them when the idle strategy is set, so set them first."),
             );

@@ -322,7 +322,7 @@ impl Accessor<'_> {
             docs,
             access: self.access,
             rust_name: self.rust_name.clone(),
-            setting: self.pair.setting.name.clone(),
+            setting: self.pair.setting.rust_name().to_owned(),
             function: format!("{}::{}", spec.raw, self.function.name),
             support: spec.support.clone(),
             mapping: self.mapping.clone(),
@@ -379,7 +379,7 @@ impl Accessor<'_> {
 /// would then share one.
 fn name_methods(context: &str, accessors: &mut [Accessor<'_>], problems: &mut Vec<String>) {
     let short_name = |accessor: &Accessor<'_>| {
-        let name = accessor.pair.setting.name.as_str();
+        let name = accessor.pair.setting.rust_name();
         match (&accessor.mapping, TimeUnit::of(name)) {
             (Mapping::Duration(_) | Mapping::OptionalDuration(_), Some((_, short))) => {
                 short.to_owned()
@@ -398,7 +398,7 @@ fn name_methods(context: &str, accessors: &mut [Accessor<'_>], problems: &mut Ve
     for accessor in accessors.iter_mut() {
         let short = short_name(accessor);
         let is_shared = users[&short].len() > 1;
-        let name = if is_shared { accessor.pair.setting.name.clone() } else { short };
+        let name = if is_shared { accessor.pair.setting.rust_name().to_owned() } else { short };
         accessor.rust_name = match accessor.access {
             Access::Set => format!("set_{name}"),
             _ => name::identifier(&name),

@@ -12,6 +12,7 @@ use crate::enumeration::EnumSpec;
 pub struct Setting {
     pub(crate) name: String,
     pub(crate) getter: Option<String>,
+    pub(crate) renamed: Option<String>,
     pub(crate) summary: Option<String>,
     pub(crate) note: Option<String>,
     pub(crate) environment: Option<String>,
@@ -42,6 +43,7 @@ impl Setting {
         Self {
             name: name.into(),
             getter: None,
+            renamed: None,
             summary: None,
             note: None,
             environment: None,
@@ -73,6 +75,17 @@ impl Setting {
     pub fn getter(mut self, name: impl Into<String>) -> Self {
         self.getter = Some(name.into());
         self
+    }
+
+    /// The name that the methods take instead of Aeron's.
+    pub fn rename(mut self, name: impl Into<String>) -> Self {
+        self.renamed = Some(name.into());
+        self
+    }
+
+    /// The name of the methods, unless it loses a unit of time.
+    pub(crate) fn rust_name(&self) -> &str {
+        self.renamed.as_deref().unwrap_or(&self.name)
     }
 
     /// Aeron copies the string before the setter returns.

@@ -21,7 +21,7 @@ pub(crate) struct Method {
     pub(crate) docs: String,
     pub(crate) access: Access,
     pub(crate) rust_name: String,
-    /// Aeron's name of the setting, for errors at run time.
+    /// The name of the setting, for errors at run time.
     pub(crate) setting: String,
     /// The path of the C function.
     pub(crate) function: String,

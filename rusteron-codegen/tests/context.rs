@@ -223,6 +223,10 @@ fn a_getter_with_another_name_joins_its_setter() {
     let text = generate(context().setting(Setting::new("ratio").getter("rate"))).unwrap();
     assert_pair(&text, "ratio", "i32", "i32");
     assert!(text.contains("(\"tiny_context_get_rate\", \"Context::ratio\")"));
+    let renamed = Setting::new("ratio").getter("rate").rename("proportion");
+    let text = generate(context().setting(renamed)).unwrap();
+    assert_pair(&text, "proportion", "i32", "i32");
+    assert!(text.contains("(\"tiny_context_get_rate\", \"Context::proportion\")"));
     let error = generate(context().setting(Setting::new("ratio").getter("rats"))).unwrap_err();
     assert!(error.to_string().contains("there is no tiny_context_get_rats"), "{error}");
 }

@@ -63,6 +63,25 @@ impl Context {
         pointer
     }
 
+    /// The idle strategy that a setter which failed left unset; C cannot run an agent without.
+    pub(crate) fn unset_idle_strategy(&self) -> Option<&'static str> {
+        type Getter = unsafe extern "C" fn(*mut sys::aeron_driver_context_t) -> *const c_char;
+        let getters: [(&str, Getter); 6] = [
+            ("conductor", sys::aeron_driver_context_get_conductor_idle_strategy),
+            ("sender", sys::aeron_driver_context_get_sender_idle_strategy),
+            ("receiver", sys::aeron_driver_context_get_receiver_idle_strategy),
+            ("shared", sys::aeron_driver_context_get_shared_idle_strategy),
+            ("shared_network", sys::aeron_driver_context_get_sharednetwork_idle_strategy),
+            (
+                "native_resource_agent",
+                sys::aeron_driver_context_get_native_resource_agent_idle_strategy,
+            ),
+        ];
+        // SAFETY: the structure is live; C sets the name together with the strategy.
+        let is_unset = |getter: Getter| unsafe { getter(self.as_ptr()) }.is_null();
+        getters.into_iter().find(|(_, getter)| is_unset(*getter)).map(|(agent, _)| agent)
+    }
+
     /// Frees the configuration of a driver that ran and is closed now; deletes its directory if
     /// [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) says so.
     pub(crate) fn close(self) -> Result<()> {

@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
 
 use rusteron_client::ffi::Fallible;
-use rusteron_client::{Error, IdleStrategyKind, Result};
+use rusteron_client::{Error, ErrorKind, IdleStrategyKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
-use crate::embedded_dir;
+use crate::{ThreadingMode, embedded_dir};
 
 /// A media driver that runs on its own threads in this process, until it is dropped.
 ///
@@ -21,7 +22,10 @@ pub struct MediaDriver {
     raw: NonNull<sys::aeron_driver_t>,
     /// `None` only while dropping.
     context: Option<Context>,
+    /// Absolute, so that it stays the same when the process changes its working directory.
     dir: PathBuf,
+    /// Whether nobody else can have a directory of this name.
+    is_embedded: bool,
 }
 
 // SAFETY: the C structure is shared with the driver's threads by design, and can be closed from any
@@ -33,27 +37,30 @@ unsafe impl Sync for MediaDriver {}
 impl MediaDriver {
     /// Launches a driver with the context's settings, in the context's directory.
     ///
-    /// A directory left behind by a driver that died is replaced. If the launch fails, a directory
-    /// that did not exist before does not exist after.
+    /// A relative directory is resolved now; changing the working directory later changes nothing.
+    /// A directory left behind by a driver that died is replaced. A directory with anything else in
+    /// it is refused, unless [`dir_delete_on_start`](Context::dir_delete_on_start) is set, which
+    /// deletes whatever is there, be it the directory of a driver that is running.
+    ///
+    /// If the launch fails, nothing is deleted, because another driver may have come to the directory
+    /// in the meantime. Most settings are checked before the directory is touched. Whatever a launch
+    /// that fails later leaves behind, the next one replaces.
     ///
     /// # Errors
     /// - [`ErrorKind::Io`](crate::ErrorKind::Io) with
     ///   [`ResourceBusy`](io::ErrorKind::ResourceBusy): another driver is running in the directory;
+    /// - [`ErrorKind::Io`](crate::ErrorKind::Io) with
+    ///   [`DirectoryNotEmpty`](io::ErrorKind::DirectoryNotEmpty): there are files in the directory,
+    ///   and they are not a driver's;
     /// - [`ErrorKind::StorageSpace`](crate::ErrorKind::StorageSpace): the file system is full;
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a setting is out of its
-    ///   range, or the threading mode is [`Invoker`](crate::ThreadingMode::Invoker), for which there
-    ///   are no threads to start;
+    ///   range, an idle strategy is unset because its setter failed, or the threading mode is
+    ///   [`Invoker`](crate::ThreadingMode::Invoker), for which there are no threads to start;
     /// - [`ErrorKind::Io`](crate::ErrorKind::Io): the directory cannot be made.
     ///
     /// Corresponds to `aeron_driver_init` and `aeron_driver_start`.
     pub fn launch(context: Context) -> Result<Self> {
-        let dir = context.dir().to_owned();
-        let existed = dir.exists();
-        start(context, &dir).inspect_err(|_| {
-            if !existed {
-                remove(&dir);
-            }
-        })
+        start(context, false)
     }
 
     /// Launches a driver with Aeron's default settings in a directory of its own, which is deleted
@@ -75,34 +82,86 @@ impl MediaDriver {
     }
 
     /// Launches a driver with the context's settings, except that its directory is its own and is
-    /// deleted when the driver is dropped.
+    /// deleted when the driver is dropped or the launch fails.
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).
     pub fn launch_embedded_with(mut context: Context) -> Result<Self> {
-        context
-            .set_dir(embedded_dir::unique())?
-            .set_dir_warn_if_exists(false)?
-            .set_dir_delete_on_shutdown(true)?;
-        Self::launch(context)
+        let dir = embedded_dir::unique();
+        context.set_dir(&dir)?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
+        start(context, true).inspect_err(|_| remove(&dir))
     }
 
-    /// The directory by which clients find this driver.
+    /// The directory by which clients find this driver: an absolute path.
     pub fn aeron_dir(&self) -> &Path {
         &self.dir
     }
 }
 
-fn start(context: Context, dir: &Path) -> Result<MediaDriver> {
-    let mut raw = ptr::null_mut();
-    // SAFETY: the context is live and, being owned here, no other driver's.
-    unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) }.into_result()?;
-    let raw = NonNull::new(raw).ok_or_else(Error::last)?;
-    let driver = MediaDriver { raw, context: Some(context), dir: dir.to_owned() };
+fn start(mut context: Context, is_embedded: bool) -> Result<MediaDriver> {
+    let dir = std::path::absolute(context.dir())
+        .map_err(|error| Error::new(ErrorKind::Io(error.kind()), format!("dir: {error}")))?;
+    context.set_dir(&dir)?;
+    check(&context)?;
+    if !context.dir_delete_on_start() {
+        check_replaceable(&dir)?;
+    }
+    let raw = init(&context)?;
+    let driver = MediaDriver { raw, context: Some(context), dir, is_embedded };
     // SAFETY: the driver is initialised and not started; if it cannot be started, dropping it stops
     // the threads that have been.
     unsafe { sys::aeron_driver_start(raw.as_ptr(), false) }.into_result()?;
     Ok(driver)
+}
+
+/// Refuses what C would notice only after it has made the directory.
+fn check(context: &Context) -> Result<()> {
+    if let Some(agent) = context.unset_idle_strategy() {
+        let message = format!("{agent}_idle_strategy: unset, because its setter failed");
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
+    }
+    if context.threading_mode() == ThreadingMode::Invoker {
+        let message = "threading_mode: Invoker has no threads to launch";
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
+    }
+    Ok(())
+}
+
+/// Refuses a directory with anything in it that no driver has put there, because C deletes it.
+fn check_replaceable(dir: &Path) -> Result<()> {
+    // What cannot be read, C cannot delete either: the error is left to it.
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    if fs::symlink_metadata(dir.join("cnc.dat")).is_ok() {
+        return Ok(());
+    }
+    if entries.flatten().all(|entry| is_leftover(&entry)) {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: has files in it, but no cnc.dat, so it is not a driver's; dir_delete_on_start would \
+         delete them",
+        dir.display()
+    );
+    Err(Error::new(ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty), message))
+}
+
+/// Whether this is one of the empty directories that a driver makes before `cnc.dat`, and leaves
+/// behind if there is no space for that.
+fn is_leftover(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    (name == "publications" || name == "images")
+        && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        && fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
+    // Drivers share the state of a random number generator, which the first one initialises.
+    static INITIALISING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = INITIALISING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut raw = ptr::null_mut();
+    // SAFETY: the context is live and no other driver's: the caller owns it.
+    unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) }.into_result()?;
+    NonNull::new(raw).ok_or_else(Error::last)
 }
 
 impl Drop for MediaDriver {
@@ -116,11 +175,12 @@ impl Drop for MediaDriver {
             std::mem::forget(context);
             return;
         }
-        let deletes = context.dir_delete_on_shutdown();
+        // This deletes the directory, if it is to be deleted.
         if let Err(error) = context.close() {
             log::warn!("media driver in {}: {error}", self.dir.display());
         }
-        if deletes {
+        // Under any other name, this could be a successor's by now.
+        if self.is_embedded {
             remove(&self.dir);
         }
     }

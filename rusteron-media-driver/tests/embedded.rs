@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context as ClientContext};
+use rusteron_client::{Aeron, Context as ClientContext, IdleStrategyKind};
 use rusteron_media_driver::{Context, ErrorKind, MediaDriver, ThreadingMode};
 
 fn context_in(dir: &Path) -> Context {
@@ -97,6 +98,157 @@ fn a_context_that_was_never_launched_deletes_nothing() {
 }
 
 #[test]
+fn a_relative_directory_is_made_absolute() {
+    // Next to Cargo.toml: a test must not change the working directory, which others share.
+    let home = tempfile::tempdir_in(".").expect("a directory");
+    let name = home.path().file_name().expect("a name");
+    let relative = Path::new(name).join("aeron");
+    let mut context = context_in(&relative);
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    assert!(dir.is_absolute(), "{dir:?}");
+    assert_eq!(dir, std::path::absolute(&relative).expect("a path"));
+    client_of(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(driver);
+    assert!(!dir.exists());
+}
+
+#[test]
+fn files_that_are_not_a_drivers_are_deleted_on_request_only() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("documents");
+    let precious = dir.join("images").join("precious");
+    fs::create_dir_all(dir.join("images")).expect("a directory");
+    fs::write(&precious, b"data").expect("a file");
+    let error = MediaDriver::launch(context_in(&dir)).expect_err("somebody's files");
+    assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty));
+    assert!(error.message().contains(&dir.display().to_string()), "{error:?}");
+    assert!(error.message().contains("dir_delete_on_start"), "{error:?}");
+    assert!(precious.is_file());
+
+    let mut context = context_in(&dir);
+    context.set_dir_delete_on_start(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    assert!(!precious.exists());
+    drop(driver);
+}
+
+#[test]
+fn an_empty_directory_and_the_remains_of_a_failed_launch_are_replaced() {
+    let home = tempfile::tempdir().expect("a directory");
+    drop(MediaDriver::launch(context_in(home.path())).expect("a driver in an empty directory"));
+    let dir = home.path().join("remains");
+    fs::create_dir_all(dir.join("publications")).expect("a directory");
+    fs::create_dir_all(dir.join("images")).expect("a directory");
+    drop(MediaDriver::launch(context_in(&dir)).expect("a driver"));
+}
+
+#[test]
+fn a_failed_launch_leaves_a_directory_that_was_there() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut context = context_in(home.path());
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    MediaDriver::launch(context).expect_err("no threads");
+    assert!(home.path().is_dir());
+}
+
+/// The names of the embedded drivers' directories of this process.
+fn embedded_dirs() -> Vec<PathBuf> {
+    let shared_memory = Path::new("/dev/shm");
+    let temporary = std::env::temp_dir();
+    let base = if shared_memory.is_dir() { shared_memory } else { &temporary };
+    let prefix = format!("rusteron-{}-", std::process::id());
+    let entries = fs::read_dir(base).expect("a directory").flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+#[test]
+fn an_embedded_launch_that_fails_late_takes_its_directory_along() {
+    let mut context = context_in(Path::new("unused"));
+    // Aeron compares the two after it has made its files.
+    context
+        .set_client_liveness_timeout(Duration::from_secs(20))
+        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_secs(15)))
+        .expect("settings");
+    let error = MediaDriver::launch_embedded_with(context).expect_err("timeouts do not fit");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+    assert!(error.message().contains("publication_unblock_timeout_ns"), "{error:?}");
+    // Those of other tests are among them, and go when their drivers are dropped.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for dir in embedded_dirs() {
+        while dir.exists() {
+            assert!(Instant::now() < deadline, "{dir:?} is left behind");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn the_directory_is_deleted_once_so_that_a_successor_keeps_its_own() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let launch = || {
+        let mut context = context_in(&dir);
+        context.set_dir_delete_on_shutdown(true).expect("a setting");
+        MediaDriver::launch(context)
+    };
+    let successor = std::thread::scope(|scope| {
+        let first = launch().expect("a driver");
+        let launching = scope.spawn(|| {
+            while dir.exists() {
+                std::thread::yield_now();
+            }
+            launch().expect("a driver")
+        });
+        drop(first);
+        launching.join().expect("no panic")
+    });
+    client_of(&successor).add_publication("aeron:ipc", 1).expect("its files are there");
+}
+
+#[test]
+fn drivers_can_be_launched_from_several_threads_at_once() {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| drop(MediaDriver::launch_embedded().expect("a driver")));
+        }
+    });
+}
+
+#[test]
+fn an_idle_strategy_whose_setter_failed_is_refused_until_it_is_set() {
+    let broken = || {
+        let mut context = Context::new().expect("a context");
+        context
+            .set_threading_mode(ThreadingMode::Shared)
+            .and_then(|context| context.set_shared_idle_strategy_init_args("rubbish"))
+            .expect("settings");
+        context.set_shared_idle_strategy(IdleStrategyKind::Backoff).expect_err("not arguments");
+        assert_eq!(context.shared_idle_strategy(), None);
+        context
+    };
+    let error = MediaDriver::launch_embedded_with(broken()).expect_err("no idle strategy");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+    assert!(error.message().contains("shared_idle_strategy"), "{error:?}");
+
+    let mut repaired = broken();
+    repaired.set_shared_idle_strategy(IdleStrategyKind::Yielding).expect("a strategy");
+    MediaDriver::launch_embedded_with(repaired).expect("a driver");
+}
+
+#[test]
+fn the_strategy_of_sender_and_receiver_together_is_spelt_like_their_mode() {
+    let mut context = Context::new().expect("a context");
+    context.set_shared_network_idle_strategy(IdleStrategyKind::Yielding).expect("a strategy");
+    assert_eq!(context.shared_network_idle_strategy(), Some(IdleStrategyKind::Yielding));
+}
+
+#[test]
 fn settings_out_of_range_are_refused_and_leave_no_directory() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
@@ -154,16 +306,19 @@ impl Drop for SmallFileSystem {
 }
 
 #[test]
-fn a_full_file_system_is_an_error_and_leaves_no_directory() {
+fn a_full_file_system_is_an_error_and_leaves_nothing_in_the_way() {
     let Some(small) = SmallFileSystem::mount("1m") else {
         println!("skipped: mounting a file system needs the superuser");
         return;
     };
     let dir = small.0.path().join("aeron");
-    let error = MediaDriver::launch(context_in(&dir)).expect_err("no space");
-    assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
-    assert!(error.message().contains("No space left on device"), "{error:?}");
-    assert!(!dir.exists());
+    // The second time, the remains of the first are there.
+    for _ in 0..2 {
+        let error = MediaDriver::launch(context_in(&dir)).expect_err("no space");
+        assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
+        assert!(error.message().contains("No space left on device"), "{error:?}");
+        assert!(!dir.join("cnc.dat").exists());
+    }
 }
 
 #[test]
