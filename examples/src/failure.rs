@@ -11,6 +11,8 @@ pub enum Failure {
     Usage(String),
     /// Something went wrong while running: exit code 1.
     Run(String),
+    /// The user has asked for the end: exit code 0, and nothing to say.
+    Interrupted,
 }
 
 impl Failure {
@@ -28,6 +30,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Run(_) => 1,
+            Self::Interrupted => 0,
         }
     }
 }
@@ -36,6 +39,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(text) | Self::Run(text) => f.write_str(text),
+            Self::Interrupted => f.write_str("interrupted"),
         }
     }
 }
@@ -48,10 +52,28 @@ impl From<rusteron_client::Error> for Failure {
     }
 }
 
+impl From<rusteron_client::ChannelUriError> for Failure {
+    fn from(error: rusteron_client::ChannelUriError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<rusteron_client::OfferError> for Failure {
+    fn from(error: rusteron_client::OfferError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<rusteron_client::PollError> for Failure {
+    fn from(error: rusteron_client::PollError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
 /// The end of a program: prints the failure, if there is one, and tells the exit code.
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::Interrupted) => ExitCode::SUCCESS,
         Err(failure) => {
             print("error", &failure);
             ExitCode::from(failure.exit_code())

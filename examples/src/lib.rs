@@ -1,6 +1,8 @@
 //! What the example programs are made of.
 //!
-//! Each program in `src/bin` is a `main` of a few lines; its logic is here, one noun per module:
+//! The programs that show one thing each are whole in their files in `src/bin`; they share [`sample`].
+//! Of those that measure, the files in `src/bin` are a `main` of a few lines, and the logic is here,
+//! one noun per module:
 //!
 //! - options: [`options`], [`duration`], [`byte_size`], [`channel`];
 //! - the streams to measure: [`connection`], and the two ways through them, [`message_path`];
@@ -26,6 +28,7 @@ pub mod options;
 pub mod output;
 pub mod publisher;
 pub mod run;
+pub mod sample;
 pub mod statistics;
 pub mod subscriber;
 pub mod throughput;

@@ -20,7 +20,11 @@ pub(crate) fn benchmark<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>)
     command(BENCHMARK, arguments)
 }
 
-fn command<S: AsRef<OsStr>>(path: &str, arguments: impl IntoIterator<Item = S>) -> Command {
+/// Any program, with some arguments and without the settings of the tests' own environment.
+pub(crate) fn command<S: AsRef<OsStr>>(
+    path: &str,
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("AERON_") {

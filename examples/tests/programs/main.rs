@@ -6,4 +6,5 @@ mod bad_values;
 mod benchmark;
 mod child;
 mod driver;
+mod samples;
 mod throughput;

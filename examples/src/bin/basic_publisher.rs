@@ -1,0 +1,82 @@
+//! Publishes a number of messages, for `basic_subscriber` or any other Aeron subscriber to receive.
+//!
+//! Shows:
+//! - connecting to a media driver that runs already, in Rust, C or Java;
+//! - adding a publication, which waits for the driver but not for a subscriber;
+//! - offering messages, and what to do when one is not taken.
+//!
+//! Start a media driver first, and `basic_subscriber` before or after this.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use rusteron_client::{Aeron, ChannelUri, Context};
+use rusteron_examples::failure::{self, Failure};
+use rusteron_examples::interrupt::Interrupt;
+use rusteron_examples::output::Output;
+use rusteron_examples::sample::Turns;
+
+/// Publishes messages on a channel and stream
+#[derive(Debug, Parser)]
+#[command(name = "basic_publisher", version)]
+struct Options {
+    /// Directory of the running media driver [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
+
+    /// Channel to publish on
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=127.0.0.1:20121")]
+    channel: ChannelUri,
+
+    /// Stream id within the channel
+    #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
+    stream_id: i32,
+
+    /// How many messages to publish
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    messages: u64,
+}
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Options::parse()))
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let interrupt = Interrupt::on_signals()?;
+    let mut output = Output::new(&interrupt);
+
+    // A context begins with Aeron's defaults and the variables `AERON_…` of the environment.
+    let mut context = Context::new()?;
+    if let Some(dir) = &options.aeron_dir {
+        context.set_dir(dir)?;
+    }
+    let aeron = Aeron::connect(context)?;
+    let publication = aeron.add_publication(&options.channel, options.stream_id)?;
+    output.line(format_args!(
+        "Publishing on {} stream {}, session {}",
+        publication.channel(),
+        publication.stream_id(),
+        publication.session_id()
+    ))?;
+
+    let mut turns = Turns::awaiting("a subscriber that takes messages", &interrupt);
+    for number in 1..=options.messages {
+        let message = format!("Hello {number}");
+        let position = loop {
+            match publication.offer(message.as_bytes()) {
+                // The message is in the log buffer; the position is the stream's after it.
+                Ok(position) => break position,
+                // Nobody is connected yet, or subscribers are slower than we are, or the log was
+                // being rotated: the same message again, after a pause.
+                Err(error) if error.is_retryable() => turns.idle(0)?,
+                // The publication is closed, or the message too long.
+                Err(error) => return Err(error.into()),
+            }
+        };
+        turns.idle(1)?;
+        output.line(format_args!("Published \"{message}\", position {position}"))?;
+    }
+    // The driver sends what is on its way even after the publication is dropped.
+    output.line(format_args!("Done: {} messages published", options.messages))
+}

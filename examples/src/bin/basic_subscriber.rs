@@ -1,0 +1,103 @@
+//! Receives messages from `basic_publisher` or any other Aeron publisher, and prints them.
+//!
+//! Shows:
+//! - connecting to a media driver that runs already, in Rust, C or Java;
+//! - adding a subscription with handlers for publishers that come and go;
+//! - polling in a loop that idles when there was nothing to do.
+//!
+//! Start a media driver first. A publisher that begins later is found by itself.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+use clap::Parser;
+use rusteron_client::{Aeron, ChannelUri, Context};
+use rusteron_examples::failure::{self, Failure};
+use rusteron_examples::interrupt::Interrupt;
+use rusteron_examples::output::Output;
+use rusteron_examples::sample::Turns;
+
+/// Receives messages from a channel and stream
+#[derive(Debug, Parser)]
+#[command(name = "basic_subscriber", version)]
+struct Options {
+    /// Directory of the running media driver [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
+
+    /// Channel to subscribe to
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=127.0.0.1:20121")]
+    channel: ChannelUri,
+
+    /// Stream id within the channel
+    #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
+    stream_id: i32,
+
+    /// How many messages to receive before the end
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    messages: usize,
+}
+
+/// How many fragments a poll takes at the most: few, so that the publisher learns early that it may
+/// go on.
+const FRAGMENT_LIMIT: usize = 10;
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Options::parse()))
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let interrupt = Interrupt::on_signals()?;
+    let mut output = Output::new(&interrupt);
+
+    let mut context = Context::new()?;
+    if let Some(dir) = &options.aeron_dir {
+        context.set_dir(dir)?;
+    }
+    let aeron = Aeron::connect(context)?;
+
+    // The handlers run on the client's own thread, the conductor, and must not keep it: they pass on
+    // what they are told. A send fails only when this function has ended, and then nobody minds.
+    let (came, publishers) = mpsc::channel();
+    let went = came.clone();
+    let mut subscription = aeron
+        .subscription_builder(&options.channel, options.stream_id)
+        .on_available_image(move |image| {
+            let (session, source) = (image.session_id(), image.source_identity());
+            let _ = came.send(format!("Publisher {session} from {source} has come"));
+        })
+        .on_unavailable_image(move |image| {
+            let (session, position) = (image.session_id(), image.position());
+            let _ = went.send(format!("Publisher {session} has gone at position {position}"));
+        })
+        .add()?;
+    output.line(format_args!(
+        "Subscribed to {} stream {}",
+        subscription.channel(),
+        subscription.stream_id()
+    ))?;
+
+    let mut turns = Turns::awaiting("messages", &interrupt);
+    let mut received = 0;
+    let mut lines = Vec::new();
+    while received < options.messages {
+        // The message is lent for the call. It is whole, even if it came in several fragments. Only
+        // a note is taken here: printing may block, and could fail.
+        let handler = |message: &[u8], header: &rusteron_client::Header<'_>| {
+            received += 1;
+            lines.push(format!(
+                "Received \"{}\" from session {}, position {}",
+                String::from_utf8_lossy(message),
+                header.session_id(),
+                header.position()
+            ));
+        };
+        let fragments = subscription.poll(handler, FRAGMENT_LIMIT)?;
+        for line in publishers.try_iter().chain(lines.drain(..)) {
+            output.line(line)?;
+        }
+        turns.idle(fragments)?;
+    }
+    output.line(format_args!("Done: {received} messages received"))
+}

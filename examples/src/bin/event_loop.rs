@@ -1,0 +1,150 @@
+//! Adding publications and subscriptions without waiting for the media driver.
+//!
+//! Shows the two ways to use a `Registration`, which the functions `async_add_…` return:
+//! - polled: a loop of one's own looks once in each turn whether the driver has answered, and does
+//!   its other work meanwhile;
+//! - awaited: it is a future, for any runtime. The executor here is the smallest there is.
+
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::task::{self, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use clap::Parser;
+use rusteron_client::{Aeron, Publication, Registration, Resource, Subscription};
+use rusteron_examples::failure::{self, Failure};
+use rusteron_examples::interrupt::Interrupt;
+use rusteron_examples::output::Output;
+use rusteron_examples::sample::{Driver, DriverOption, Turns};
+
+/// Adds a publication and a subscription from an event loop, and by futures
+#[derive(Debug, Parser)]
+#[command(name = "event_loop", version)]
+struct Options {
+    #[command(flatten)]
+    driver: DriverOption,
+
+    /// Stream id of the first part, over IPC; the second part uses the next one
+    #[arg(long, value_name = "ID", default_value_t = 1001,
+          value_parser = clap::value_parser!(i32).range(0..i64::from(i32::MAX)))]
+    stream_id: i32,
+
+    /// How many messages to send in each part
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    messages: usize,
+}
+
+/// Something that is being added, and then is there.
+enum Stage<R: Resource> {
+    Adding(Registration<R>),
+    Added(R),
+}
+
+impl<R: Resource> Stage<R> {
+    /// The resource, if the driver has confirmed it. Never waits.
+    fn advance(&mut self) -> Result<Option<&mut R>, Failure> {
+        if let Self::Adding(registration) = self {
+            // The outcome is given out once, so that it has to be kept.
+            match registration.poll()? {
+                Some(resource) => *self = Self::Added(resource),
+                None => return Ok(None),
+            }
+        }
+        Ok(match self {
+            Self::Adding(_) => None,
+            Self::Added(resource) => Some(resource),
+        })
+    }
+}
+
+/// Wakes the thread that runs a future.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread, which sleeps until the future can go on.
+///
+/// That it ends is up to the future: a registration fails after the driver timeout at the latest.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = task::Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Options::parse()))
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let interrupt = Interrupt::on_signals()?;
+    let mut output = Output::new(&interrupt);
+    let driver = Driver::start(&options.driver)?;
+    let aeron = driver.connect()?;
+
+    // Polled. Both requests are on their way to the driver when the loop begins.
+    let stream_id = options.stream_id;
+    let mut publication = Stage::Adding(aeron.async_add_publication("aeron:ipc", stream_id)?);
+    let mut subscription = Stage::Adding(aeron.async_add_subscription("aeron:ipc", stream_id)?);
+    let mut turns = Turns::awaiting("messages", &interrupt);
+    let (mut sent, mut received, mut empty_turns) = (0, 0, 0_u64);
+    while received < options.messages {
+        let mut work_count = 0;
+        if let Some(publication) = publication.advance()? {
+            work_count += send(publication, &mut sent, options.messages)?;
+        }
+        if let Some(subscription) = subscription.advance()? {
+            work_count += subscription.poll(|_, _| received += 1, 10)?;
+        }
+        // Here the loop would do whatever else the program is for.
+        empty_turns += u64::from(work_count == 0);
+        turns.idle(work_count)?;
+    }
+    output.line(format_args!("Polled: {received} messages, {empty_turns} turns for other work"))?;
+
+    // Awaited, one after the other; a runtime's `join` would do both at the same time.
+    let (publication, mut subscription) = block_on(add_both(&aeron, stream_id + 1))?;
+    let mut turns = Turns::awaiting("messages", &interrupt);
+    let (mut sent, mut received) = (0, 0);
+    while received < options.messages {
+        let work_count = send(&publication, &mut sent, options.messages)?
+            + subscription.poll(|_, _| received += 1, 10)?;
+        turns.idle(work_count)?;
+    }
+    output.line(format_args!("Awaited: {received} messages"))?;
+    output.line("Done")
+}
+
+async fn add_both(
+    aeron: &Aeron,
+    stream_id: i32,
+) -> rusteron_client::Result<(Publication, Subscription)> {
+    let publication = aeron.async_add_publication("aeron:ipc", stream_id)?.await?;
+    let subscription = aeron.async_add_subscription("aeron:ipc", stream_id)?.await?;
+    Ok((publication, subscription))
+}
+
+/// Offers the next message if there is one to be sent; returns how many were taken.
+fn send(publication: &Publication, sent: &mut usize, messages: usize) -> Result<usize, Failure> {
+    if *sent == messages {
+        return Ok(0);
+    }
+    match publication.offer(b"hello") {
+        Ok(_) => {
+            *sent += 1;
+            Ok(1)
+        }
+        Err(error) if error.is_retryable() => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,209 @@
+//! The programs that show one thing each.
+
+use std::net::UdpSocket;
+
+use rusteron_client::{Aeron, Context};
+use rusteron_media_driver::MediaDriver;
+
+use crate::child::{Finished, Running, command, run};
+
+const PUBLISHER: &str = env!("CARGO_BIN_EXE_basic_publisher");
+const SUBSCRIBER: &str = env!("CARGO_BIN_EXE_basic_subscriber");
+const STATISTICS: &str = env!("CARGO_BIN_EXE_driver_statistics");
+
+/// Runs a program to its good end.
+#[track_caller]
+fn succeed(path: &str, arguments: &[&str]) -> Finished {
+    let finished = run(command(path, arguments));
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "", "{finished:#?}");
+    finished
+}
+
+#[track_caller]
+fn assert_lines<const N: usize>(finished: &Finished, expected: [&str; N]) {
+    for expected in expected {
+        assert!(finished.stdout.lines().any(|line| line == expected), "{expected}: {finished:#?}");
+    }
+}
+
+/// How many lines begin with a text.
+fn count(finished: &Finished, prefix: &str) -> usize {
+    finished.stdout.lines().filter(|line| line.starts_with(prefix)).count()
+}
+
+/// The pair on a driver of the test's, the subscriber first.
+#[track_caller]
+fn publish_and_subscribe(channel: &str) {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let start = |path| {
+        let arguments = ["--channel", channel, "--stream-id", "-7", "--messages", "20"];
+        let mut command = command(path, arguments);
+        command.arg("--aeron-dir").arg(driver.aeron_dir());
+        Running::start(command)
+    };
+    let mut subscriber = start(SUBSCRIBER);
+    subscriber.await_line("Subscribed to ");
+    let published = start(PUBLISHER).finish();
+    let received = subscriber.finish();
+    for finished in [&published, &received] {
+        finished.assert_exit_code(0);
+        assert_eq!(finished.stderr, "", "{finished:#?}");
+    }
+    assert_eq!(count(&published, "Published \"Hello "), 20, "{published:#?}");
+    assert_lines(&published, ["Done: 20 messages published"]);
+    assert_eq!(count(&received, "Received \"Hello "), 20, "{received:#?}");
+    // "Hello 1" and a header of 32 bytes, in a multiple of 32.
+    let first = received.stdout.lines().find(|line| line.starts_with("Received \"Hello 1\" from "));
+    assert!(first.is_some_and(|line| line.ends_with(", position 64")), "{received:#?}");
+    assert_lines(&received, ["Done: 20 messages received"]);
+}
+
+#[test]
+fn the_basic_pair_works_over_ipc() {
+    publish_and_subscribe("aeron:ipc");
+}
+
+#[test]
+fn the_basic_pair_works_over_udp() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let endpoint = socket.local_addr().expect("an address");
+    drop(socket);
+    publish_and_subscribe(&format!("aeron:udp?endpoint={endpoint}"));
+}
+
+#[test]
+fn the_basic_pair_refuses_a_channel_that_is_none() {
+    for path in [PUBLISHER, SUBSCRIBER] {
+        let finished = run(command(path, ["--channel", "aeron:pigeon"]));
+        finished.assert_exit_code(2);
+        assert!(finished.stderr.contains("--channel"), "{finished:#?}");
+    }
+}
+
+#[test]
+fn the_basic_pair_and_the_statistics_need_a_driver() {
+    let empty = tempfile::tempdir().expect("a directory");
+    for path in [PUBLISHER, SUBSCRIBER, STATISTICS] {
+        let mut command = command(path, ["--aeron-dir"]);
+        command.arg(empty.path()).env("AERON_DRIVER_TIMEOUT", "200");
+        let finished = run(command);
+        finished.assert_exit_code(1);
+        assert!(finished.stderr.starts_with("error: "), "{finished:#?}");
+        assert!(finished.stderr.contains("CnC file"), "{finished:#?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_subscriber_that_waits() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut command = command(SUBSCRIBER, ["--channel", "aeron:ipc", "--aeron-dir"]);
+    command.arg(driver.aeron_dir());
+    let mut subscriber = Running::start(command);
+    subscriber.await_line("Subscribed to ");
+    subscriber.signal("TERM");
+    let finished = subscriber.finish();
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "");
+}
+
+#[test]
+fn a_controlled_poll_aborts_commits_and_breaks() {
+    let finished = succeed(env!("CARGO_BIN_EXE_controlled_poll"), &[]);
+    assert_lines(
+        &finished,
+        [
+            "Poll 1, position    0: \"second\" -> Continue",
+            "Poll 1, position    0: \"to be committed\" -> Commit",
+            "Poll 1, position  192: \"to be aborted once\" -> Abort",
+            "Poll 1 took 3 messages; position 192",
+            "Poll 2, position  192: \"to be aborted once\" -> Continue",
+            "Poll 2, position  192: \"to be broken after\" -> Break",
+            "Poll 3, position  320: \"last\" -> Continue",
+            "Done: 6 messages in 3 polls",
+        ],
+    );
+}
+
+#[test]
+fn a_subscription_has_several_destinations() {
+    let path = env!("CARGO_BIN_EXE_multi_destination_subscription");
+    let finished = succeed(path, &["--messages", "3"]);
+    assert_eq!(count(&finished, "Received \"Message 3 to aeron:udp?endpoint=127.0.0.1:"), 2);
+    assert_lines(&finished, ["Done: 6 messages received"]);
+}
+
+#[test]
+fn requests_are_answered() {
+    let finished = succeed(env!("CARGO_BIN_EXE_request_response"), &["--messages", "3"]);
+    assert_lines(&finished, ["Asked \"request 3\", answered \"REQUEST 3\"", "Done: 3 responses"]);
+}
+
+#[test]
+fn an_event_loop_adds_without_waiting() {
+    let finished = succeed(env!("CARGO_BIN_EXE_event_loop"), &["--messages", "3"]);
+    assert_eq!(count(&finished, "Polled: 3 messages, "), 1, "{finished:#?}");
+    assert_lines(&finished, ["Awaited: 3 messages", "Done"]);
+}
+
+#[test]
+fn a_client_without_a_thread_works() {
+    let finished = succeed(env!("CARGO_BIN_EXE_agent_invoker"), &["--messages", "3"]);
+    let came = finished.stdout.lines().any(|line| line.ends_with("has come, said on this thread"));
+    assert!(came, "{finished:#?}");
+    assert_lines(&finished, ["Done: 3 messages received on one thread"]);
+}
+
+#[test]
+fn samples_use_a_running_driver() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    for path in [
+        env!("CARGO_BIN_EXE_controlled_poll"),
+        env!("CARGO_BIN_EXE_multi_destination_subscription"),
+        env!("CARGO_BIN_EXE_request_response"),
+        env!("CARGO_BIN_EXE_event_loop"),
+        env!("CARGO_BIN_EXE_agent_invoker"),
+    ] {
+        let dir = driver.aeron_dir().to_str().expect("UTF-8");
+        let finished = succeed(path, &["--aeron-dir", dir]);
+        assert_eq!(count(&finished, "Done"), 1, "{finished:#?}");
+    }
+}
+
+#[test]
+fn the_statistics_of_a_driver_are_printed() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut context = Context::new().expect("settings");
+    context.set_dir(driver.aeron_dir()).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    let publication = aeron.add_publication("aeron:ipc", 4711).expect("a publication");
+    let counter = aeron.add_counter(2000, b"", "apples").expect("a counter");
+    counter.set(42);
+
+    let dir = driver.aeron_dir().to_str().expect("UTF-8");
+    let finished = succeed(STATISTICS, &["--aeron-dir", dir]);
+    let process = format!("Driver: active, process {}, ", std::process::id());
+    assert_eq!(count(&finished, &process), 1, "{finished:#?}");
+    let session = publication.session_id();
+    let stream = format!("  sessionId={session} streamId=4711 channel=aeron:ipc :");
+    assert_eq!(count(&finished, &stream), 1, "{finished:#?}");
+    let own = finished.stdout.lines().find(|line| line.contains("apples"));
+    assert!(own.is_some_and(|line| line.contains(" 42 ")), "{finished:#?}");
+    assert_lines(&finished, ["System counters:", "Errors:", "Losses:"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn watched_statistics_come_again_until_a_signal() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut command = command(STATISTICS, ["--watch", "--aeron-dir"]);
+    command.arg(driver.aeron_dir());
+    let mut watching = Running::start(command);
+    watching.await_line("Losses:");
+    watching.await_line("Losses:");
+    watching.signal("INT");
+    let finished = watching.finish();
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "");
+}
