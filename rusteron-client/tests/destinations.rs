@@ -20,16 +20,6 @@ fn endpoint() -> String {
     format!("aeron:udp?endpoint={}", socket.local_addr().expect("an address"))
 }
 
-fn offer(publication: &Publication, message: &[u8]) {
-    await_that("a place", || match publication.offer(message) {
-        Ok(_) => true,
-        Err(error) => {
-            assert!(error.is_retryable(), "{error}");
-            false
-        }
-    });
-}
-
 /// Offers until the subscription has got something.
 fn await_delivery(publication: &Publication, subscription: &mut Subscription) {
     await_that("a delivery", || {

@@ -4,6 +4,7 @@
 //! and it is told by `add_destination` and `remove_destination` where to listen. Two publishers send
 //! to two ports of 127.0.0.1, and their messages arrive in one subscription, an image for each.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -62,7 +63,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         }
         turns.idle(0)?;
     };
-    output.line(format_args!("Listening on {}", addresses.join(" and ")))?;
+    output.line(format_args!("Listening on {}", joined(&addresses)))?;
 
     let mut turns = Turns::awaiting("messages", &interrupt);
     let mut received = 0;
@@ -104,7 +105,11 @@ fn run(options: &Options) -> Result<(), Failure> {
     while subscription.local_addresses()?.len() == sources.len() {
         turns.idle(0)?;
     }
-    let left = subscription.local_addresses()?.join(" and ");
+    let left = joined(&subscription.local_addresses()?);
     output.line(format_args!("Removed the first destination; still listening on {left}"))?;
     output.line(format_args!("Done: {received} messages received"))
+}
+
+fn joined(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
