@@ -7,7 +7,7 @@ use rusteron_sys as sys;
 
 use crate::error::{Error, Result};
 use crate::events::{self, Handlers};
-use crate::ffi::Fallible;
+use crate::ffi::{self, Fallible};
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -52,8 +52,11 @@ impl Context {
     /// Corresponds to `aeron_context_init`.
     pub fn new() -> Result<Self> {
         let mut raw = ptr::null_mut();
-        // SAFETY: C writes the new structure's address to `raw`, or fails.
+        let lock = ffi::lock_context_init();
+        // SAFETY: C writes the new structure's address to `raw`, or fails; the lock keeps others
+        // from the buffer that it uses.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
+        drop(lock);
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         let mut context = Self { raw, handlers: Handlers::default() };
         // C's own default handler ends the process.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
 
 use rusteron_client::ffi::Fallible;
 use rusteron_client::{Error, IdleStrategyKind, Result};
@@ -95,8 +96,14 @@ impl MediaDriver {
 
 fn start(context: Context, dir: &Path) -> Result<MediaDriver> {
     let mut raw = ptr::null_mut();
-    // SAFETY: the context is live and, being owned here, no other driver's.
+    // The first initialisation seeds a generator of random numbers that all drivers share, without
+    // regard for others (`aeron_loss_detector.c`, `aeron_feedback_delay_state_init`).
+    static INIT: Mutex<()> = Mutex::new(());
+    let lock = INIT.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the context is live and, being owned here, no other driver's; the lock keeps others
+    // from the static variables that C uses.
     unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) }.into_result()?;
+    drop(lock);
     let raw = NonNull::new(raw).ok_or_else(Error::last)?;
     let driver = MediaDriver { raw, context: Some(context), dir: dir.to_owned() };
     // SAFETY: the driver is initialised and not started; if it cannot be started, dropping it stops
