@@ -41,7 +41,15 @@ drift:
 
 # Run the client's and driver's tests under AddressSanitizer and LeakSanitizer (needs clang 22)
 test-address-sanitizer *args:
-    LSAN_OPTIONS="suppressions=$PWD/.ci/lsan-suppressions:print_suppressions=0" RUSTC_BOOTSTRAP=1 CC=clang-22 RUSTFLAGS="-Zsanitizer=address" RUSTERON_CFLAGS="-fsanitize=address -fno-omit-frame-pointer" cargo test -p rusteron-client -p rusteron-media-driver --tests --target "$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/address-sanitizer "$@"
+    .ci/sanitize address "$@"
+
+# Run the client's and driver's tests under ThreadSanitizer (needs clang 22)
+test-thread-sanitizer *args:
+    .ci/sanitize thread "$@"
+
+# Run the client's and driver's tests under valgrind's memcheck (needs valgrind 3.19)
+test-valgrind *args:
+    .ci/sanitize valgrind "$@"
 
 # Run the C media driver as a process of its own; `--help` lists the options
 run-aeron-media-driver-rust *args:

@@ -64,8 +64,11 @@ impl Context {
     /// Corresponds to `aeron_context_init`.
     pub fn new() -> Result<Self> {
         let mut raw = ptr::null_mut();
-        // SAFETY: C writes the new structure's address to `raw`, or fails.
+        let lock = ffi::lock_context_init();
+        // SAFETY: C writes the new structure's address to `raw`, or fails; the lock keeps others
+        // from the buffer that it uses.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
+        drop(lock);
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
         let mut context = Self {
             raw,
@@ -133,7 +136,9 @@ impl Context {
     /// Corresponds to `aeron_default_path`.
     pub fn default_dir() -> PathBuf {
         let mut buffer = [0; sys::AERON_MAX_PATH as usize];
-        // SAFETY: the buffer is writable for its length, and C terminates what it writes into it.
+        let _lock = ffi::lock_context_init();
+        // SAFETY: the buffer is writable for its length, and C terminates what it writes into it; the
+        // lock keeps others from the static one that it uses as well.
         unsafe {
             sys::aeron_default_path(buffer.as_mut_ptr(), buffer.len());
             ffi::path(buffer.as_ptr()).to_owned()

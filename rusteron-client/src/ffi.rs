@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusteron_sys as sys;
@@ -31,6 +32,13 @@ impl Fallible for i64 {
     fn into_result(self) -> Result<Self> {
         if self < 0 { Err(Error::last()) } else { Ok(self) }
     }
+}
+
+/// To be held while C makes a context, whoever's: it reads the user's name, a part of the default
+/// directory, into a buffer that all threads share (`aeron_fileutil.c`, `username`).
+pub fn lock_context_init() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A pointer on its way to another thread.

@@ -179,6 +179,10 @@ fn more_requests_than_the_drivers_buffer_holds_are_refused_and_the_rest_is_answe
 
     let mut registrations = Vec::new();
     let error = await_some("a full buffer", || {
+        // Now and then, as filling it can take longer than a client may do without.
+        if registrations.len() % 256 == 0 {
+            stalled.do_work().expect("work");
+        }
         match stalled.async_add_subscription("aeron:ipc?alias=some-longer-text", 1) {
             Ok(registration) => {
                 registrations.push(registration);

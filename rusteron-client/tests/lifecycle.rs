@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
+    Aeron, Context, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
     Subscription, UncheckedChannel,
 };
 use support::{
@@ -272,6 +272,21 @@ fn clients_of_one_process_do_not_disturb_each_other() {
                 await_that("the connection", || publication.is_connected());
                 offer(&mut publication, &stream_id.to_le_bytes());
                 assert_eq!(receive(&mut subscription, 1), [stream_id.to_le_bytes()]);
+            });
+        }
+    });
+}
+
+#[test]
+fn contexts_made_at_once_have_the_same_default_directory() {
+    // Without USER in the environment, C looks the user's name up in a buffer of the whole process.
+    let expected = Context::new().expect("a context").dir().to_owned();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    assert_eq!(Context::new().expect("a context").dir(), expected);
+                }
             });
         }
     });

@@ -302,3 +302,28 @@ fn publisher_and_subscriber_move_to_other_threads() {
         });
     });
 }
+
+#[test]
+fn a_publisher_and_a_subscriber_at_work_at_once_never_meet() {
+    // Four times round the log: what the subscriber reads, the publisher overwrites later. That the
+    // one has ended before the other begins is for ThreadSanitizer to see.
+    const COUNT: usize = 4 * 3 * 65536 / 256;
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let shared = aeron.add_publication(SHORT_TERMS, 1001).expect("a publication");
+    await_that("its image", || subscription.image_count() == 2);
+    thread::scope(|scope| {
+        scope.spawn(|| (0..COUNT).for_each(|n| _ = offer(&mut publication, &[n as u8; 200])));
+        scope.spawn(|| {
+            for n in 0..COUNT {
+                await_some("a place for the message", || shared.offer(&[n as u8; 200]).ok());
+            }
+        });
+        scope.spawn(|| {
+            for message in receive(&mut subscription, 2 * COUNT) {
+                assert!(message.len() == 200 && message.iter().all(|&byte| byte == message[0]));
+            }
+        });
+    });
+}

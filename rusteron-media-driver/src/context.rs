@@ -5,7 +5,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::ffi::{self, Fallible};
 use rusteron_client::{Error, Result};
 use rusteron_sys::driver as sys;
 
@@ -45,8 +45,11 @@ impl Context {
     /// Corresponds to `aeron_driver_context_init`.
     pub fn new() -> Result<Self> {
         let mut raw = ptr::null_mut();
-        // SAFETY: C writes the new structure's address to `raw`, or fails.
+        let lock = ffi::lock_context_init();
+        // SAFETY: C writes the new structure's address to `raw`, or fails; the lock keeps others
+        // from the static variables that it uses.
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
+        drop(lock);
         Ok(Self { raw: NonNull::new(raw).ok_or_else(Error::last)?, retained: Vec::new() })
     }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context as ClientContext, IdleStrategyKind};
@@ -59,6 +60,18 @@ fn several_drivers_live_in_one_process() {
     // Drivers before clients: the clients find out by themselves.
     drop(drivers);
     drop(clients);
+}
+
+#[test]
+fn drivers_can_be_launched_at_once() {
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let driver = MediaDriver::launch_embedded().expect("a driver");
+                client_of(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+            });
+        }
+    });
 }
 
 #[test]
