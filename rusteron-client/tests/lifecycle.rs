@@ -155,7 +155,7 @@ fn a_driver_that_stops_closes_its_clients_and_tells_the_error_handler() {
     let (errors, reported) = mpsc::channel();
     let mut context = context(driver.aeron_dir());
     context
-        .set_driver_timeout(Duration::from_millis(500))
+        .set_driver_timeout(support::SHORT_DRIVER_TIMEOUT)
         .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
         .and_then(|context| {
             context.set_error_handler(move |error| {
@@ -193,7 +193,7 @@ fn blocking_calls_in_a_callback_are_errors_and_the_last_handle_may_go_there() {
     let mut context = context(driver.aeron_dir());
     let in_handler = Arc::clone(&handle);
     context
-        .set_driver_timeout(Duration::from_millis(500))
+        .set_driver_timeout(support::SHORT_DRIVER_TIMEOUT)
         .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
         .and_then(|context| {
             context.set_error_handler(move |_| {
@@ -218,7 +218,7 @@ fn a_panic_in_the_error_handler_ends_there() {
     let mut context = context(driver.aeron_dir());
     let flag = Arc::clone(&called);
     context
-        .set_driver_timeout(Duration::from_millis(500))
+        .set_driver_timeout(support::SHORT_DRIVER_TIMEOUT)
         .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
         .and_then(|context| {
             context.set_error_handler(move |_| {

@@ -22,7 +22,10 @@ fn context_in(dir: &Path) -> Context {
 
 fn client_of(driver: &MediaDriver) -> Aeron {
     let mut context = ClientContext::new().expect("a context");
-    context.set_dir(driver.aeron_dir()).expect("a directory");
+    context
+        .set_dir(driver.aeron_dir())
+        .and_then(|context| context.set_driver_timeout(Duration::from_secs(60)))
+        .expect("valid settings");
     Aeron::connect(context).expect("a client")
 }
 

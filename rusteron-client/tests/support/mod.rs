@@ -11,6 +11,10 @@ use rusteron_media_driver::MediaDriver;
 /// Longer than anything takes on a machine that still works.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// For tests that wait until it is over. A driver that is alive must not be silent for so long, even on
+/// a busy machine and under valgrind.
+pub const SHORT_DRIVER_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// The terms of tests that write to the end of many of them: the shortest there are.
 pub const SHORT_TERMS: &str = "aeron:ipc?term-length=64k";
 
