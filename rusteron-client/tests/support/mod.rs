@@ -66,7 +66,7 @@ pub fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i64 {
     })
 }
 
-/// The next `count` fragments.
+/// The next `count` messages.
 pub fn receive(subscription: &mut Subscription, count: usize) -> Vec<Vec<u8>> {
     let mut received = Vec::new();
     await_that("the messages", || {
