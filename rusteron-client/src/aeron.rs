@@ -72,7 +72,8 @@ impl Aeron {
     /// Adds a publication that several threads can share, and waits for the media driver to confirm.
     ///
     /// If this client already has one with the same channel and stream id, the new handle writes to
-    /// the same log buffer. Blocks for the driver timeout at the most.
+    /// the same log buffer. Blocks for the driver timeout at the most, or for twice that if a callback
+    /// keeps the client's conductor from its work.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
@@ -90,11 +91,12 @@ impl Aeron {
 
     /// Begins to add a publication, and returns what tells when it is there.
     ///
-    /// Does not block, and can be called from callbacks.
+    /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
     /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback of a client without such a thread;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
     ///
