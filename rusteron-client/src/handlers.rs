@@ -264,8 +264,10 @@ mod tests {
             })
         };
         let own: Arc<Mutex<Vec<Handler>>> = Arc::default();
+        let later: Arc<OnceLock<Handler>> = Arc::default();
         let handler = {
             let (all, own, added) = (Arc::clone(&handlers), Arc::clone(&own), count(100));
+            let later = Arc::clone(&later);
             let mut added = Some(added);
             handlers.add(Box::new(move |_| {
                 // This one and the next.
@@ -273,7 +275,7 @@ mod tests {
                 assert_eq!(removed.len(), 2);
                 drop(removed);
                 if let Some(added) = added.take() {
-                    mem::forget(all.add(added));
+                    later.get_or_init(|| all.add(added));
                 }
             }))
         };
