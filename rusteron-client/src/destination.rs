@@ -2,8 +2,10 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::task::{self, Poll};
 
 use rusteron_sys as sys;
 
@@ -11,11 +13,13 @@ use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
 use crate::registration::{Patience, wait_for};
+use crate::wake;
 
 /// A destination that the media driver has been asked to add or to remove, and has not answered yet.
 ///
-/// It is polled until it says that it is done, or gives an error. The driver carries the command out
-/// whether it is polled, dropped or outlived by its publication: what is dropped is only the answer.
+/// It is polled until it says that it is done, or gives an error, or awaited as a future. The driver
+/// carries the command out whether it is polled, dropped or outlived by its publication: what is
+/// dropped is only the answer.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -137,6 +141,24 @@ impl AsyncDestination {
     pub(crate) fn wait(mut self) -> Result<i64> {
         let client = Arc::clone(&self.client);
         wait_for(&client, || self.poll().map(|is_done| is_done.then_some(self.registration_id)))
+    }
+}
+
+/// The number of the command, once the media driver has done what was asked for. Like
+/// [`Registration`](crate::Registration), it needs no particular runtime.
+impl Future for AsyncDestination {
+    type Output = Result<i64>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match Self::poll(this) {
+            Ok(true) => Poll::Ready(Ok(this.registration_id)),
+            Ok(false) => {
+                wake::soon(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 

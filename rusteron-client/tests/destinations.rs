@@ -10,7 +10,7 @@ use rusteron_client::{
     Aeron, AsyncDestination, ErrorKind, OfferError, Publication, Subscription, UncheckedChannel,
 };
 use rusteron_media_driver::MediaDriver;
-use support::{PATIENCE, await_some, await_that, connect, context, launch};
+use support::{PATIENCE, await_some, await_that, block_on, connect, context, launch};
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 
@@ -102,6 +102,19 @@ fn a_destination_gives_its_outcome_once() {
     await_that("the outcome", || removing.poll().expect("no error"));
     let mut removing = publication.async_remove_destination(&channel).expect("begun");
     await_that("the outcome", || removing.poll().expect("not there is no error"));
+}
+
+#[test]
+fn destinations_can_be_awaited_without_a_runtime() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
+    block_on(async {
+        let number = publication.async_add_destination(endpoint())?.await?;
+        assert!(publication.async_remove_destination_by_id(number)?.await? > number);
+        Ok::<_, rusteron_client::Error>(())
+    })
+    .expect("no error");
 }
 
 #[test]

@@ -13,7 +13,8 @@ use rusteron_client::{
     Subscription, UncheckedChannel,
 };
 use support::{
-    PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
+    PATIENCE, await_some, await_that, block_on, connect, connected_pair, context, launch, offer,
+    receive,
 };
 
 fn assert_send<T: Send>() {}
@@ -302,25 +303,6 @@ fn a_client_knows_its_settings_and_has_an_id() {
     assert_eq!(first.context().dir(), driver.aeron_dir());
     assert_ne!(first.client_id(), second.client_id());
     assert_eq!(first.clone().client_id(), first.client_id());
-}
-
-/// The smallest executor: polls a future on this thread, and parks while there is nothing to do.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Arc::new(Unpark(thread::current())).into();
-    let mut context = std::task::Context::from_waker(&waker);
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(output) => return output,
-            std::task::Poll::Pending => thread::park_timeout(PATIENCE),
-        }
-    }
 }
 
 #[test]

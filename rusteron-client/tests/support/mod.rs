@@ -49,6 +49,25 @@ pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
     await_some(what, || condition().then_some(()));
 }
 
+/// The smallest executor: polls a future on this thread, and parks while there is nothing to do.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park_timeout(PATIENCE),
+        }
+    }
+}
+
 /// A publication and a subscription of the same stream that know of each other.
 pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Subscription) {
     let subscription = aeron.add_subscription(channel, 1001).expect("a subscription");
