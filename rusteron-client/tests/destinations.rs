@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -10,15 +9,11 @@ use rusteron_client::{
     Aeron, AsyncDestination, ErrorKind, OfferError, Publication, Subscription, UncheckedChannel,
 };
 use rusteron_media_driver::MediaDriver;
-use support::{PATIENCE, await_some, await_that, block_on, connect, context, launch};
+use support::{
+    PATIENCE, await_some, await_that, block_on, connect, connect_watchfully, launch, udp_channel,
+};
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
-
-/// A channel of this machine whose port was free a moment ago.
-fn endpoint() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    format!("aeron:udp?endpoint={}", socket.local_addr().expect("an address"))
-}
 
 /// Offers until the subscription has got something.
 fn await_delivery(publication: &Publication, subscription: &mut Subscription) {
@@ -45,7 +40,7 @@ fn launch_watchful() -> MediaDriver {
 fn messages_go_to_all_destinations_and_to_none_that_was_removed() {
     let driver = launch_watchful();
     let aeron = connect(&driver);
-    let (first, second) = (endpoint(), endpoint());
+    let (first, second) = (udp_channel(), udp_channel());
     let mut one = aeron.add_subscription(&first, 7).expect("a subscription");
     let mut two = aeron.add_subscription(&second, 7).expect("a subscription");
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
@@ -75,7 +70,7 @@ fn messages_go_to_all_destinations_and_to_none_that_was_removed() {
 fn exclusive_publications_have_destinations_as_well() {
     let driver = launch_watchful();
     let aeron = connect(&driver);
-    let channel = endpoint();
+    let channel = udp_channel();
     let subscription = aeron.add_subscription(&channel, 7).expect("a subscription");
     let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
     let number = publication.add_destination(&channel).expect("a destination");
@@ -91,7 +86,7 @@ fn a_destination_gives_its_outcome_once() {
     let driver = launch();
     let aeron = connect(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
-    let channel = endpoint();
+    let channel = udp_channel();
     let mut adding = publication.async_add_destination(&channel).expect("begun");
     assert_send(&adding);
     await_that("the outcome", || adding.poll().expect("no error"));
@@ -110,7 +105,7 @@ fn destinations_can_be_awaited_without_a_runtime() {
     let aeron = connect(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
     block_on(async {
-        let number = publication.async_add_destination(endpoint())?.await?;
+        let number = publication.async_add_destination(udp_channel())?.await?;
         assert!(publication.async_remove_destination_by_id(number)?.await? > number);
         Ok::<_, rusteron_client::Error>(())
     })
@@ -125,13 +120,13 @@ fn what_the_driver_refuses_says_why() {
     let ipc = aeron.add_publication("aeron:ipc", 7).expect("a publication");
     let error = manual.add_destination("aeron:nonsense").expect_err("no channel");
     assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{error:?}");
-    let error = ipc.add_destination(endpoint()).expect_err("IPC has none");
+    let error = ipc.add_destination(udp_channel()).expect_err("IPC has none");
     assert!(error.code() != 0, "{error:?}");
     let error = manual.add_destination("aeron:udp\0").expect_err("a NUL byte");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("destination: a NUL byte at offset 9"), "{error}");
     assert!(!manual.is_closed());
-    manual.add_destination(endpoint()).expect("none the worse");
+    manual.add_destination(udp_channel()).expect("none the worse");
 }
 
 #[test]
@@ -192,7 +187,7 @@ fn a_command_outlives_its_publication_and_every_handle_of_the_client() {
     let aeron = connect(&driver);
     for _ in 0..50 {
         let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
-        let channel = endpoint();
+        let channel = udp_channel();
         let mut polled = publication.async_add_destination(&channel).expect("begun");
         let dropped = publication.async_remove_destination(&channel).expect("begun");
         drop(publication);
@@ -209,7 +204,7 @@ fn a_command_outlives_its_publication_and_every_handle_of_the_client() {
     }
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
     drop(aeron);
-    let last = publication.async_add_destination(endpoint()).expect("begun");
+    let last = publication.async_add_destination(udp_channel()).expect("begun");
     drop(publication);
     drop(last);
 }
@@ -219,7 +214,7 @@ fn commands_that_nobody_polls_do_not_pile_up() {
     let driver = launch();
     let aeron = connect(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
-    let channel = endpoint();
+    let channel = udp_channel();
     for _ in 0..200 {
         drop(publication.async_add_destination(&channel).expect("begun"));
         publication.remove_destination(&channel).expect("removed");
@@ -267,22 +262,17 @@ fn a_publication_is_closed_past_a_full_queue_of_its_commands() {
         });
     }
     let publication = aeron.add_publication(MANUAL, 8).expect("the client goes on");
-    publication.add_destination(endpoint()).expect("and so do destinations");
+    publication.add_destination(udp_channel()).expect("and so do destinations");
 }
 
 #[test]
 fn a_client_that_was_closed_has_no_destinations() {
     let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context
-        .set_driver_timeout(Duration::from_millis(500))
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .expect("valid settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let aeron = connect_watchfully(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
     let release = hold_up(&aeron);
-    let mut pending = publication.async_add_destination(endpoint()).expect("begun");
-    let dropped = publication.async_add_destination(endpoint()).expect("begun");
+    let mut pending = publication.async_add_destination(udp_channel()).expect("begun");
+    let dropped = publication.async_add_destination(udp_channel()).expect("begun");
     drop(driver);
     drop(release);
     await_that("the client is closed", || aeron.is_closed());
@@ -292,7 +282,7 @@ fn a_client_that_was_closed_has_no_destinations() {
         matches!(error.kind(), ErrorKind::ClientClosed | ErrorKind::DriverTimeout),
         "{error:?}"
     );
-    let error = publication.add_destination(endpoint()).expect_err("closed");
+    let error = publication.add_destination(udp_channel()).expect_err("closed");
     assert_eq!(error.kind(), ErrorKind::ClientClosed);
     drop(aeron);
     drop(publication);

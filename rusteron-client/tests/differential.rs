@@ -5,15 +5,14 @@ mod support;
 
 use std::ffi::c_void;
 use std::fmt;
-use std::fs::File;
-use std::io::{IoSlice, Read, Seek, SeekFrom};
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::slice;
 
 use rusteron_client::{Aeron, ExclusivePublication, Header, OfferError, Subscription};
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
-use support::{Random, await_some, await_that, connect, launch};
+use support::{Random, await_some, await_that, connect, launch, log_bytes};
 
 const TERM_LENGTH: i64 = 64 * 1024;
 const HEADER_LENGTH: i64 = 32;
@@ -169,18 +168,8 @@ impl Side {
         usize::try_from(count).expect("no error")
     }
 
-    /// The bytes of the log from one position to another of the same term. Nobody has read them yet,
-    /// so that the driver has not cleaned any.
     fn log(&self, from: i64, to: i64) -> Vec<u8> {
-        let id = self.publication.constants().registration_id;
-        let name = format!("publications/{id}.logbuffer");
-        let mut file = File::open(self.driver.aeron_dir().join(name)).expect("the log buffer");
-        let term = from / TERM_LENGTH % 3;
-        let start = term * TERM_LENGTH + from % TERM_LENGTH;
-        file.seek(SeekFrom::Start(start as u64)).expect("a place in the log buffer");
-        let mut bytes = vec![0; (to - from) as usize];
-        file.read_exact(&mut bytes).expect("the frames");
-        bytes
+        log_bytes(&self.driver, &self.publication, from..to)
     }
 }
 

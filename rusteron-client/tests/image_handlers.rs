@@ -12,7 +12,9 @@ use rusteron_client::{
     Aeron, AsChannel, ErrorKind, ImageInfo, Registration, Subscription, SubscriptionBuilder,
     UncheckedChannel,
 };
-use support::{PATIENCE, await_some, await_that, connect, context, launch, offer, receive};
+use support::{
+    PATIENCE, await_some, await_that, connect, connect_watchfully, launch, offer, receive,
+};
 
 /// Counts how many of its kind are alive.
 struct Alive(Arc<AtomicUsize>);
@@ -184,12 +186,7 @@ fn registrations_that_outlive_their_client_free_their_handlers() {
 #[test]
 fn a_driver_that_dies_leaves_no_handlers_behind() {
     let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context
-        .set_driver_timeout(Duration::from_millis(500))
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .expect("valid settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let aeron = connect_watchfully(&driver);
     let publication = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
     let (watched, registering) = (Watched::new(), Watched::new());
     let subscription = watched.add(&aeron);
@@ -322,12 +319,7 @@ fn subscription_info(aeron: &Aeron) -> Option<ImageInfo> {
 #[test]
 fn closing_a_subscription_of_a_dead_driver_tells_at_once() {
     let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context
-        .set_driver_timeout(Duration::from_millis(500))
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .expect("valid settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let aeron = connect_watchfully(&driver);
     let subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
     drop(driver);
     await_that("the subscription is closed", || subscription.is_closed());

@@ -4,7 +4,8 @@ mod support;
 
 use rusteron_client::{Action, ErrorKind, Position};
 use support::{
-    SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, offer, receive,
+    SHORT_TERMS, await_some, await_that, connect, connect_watchfully, connected_pair, launch,
+    offer, receive,
 };
 
 #[test]
@@ -307,12 +308,7 @@ fn a_rejected_image_goes_and_its_reason_is_checked() {
 #[test]
 fn images_of_a_client_that_has_ended_are_closed_and_harmless() {
     let driver = launch();
-    let mut context = support::context(driver.aeron_dir());
-    context
-        .set_driver_timeout(std::time::Duration::from_millis(500))
-        .and_then(|context| context.set_keepalive_interval(std::time::Duration::from_millis(50)))
-        .expect("valid settings");
-    let aeron = rusteron_client::Aeron::connect(context).expect("a client");
+    let aeron = connect_watchfully(&driver);
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     offer(&mut publication, b"x");
     drop((driver, aeron));

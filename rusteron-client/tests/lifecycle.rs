@@ -6,15 +6,14 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
 
 use rusteron_client::{
     Aeron, Context, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
     Subscription, UncheckedChannel,
 };
 use support::{
-    PATIENCE, await_some, await_that, block_on, connect, connected_pair, context, launch, offer,
-    receive,
+    PATIENCE, SHORT_TERMS, await_some, await_that, block_on, connect, connected_pair, context,
+    launch, offer, receive, watchful_context,
 };
 
 fn assert_send<T: Send>() {}
@@ -98,7 +97,7 @@ fn more_dropped_registrations_than_the_conductors_queue_holds_block_no_publisher
         .collect();
     assert!(registrations.len() > 100);
     drop(registrations);
-    let (mut publication, mut subscription) = connected_pair(&aeron, support::SHORT_TERMS);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
     // Many times what a subscriber that nobody polls would let through.
     for _ in 0..5_000 {
         offer(&mut publication, &[0; 32]);
@@ -134,7 +133,7 @@ fn closing_waits_for_nothing_that_is_still_registering() {
 fn log_buffers_are_unmapped_when_their_handles_are_dropped() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (publication, subscription) = connected_pair(&aeron, support::SHORT_TERMS);
+    let (publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
     let mapped = || {
         let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
         let dir = driver.aeron_dir().join("publications");
@@ -154,16 +153,12 @@ fn log_buffers_are_unmapped_when_their_handles_are_dropped() {
 fn a_driver_that_stops_closes_its_clients_and_tells_the_error_handler() {
     let driver = launch();
     let (errors, reported) = mpsc::channel();
-    let mut context = context(driver.aeron_dir());
+    let mut context = watchful_context(driver.aeron_dir());
     context
-        .set_driver_timeout(support::SHORT_DRIVER_TIMEOUT)
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .and_then(|context| {
-            context.set_error_handler(move |error| {
-                let _ = errors.send(error.clone());
-            })
+        .set_error_handler(move |error| {
+            let _ = errors.send(error.clone());
         })
-        .expect("valid settings");
+        .expect("a handler");
     let aeron = Aeron::connect(context).expect("a client");
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
@@ -191,21 +186,17 @@ fn blocking_calls_in_a_callback_are_errors_and_the_last_handle_may_go_there() {
     let driver = launch();
     let handle: Arc<Mutex<Option<Aeron>>> = Arc::default();
     let (outcomes, reported) = mpsc::channel();
-    let mut context = context(driver.aeron_dir());
+    let mut context = watchful_context(driver.aeron_dir());
     let in_handler = Arc::clone(&handle);
     context
-        .set_driver_timeout(support::SHORT_DRIVER_TIMEOUT)
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .and_then(|context| {
-            context.set_error_handler(move |_| {
-                let Some(aeron) = in_handler.lock().expect("no panic").take() else { return };
-                let outcome = aeron.add_publication("aeron:ipc", 1).map(drop);
-                // The last handle of the client whose thread this is.
-                drop(aeron);
-                let _ = outcomes.send(outcome);
-            })
+        .set_error_handler(move |_| {
+            let Some(aeron) = in_handler.lock().expect("no panic").take() else { return };
+            let outcome = aeron.add_publication("aeron:ipc", 1).map(drop);
+            // The last handle of the client whose thread this is.
+            drop(aeron);
+            let _ = outcomes.send(outcome);
         })
-        .expect("valid settings");
+        .expect("a handler");
     *handle.lock().expect("no panic") = Some(Aeron::connect(context).expect("a client"));
     drop(driver);
     let error = reported.recv_timeout(PATIENCE).expect("a report").expect_err("it would block");
@@ -216,18 +207,14 @@ fn blocking_calls_in_a_callback_are_errors_and_the_last_handle_may_go_there() {
 fn a_panic_in_the_error_handler_ends_there() {
     let driver = launch();
     let called = Arc::new(AtomicBool::new(false));
-    let mut context = context(driver.aeron_dir());
+    let mut context = watchful_context(driver.aeron_dir());
     let flag = Arc::clone(&called);
     context
-        .set_driver_timeout(support::SHORT_DRIVER_TIMEOUT)
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .and_then(|context| {
-            context.set_error_handler(move |_| {
-                flag.store(true, Ordering::Release);
-                panic!("on purpose");
-            })
+        .set_error_handler(move |_| {
+            flag.store(true, Ordering::Release);
+            panic!("on purpose");
         })
-        .expect("valid settings");
+        .expect("a handler");
     let aeron = Aeron::connect(context).expect("a client");
     drop(driver);
     await_that("the handler", || called.load(Ordering::Acquire));

@@ -1,11 +1,18 @@
-//! What the tests share: a driver of their own, and waiting with a deadline.
+//! What the tests share: a driver of their own, streams on it, and waiting with a deadline.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::net::UdpSocket;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, ExclusivePublication, Subscription};
+use rusteron_client::{
+    Aeron, Context, ExclusivePublication, Header, OfferError, Position, Publication, Subscription,
+};
 use rusteron_media_driver::MediaDriver;
 
 /// Longer than anything takes on a machine that still works.
@@ -31,6 +38,20 @@ pub fn context(dir: &Path) -> Context {
 
 pub fn connect(driver: &MediaDriver) -> Aeron {
     Aeron::connect(context(driver.aeron_dir())).expect("a client")
+}
+
+/// Settings of a client that soon notices when its driver stops.
+pub fn watchful_context(dir: &Path) -> Context {
+    let mut context = context(dir);
+    context
+        .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .expect("valid settings");
+    context
+}
+
+pub fn connect_watchfully(driver: &MediaDriver) -> Aeron {
+    Aeron::connect(watchful_context(driver.aeron_dir())).expect("a client")
 }
 
 /// Tries until there is an answer; panics with `what` when patience ends.
@@ -68,6 +89,25 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// A port that is free, below those that the operating system gives out by itself.
+pub fn free_port() -> u16 {
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 20_000;
+    static USED: AtomicU32 = AtomicU32::new(0);
+    // Another process begins somewhere else.
+    let first = std::process::id().wrapping_mul(4099);
+    (0..COUNT)
+        .map(|_| first.wrapping_add(USED.fetch_add(1, Ordering::Relaxed)))
+        .map(|number| (FIRST + number % COUNT) as u16)
+        .find(|&port| UdpSocket::bind(("127.0.0.1", port)).is_ok())
+        .expect("a free port")
+}
+
+/// A channel to this machine that nobody else uses.
+pub fn udp_channel() -> String {
+    format!("aeron:udp?endpoint=127.0.0.1:{}", free_port())
+}
+
 /// A publication and a subscription of the same stream that know of each other.
 pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Subscription) {
     let subscription = aeron.add_subscription(channel, 1001).expect("a subscription");
@@ -76,13 +116,47 @@ pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Su
     (publication, subscription)
 }
 
+/// The same with a publication that others may share.
+pub fn shared_pair(aeron: &Aeron, channel: &str) -> (Publication, Subscription) {
+    let subscription = aeron.add_subscription(channel, 1002).expect("a subscription");
+    let publication = aeron.add_publication(channel, 1002).expect("a publication");
+    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    (publication, subscription)
+}
+
+/// The log buffer of a publication.
+pub fn log_file(driver: &MediaDriver, original_registration_id: i64) -> File {
+    let name = format!("publications/{original_registration_id}.logbuffer");
+    let path = driver.aeron_dir().join(name);
+    File::options().read(true).write(true).open(path).expect("the log buffer")
+}
+
+/// The bytes of the log buffer between two positions of one term. Nobody has read them yet, so that the
+/// driver has not cleaned any.
+pub fn log_bytes(
+    driver: &MediaDriver,
+    publication: &ExclusivePublication,
+    positions: Range<Position>,
+) -> Vec<u8> {
+    let mut log = log_file(driver, publication.registration_id());
+    let start = positions.start % (3 * publication.term_buffer_length() as Position);
+    let mut bytes = vec![0; (positions.end - positions.start) as usize];
+    log.seek(SeekFrom::Start(start as u64)).expect("a place in the log buffer");
+    log.read_exact(&mut bytes).expect("the frames");
+    bytes
+}
+
+/// Tries until there is something other than a state that passes.
+pub fn retry<T>(mut attempt: impl FnMut() -> Result<T, OfferError>) -> Result<T, OfferError> {
+    await_some("an answer", || match attempt() {
+        Err(error) if error.is_retryable() => None,
+        outcome => Some(outcome),
+    })
+}
+
 /// Offers until the message is taken; panics on an error that repeating does not help.
 pub fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i64 {
-    await_some("a place for the message", || match publication.offer(message) {
-        Ok(position) => Some(position),
-        Err(error) if error.is_retryable() => None,
-        Err(error) => panic!("{error}"),
-    })
+    retry(|| publication.offer(message)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The next `count` messages.
@@ -94,6 +168,19 @@ pub fn receive(subscription: &mut Subscription, count: usize) -> Vec<Vec<u8>> {
             .poll(|message, _| received.push(message.to_vec()), limit)
             .expect("an open subscription");
         received.len() == count
+    });
+    received
+}
+
+/// The next `count` fragments or more: payload, flags, reserved value.
+pub fn receive_fragments(subscription: &mut Subscription, count: usize) -> Vec<(Vec<u8>, u8, i64)> {
+    let mut received = Vec::new();
+    await_that("the fragments", || {
+        let handler = |fragment: &[u8], header: &Header<'_>| {
+            received.push((fragment.to_vec(), header.flags(), header.reserved_value()));
+        };
+        subscription.poll_fragments(handler, 10).expect("open");
+        received.len() >= count
     });
     received
 }

@@ -1,0 +1,193 @@
+//! A driver as the judge of channels: each case says what is wrong with a channel for a publication and
+//! for a subscription, if anything. It is compared with [`ChannelUri`], and with a real driver, which
+//! gets the same text unchecked.
+
+#![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rusteron_client::{
+    Aeron, ChannelUri, ChannelUriError, ChannelUriErrorKind, Error, ErrorKind, Parameter,
+    Registration, Resource, UncheckedChannel,
+};
+
+use crate::support::{await_some, connect, free_port, launch};
+
+/// The verdict on a channel for one use: fine, or what is wrong: a key, or a kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Fine,
+    Key(&'static str),
+    Fault(ChannelUriErrorKind),
+}
+
+impl Verdict {
+    fn of(result: Result<(), &ChannelUriError>, expected: Self) -> Self {
+        match (result, expected) {
+            (Ok(()), _) => Fine,
+            (Err(error), Self::Fault(_)) => Self::Fault(error.kind()),
+            (Err(error), _) => Self::Key(error.parameter().map_or("(none)", Parameter::key)),
+        }
+    }
+}
+
+pub use Verdict::Fine;
+
+pub const SCHEME: Verdict = Verdict::Fault(ChannelUriErrorKind::Scheme);
+pub const LENGTH: Verdict = Verdict::Fault(ChannelUriErrorKind::Length);
+pub const SYNTAX: Verdict = Verdict::Fault(ChannelUriErrorKind::Syntax);
+pub const SPY: Verdict = Verdict::Fault(ChannelUriErrorKind::Spy);
+
+/// A case: the channel, the verdict for publications, the verdict for subscriptions. `{port}` stands
+/// for a port that is free and `{tag}` for a tag, others for each resource.
+pub type Case = (String, Verdict, Verdict);
+
+pub fn case(channel: &str, publication: Verdict, subscription: Verdict) -> Case {
+    (channel.to_owned(), publication, subscription)
+}
+
+pub fn both(channel: &str, verdict: Verdict) -> Case {
+    case(channel, verdict, verdict)
+}
+
+pub fn key(key: &'static str) -> Verdict {
+    Verdict::Key(key)
+}
+
+/// Has every case judged by a driver that is asked about it in every way there is.
+pub fn judge(cases: &[Case]) {
+    let driver = launch();
+    let mut judge = Judge::new(connect(&driver));
+    for case in cases {
+        judge.judge(case);
+    }
+    assert_eq!(judge.not_asked, 0);
+    judge.conclude();
+}
+
+/// A driver that is asked about each case, and where it and we do not agree.
+pub struct Judge {
+    aeron: Aeron,
+    stream_id: i32,
+    pending: Vec<Pending>,
+    not_asked: usize,
+    judged: usize,
+    disagreements: Vec<String>,
+}
+
+impl Judge {
+    /// How many questions are asked before the answers are awaited.
+    const BATCH: usize = 48;
+
+    pub fn new(aeron: Aeron) -> Self {
+        let (pending, disagreements) = (Vec::new(), Vec::new());
+        Self { aeron, stream_id: 0, pending, not_asked: 0, judged: 0, disagreements }
+    }
+
+    pub fn judge(&mut self, (channel, publication, subscription): &Case) {
+        let check = ChannelUri::check_publication;
+        self.ask("publication", channel, *publication, check, |aeron, channel, stream_id| {
+            answer(aeron.async_add_publication(channel, stream_id))
+        });
+        self.ask(
+            "exclusive publication",
+            channel,
+            *publication,
+            check,
+            |aeron, channel, stream_id| {
+                answer(aeron.async_add_exclusive_publication(channel, stream_id))
+            },
+        );
+        let check = ChannelUri::check_subscription;
+        self.ask("subscription", channel, *subscription, check, |aeron, channel, stream_id| {
+            answer(aeron.async_add_subscription(channel, stream_id))
+        });
+        if self.pending.len() >= Self::BATCH {
+            self.await_answers();
+        }
+    }
+
+    fn ask(
+        &mut self,
+        kind: &str,
+        channel: &str,
+        expected: Verdict,
+        check: impl Fn(&ChannelUri) -> Result<(), ChannelUriError>,
+        add: impl Fn(&Aeron, UncheckedChannel<'_>, i32) -> Option<Answer>,
+    ) {
+        self.stream_id += 1;
+        let channel = with_tags(&with_ports(channel));
+        let ours = channel.parse::<ChannelUri>().and_then(|uri| check(&uri));
+        let Some(theirs) = add(&self.aeron, UncheckedChannel(&channel), self.stream_id) else {
+            self.not_asked += 1;
+            return;
+        };
+        self.pending.push(Pending { what: format!("{kind} {channel}"), expected, ours, theirs });
+    }
+
+    fn await_answers(&mut self) {
+        for Pending { what, expected, ours, mut theirs } in self.pending.drain(..) {
+            self.judged += 1;
+            let theirs = await_some(&what, &mut theirs);
+            let verdict = Verdict::of(ours.as_ref().copied(), expected);
+            if verdict != expected || theirs.is_ok() != ours.is_ok() {
+                self.disagreements.push(format!(
+                    "{what}: expected {expected:?}, we say {ours:?}, the driver says {theirs:?}"
+                ));
+            }
+        }
+    }
+
+    pub fn conclude(mut self) {
+        self.await_answers();
+        assert!(!self.aeron.is_closed());
+        assert!(
+            self.disagreements.is_empty(),
+            "{} of {} verdicts differ:\n{}",
+            self.disagreements.len(),
+            self.judged,
+            self.disagreements.join("\n")
+        );
+    }
+}
+
+/// A case that the driver has been asked about.
+struct Pending {
+    what: String,
+    expected: Verdict,
+    ours: Result<(), ChannelUriError>,
+    theirs: Answer,
+}
+
+type Answer = Box<dyn FnMut() -> Option<Result<(), Error>>>;
+
+/// Polls a registration until there is an answer; `None` for what the driver must not be asked.
+fn answer<R: Resource + 'static>(registration: Result<Registration<R>, Error>) -> Option<Answer> {
+    let mut registration = match registration {
+        Ok(registration) => registration,
+        Err(error) if error.kind() == ErrorKind::InvalidChannel => return None,
+        Err(error) => panic!("{error}"),
+    };
+    Some(Box::new(move || match registration.poll() {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(Ok(())),
+        // The channel was fine, the machine is too small for it.
+        Err(error) if error.kind() == ErrorKind::StorageSpace => Some(Ok(())),
+        Err(error) => Some(Err(error)),
+    }))
+}
+
+/// Puts a tag that nothing else has in the place of each `{tag}`.
+fn with_tags(channel: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1001);
+    channel.replace("{tag}", &NEXT.fetch_add(1, Ordering::Relaxed).to_string())
+}
+
+/// Puts a port that is free in the place of each `{port}`.
+pub fn with_ports(channel: &str) -> String {
+    let mut channel = channel.to_owned();
+    while channel.contains("{port}") {
+        channel = channel.replacen("{port}", &free_port().to_string(), 1);
+    }
+    channel
+}
