@@ -92,23 +92,29 @@ static rusteron_close_result_t rusteron_close_result(const aeron_client_conducto
     return RUSTERON_CLOSE_BEGUN;
 }
 
+/* Marks a publication as closed, unless it or its client is already. */
+static bool rusteron_mark_closed(volatile bool *publication_is_closed, aeron_client_conductor_t *conductor)
+{
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, *publication_is_closed);
+    if (is_closed || aeron_client_conductor_is_closed(conductor))
+    {
+        return false;
+    }
+
+    AERON_SET_RELEASE(*publication_is_closed, true);
+    return true;
+}
+
 rusteron_close_result_t rusteron_publication_close(
     aeron_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
 {
-    bool is_closed;
-    AERON_GET_ACQUIRE(is_closed, publication->is_closed);
-    if (is_closed)
-    {
-        return RUSTERON_CLOSE_TOO_LATE;
-    }
-
     aeron_client_conductor_t *conductor = publication->conductor;
-    if (aeron_client_conductor_is_closed(conductor))
+    if (!rusteron_mark_closed(&publication->is_closed, conductor))
     {
         return RUSTERON_CLOSE_TOO_LATE;
     }
 
-    AERON_SET_RELEASE(publication->is_closed, true);
     return rusteron_close_result(
         conductor,
         aeron_client_conductor_async_close_publication(
@@ -118,20 +124,12 @@ rusteron_close_result_t rusteron_publication_close(
 rusteron_close_result_t rusteron_exclusive_publication_close(
     aeron_exclusive_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
 {
-    bool is_closed;
-    AERON_GET_ACQUIRE(is_closed, publication->is_closed);
-    if (is_closed)
-    {
-        return RUSTERON_CLOSE_TOO_LATE;
-    }
-
     aeron_client_conductor_t *conductor = publication->conductor;
-    if (aeron_client_conductor_is_closed(conductor))
+    if (!rusteron_mark_closed(&publication->is_closed, conductor))
     {
         return RUSTERON_CLOSE_TOO_LATE;
     }
 
-    AERON_SET_RELEASE(publication->is_closed, true);
     return rusteron_close_result(
         conductor,
         aeron_client_conductor_async_close_exclusive_publication(
