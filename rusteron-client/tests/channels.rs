@@ -3,16 +3,11 @@
 
 mod support;
 
-use std::net::UdpSocket;
-
 use rusteron_client::{Aeron, ChannelStatus, ErrorKind, ExclusivePublication, Subscription};
-use support::{await_some, await_that, connect, connected_pair, launch, offer, receive};
+use support::{await_some, await_that, connect, connected_pair, free_port, launch, offer, receive};
 
-/// Ports that nobody uses now, and that are unlikely to be taken before the test does.
 fn free_endpoints<const N: usize>() -> [String; N] {
-    let sockets: [UdpSocket; N] =
-        std::array::from_fn(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    sockets.map(|socket| socket.local_addr().expect("an address").to_string())
+    std::array::from_fn(|_| format!("127.0.0.1:{}", free_port()))
 }
 
 fn add_publication(aeron: &Aeron, channel: &str) -> ExclusivePublication {

@@ -10,7 +10,8 @@ use rusteron_client::{
 };
 use rusteron_media_driver::MediaDriver;
 use support::{
-    PATIENCE, await_some, await_that, block_on, connect, connect_watchfully, launch, udp_channel,
+    PATIENCE, await_some, await_that, block_on, connect, connect_watchfully, launch, launch_with,
+    udp_channel,
 };
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
@@ -28,12 +29,11 @@ fn assert_send<T: Send>(_: &T) {}
 
 /// A driver that notices sooner than by default that somebody is not heard of any more.
 fn launch_watchful() -> MediaDriver {
-    let mut context = rusteron_media_driver::Context::new().expect("a context");
-    context
-        .set_image_liveness_timeout(Duration::from_secs(2))
-        .and_then(|context| context.set_publication_connection_timeout(Duration::from_secs(2)))
-        .expect("valid settings");
-    MediaDriver::launch_embedded_with(context).expect("an embedded driver")
+    launch_with(|context| {
+        context
+            .set_image_liveness_timeout(Duration::from_secs(2))?
+            .set_publication_connection_timeout(Duration::from_secs(2))
+    })
 }
 
 #[test]
@@ -236,7 +236,11 @@ fn hold_up(aeron: &Aeron) -> mpsc::Sender<()> {
 
 #[test]
 fn a_publication_is_closed_past_a_full_queue_of_its_commands() {
-    let driver = launch();
+    // Every command that finds the queue full yields the processor several times. A client whose
+    // conductor is held up meanwhile must not be taken for dead.
+    let driver = launch_with(|context| {
+        context.set_client_liveness_timeout(PATIENCE)?.set_publication_unblock_timeout(2 * PATIENCE)
+    });
     let aeron = connect(&driver);
     let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
     let release = hold_up(&aeron);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ErrorKind, OfferError};
 use rusteron_media_driver::MediaDriver;
-use support::{await_some, await_that, connect, context, launch};
+use support::{await_some, await_that, connect, context, launch, launch_with};
 
 fn invoked(driver: &MediaDriver) -> Aeron {
     let mut context = context(driver.aeron_dir());
@@ -83,18 +83,18 @@ fn a_client_with_a_conductor_thread_does_not_want_help() {
 
 #[test]
 fn a_client_that_nobody_works_for_is_timed_out() {
-    let mut settings = rusteron_media_driver::Context::new().expect("a context");
-    settings
-        .set_threading_mode(rusteron_media_driver::ThreadingMode::Shared)
-        .and_then(|context| context.set_timer_interval(Duration::from_millis(50)))
-        .and_then(|context| context.set_client_liveness_timeout(Duration::from_millis(200)))
-        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_millis(300)))
-        .expect("valid settings");
-    let driver = MediaDriver::launch_embedded_with(settings).expect("a driver");
+    // It must not end while the publication is added, on a busy machine either.
+    const LIVENESS_TIMEOUT: Duration = Duration::from_secs(2);
+    let driver = launch_with(|context| {
+        context
+            .set_timer_interval(Duration::from_millis(50))?
+            .set_client_liveness_timeout(LIVENESS_TIMEOUT)?
+            .set_publication_unblock_timeout(2 * LIVENESS_TIMEOUT)
+    });
     let aeron = invoked(&driver);
     let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
     let start = Instant::now();
-    await_that("the timeout", || start.elapsed() > Duration::from_millis(400));
+    await_that("the timeout", || start.elapsed() > LIVENESS_TIMEOUT);
     let error = aeron.do_work().expect_err("too late");
     assert!(
         matches!(error.kind(), ErrorKind::ConductorServiceTimeout | ErrorKind::ClientTimeout),

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Aeron, Context, ExclusivePublication, Header, OfferError, Position, Publication, Subscription,
+    Aeron, Context, ExclusivePublication, Header, IdleStrategyKind, OfferError, Position,
+    Publication, Result, Subscription,
 };
-use rusteron_media_driver::MediaDriver;
+use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
 
 /// Longer than anything takes on a machine that still works.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,6 +28,19 @@ pub const SHORT_TERMS: &str = "aeron:ipc?term-length=64k";
 
 pub fn launch() -> MediaDriver {
     MediaDriver::launch_embedded().expect("an embedded driver")
+}
+
+/// The same with some settings.
+pub fn launch_with(
+    settings: impl FnOnce(&mut DriverContext) -> Result<&mut DriverContext>,
+) -> MediaDriver {
+    let mut context = DriverContext::new().expect("a context");
+    context
+        .set_threading_mode(ThreadingMode::Shared)
+        .and_then(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff))
+        .and_then(settings)
+        .expect("valid settings");
+    MediaDriver::launch_embedded_with(context).expect("an embedded driver")
 }
 
 pub fn context(dir: &Path) -> Context {
