@@ -10,8 +10,8 @@ use rusteron_client::{
 };
 use rusteron_media_driver::MediaDriver;
 use support::{
-    PATIENCE, await_some, await_that, block_on, connect, connect_watchfully, launch, launch_with,
-    udp_channel,
+    PATIENCE, await_some, await_that, block_on, connect, connect_watchfully, launch,
+    launch_patient, launch_with, udp_channel,
 };
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
@@ -236,11 +236,8 @@ fn hold_up(aeron: &Aeron) -> mpsc::Sender<()> {
 
 #[test]
 fn a_publication_is_closed_past_a_full_queue_of_its_commands() {
-    // Every command that finds the queue full yields the processor several times. A client whose
-    // conductor is held up meanwhile must not be taken for dead.
-    let driver = launch_with(|context| {
-        context.set_client_liveness_timeout(PATIENCE)?.set_publication_unblock_timeout(2 * PATIENCE)
-    });
+    // Commands that find the queue full yield the processor several times each.
+    let driver = launch_patient();
     let aeron = connect(&driver);
     let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
     let release = hold_up(&aeron);

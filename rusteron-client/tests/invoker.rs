@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ErrorKind, OfferError};
 use rusteron_media_driver::MediaDriver;
-use support::{await_some, await_that, connect, context, launch, launch_with};
+use support::{await_some, await_that, connect, context, launch, launch_patient, launch_with};
 
 fn invoked(driver: &MediaDriver) -> Aeron {
     let mut context = context(driver.aeron_dir());
@@ -166,7 +166,7 @@ fn closing_is_done_at_once_or_after_the_callback() {
 
 #[test]
 fn more_requests_than_the_drivers_buffer_holds_are_refused_and_the_rest_is_answered() {
-    let driver = launch();
+    let driver = launch_patient();
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
     let aeron = invoked(&driver);
@@ -179,7 +179,7 @@ fn more_requests_than_the_drivers_buffer_holds_are_refused_and_the_rest_is_answe
 
     let mut registrations = Vec::new();
     let error = await_some("a full buffer", || {
-        // Now and then, as filling it can take longer than a client may do without.
+        // Now and then, as a client does.
         if registrations.len() % 256 == 0 {
             stalled.do_work().expect("work");
         }

@@ -54,7 +54,7 @@ pub fn key(key: &'static str) -> Verdict {
     Verdict::Key(key)
 }
 
-/// Has every case judged by a driver that is asked about it in every way there is.
+/// Asks a driver of its own about every case, and compares.
 pub fn judge(cases: &[Case]) {
     let driver = launch();
     let mut judge = Judge::new(connect(&driver));

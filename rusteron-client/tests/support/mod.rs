@@ -43,6 +43,16 @@ pub fn launch_with(
     MediaDriver::launch_embedded_with(context).expect("an embedded driver")
 }
 
+/// A driver for tests in which a client does no work for a while, which on a busy machine becomes a
+/// long one: clients are not taken for dead.
+pub fn launch_patient() -> MediaDriver {
+    launch_with(|context| {
+        context
+            .set_client_liveness_timeout(10 * PATIENCE)?
+            .set_publication_unblock_timeout(20 * PATIENCE)
+    })
+}
+
 pub fn context(dir: &Path) -> Context {
     let mut context = Context::new().expect("a context");
     context.set_dir(dir).expect("a directory");
