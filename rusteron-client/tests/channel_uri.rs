@@ -94,7 +94,7 @@ fn endpoints_controls_and_interfaces() {
         case(&udp("endpoint=127.0.0.1:0"), key("endpoint"), Fine),
         case(&udp("endpoint=[::1]:0"), key("endpoint"), Fine),
         case(&udp("endpoint=127.0.0.1:-0"), key("endpoint"), Fine),
-        both(&udp("endpoint=127.0.0.1:0xf000"), Fine),
+        both(&udp("endpoint=127.0.0.1:{hex-port}"), Fine),
         both(&udp("endpoint=127.0.0.1: {port}"), Fine),
         both(&udp("endpoint=127.0.0.1:{port}x"), Fine),
         // Addresses of 127.0.0.0/8, which the operating system knows without a name server.

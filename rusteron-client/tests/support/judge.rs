@@ -38,8 +38,8 @@ pub const LENGTH: Verdict = Verdict::Fault(ChannelUriErrorKind::Length);
 pub const SYNTAX: Verdict = Verdict::Fault(ChannelUriErrorKind::Syntax);
 pub const SPY: Verdict = Verdict::Fault(ChannelUriErrorKind::Spy);
 
-/// A case: the channel, the verdict for publications, the verdict for subscriptions. `{port}` stands
-/// for a port that is free and `{tag}` for a tag, others for each resource.
+/// A case: the channel, the verdict for publications, the verdict for subscriptions. `{port}` and
+/// `{hex-port}` stand for a port that is free and `{tag}` for a tag, others for each resource.
 pub type Case = (String, Verdict, Verdict);
 
 pub fn case(channel: &str, publication: Verdict, subscription: Verdict) -> Case {
@@ -183,11 +183,14 @@ fn with_tags(channel: &str) -> String {
     channel.replace("{tag}", &NEXT.fetch_add(1, Ordering::Relaxed).to_string())
 }
 
-/// Puts a port that is free in the place of each `{port}`.
+/// Puts a port that is free in the place of each `{port}` and, as hexadecimal, of each `{hex-port}`.
 pub fn with_ports(channel: &str) -> String {
     let mut channel = channel.to_owned();
     while channel.contains("{port}") {
         channel = channel.replacen("{port}", &free_port().to_string(), 1);
+    }
+    while channel.contains("{hex-port}") {
+        channel = channel.replacen("{hex-port}", &format!("{:#x}", free_port()), 1);
     }
     channel
 }
