@@ -50,7 +50,8 @@ impl ContextSpec {
         self
     }
 
-    /// Leaves a C function out: `item_or_reason` is the Rust item that reaches it, or why none does.
+    /// Leaves a C function out. `item_or_reason` tells the reader of the spec which Rust item reaches
+    /// it, or why none does; the using crate's table of [coverage](crate::coverage!) is what proves it.
     pub fn hand_written(
         mut self,
         function: impl Into<String>,
@@ -66,7 +67,7 @@ impl ContextSpec {
         bindings: &Bindings,
         comments: &Comments,
         enums: &[EnumSpec],
-        coverage: &mut Coverage,
+        wrapped: &mut Vec<Wrapped>,
         problems: &mut Vec<String>,
     ) -> String {
         let found = problems.len();
@@ -107,10 +108,13 @@ impl ContextSpec {
             return String::new();
         }
         for accessor in &accessors {
-            let item = format!("{}::{}", self.rust_name, accessor.rust_name);
-            coverage.generated.push((accessor.function.name.clone(), item));
+            let mut item = format!("{}::{}", self.rust_name, accessor.rust_name);
+            // Takes anything that can be read as a path.
+            if accessor.access == Access::Set && matches!(accessor.mapping, Mapping::Path) {
+                item += " as fn(_, &'static str) -> _";
+            }
+            wrapped.push(Wrapped { function: accessor.function.name.clone(), item });
         }
-        coverage.hand_written.extend(self.hand_written.iter().cloned());
         let methods: Vec<_> = methods.iter().map(Method::render).collect();
         format!("impl {} {{\n{}}}\n\n", self.rust_name, methods.join("\n"))
     }
@@ -285,11 +289,11 @@ impl ContextSpec {
     }
 }
 
-/// The tables that a coverage test reads: C function and Rust item, or C function and reason.
-#[derive(Debug, Default)]
-pub(crate) struct Coverage {
-    pub(crate) generated: Vec<(String, String)>,
-    pub(crate) hand_written: Vec<(String, String)>,
+/// A C function, and the path of the method that wraps it, with a type if it needs one.
+#[derive(Debug)]
+pub(crate) struct Wrapped {
+    pub(crate) function: String,
+    pub(crate) item: String,
 }
 
 /// A setting with its setter, its getter, or both.

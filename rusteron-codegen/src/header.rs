@@ -1,12 +1,14 @@
 //! The comments of a C header, found by the declaration they describe.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Documentation that the headers give to functions, types and their members.
 #[derive(Debug, Default)]
 pub(crate) struct Comments {
     functions: HashMap<String, FunctionComment>,
     types: HashMap<String, TypeComment>,
+    declared: Vec<String>,
 }
 
 /// What a header says about a function.
@@ -51,7 +53,10 @@ impl Comments {
                             Some(text) => FunctionComment { text: Some(text), environment: None },
                             None => setting,
                         };
-                        self.functions.entry(name.to_owned()).or_insert(found);
+                        if let Entry::Vacant(entry) = self.functions.entry(name.to_owned()) {
+                            self.declared.push(name.to_owned());
+                            entry.insert(found);
+                        }
                     } else if let Some((names, body)) = type_names(declaration) {
                         for name in names {
                             let members = members(body);
@@ -66,6 +71,11 @@ impl Comments {
 
     pub(crate) fn function(&self, name: &str) -> FunctionComment {
         self.functions.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The names of all functions, in the order of their first declarations.
+    pub(crate) fn declared(&self) -> &[String] {
+        &self.declared
     }
 
     /// Looks a struct or enum up by its tag or by its typedef.
@@ -139,6 +149,20 @@ fn comment_length(text: &str) -> Option<usize> {
     } else {
         None
     }
+}
+
+/// C code with nothing but blanks where comments are. Good for code without comment marks in strings.
+pub(crate) fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        out += &rest[..at];
+        rest = &rest[at..];
+        let length = comment_length(rest);
+        out += if length.is_some() { " " } else { "/" };
+        rest = &rest[length.unwrap_or(1)..];
+    }
+    out + rest
 }
 
 /// The length of a preprocessor line with its continuations.

@@ -70,13 +70,10 @@ fn the_client_context_generates_once_everything_is_said() {
     ] {
         spec = spec.setting(Setting::new(name).summary("Something else."));
     }
-    let text = Generator::new(&[client], &[]).unwrap().context(spec).generate().unwrap();
+    let generator = Generator::new(&[client], &[]).unwrap().context(spec);
+    let text = generator.generate().unwrap();
     let setter = Method::find(&text, "set_driver_timeout");
     assert!(setter.signature().contains("value:::std::time::Duration"), "{}", setter.signature());
-    let (_, tables) = text.split_once("const GENERATED").unwrap();
-    let declared = bindings("client.rs").text.matches("pub fn aeron_context_").count();
-    assert!(declared > 40, "{declared}");
-    assert_eq!(tables.matches("\"aeron_context_").count(), declared);
 }
 
 #[test]
