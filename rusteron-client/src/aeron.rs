@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
 use crate::ffi::c_path;
 use crate::handlers::Handler;
+use crate::next_session_id;
 use crate::publication::Publication;
 use crate::registration::Registration;
 use crate::subscription::Subscription;
@@ -328,6 +329,56 @@ impl Aeron {
     /// Corresponds to `aeron_main_do_work`.
     pub fn do_work(&self) -> Result<usize> {
         self.client.do_work()
+    }
+
+    /// A session id that no publication of this media driver with this stream id has, for the parameter
+    /// [`SessionId`](crate::Parameter::SessionId) of one to come; waits for the driver to give it.
+    ///
+    /// The driver gives each number once, until it has been through all of them. A publication that is
+    /// added without a session id, or with one of the application's own, can still come first. Blocks for
+    /// the driver timeout at the most, or for twice that if a callback keeps the client's conductor from
+    /// its work. A driver older than this protocol leaves the choice to the client, which takes a number
+    /// at random.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::DriverTimeout`]: no answer in time;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, ChannelUri, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// let session_id = aeron.next_session_id(1001)?;
+    /// let channel = ChannelUri::ipc().session_id(session_id).build()?;
+    /// let publication = aeron.add_exclusive_publication(&channel, 1001)?;
+    /// assert_eq!(publication.session_id(), session_id);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_async_next_session_id` and `aeron_async_next_session_id_poll`.
+    pub fn next_session_id(&self, stream_id: i32) -> Result<i32> {
+        callback::forbid_blocking("next_session_id")?;
+        self.async_next_session_id(stream_id)?.wait()
+    }
+
+    /// Begins to ask for a session id, and returns what tells when it is there.
+    ///
+    /// Does not block, and can be called from callbacks of a client with a conductor thread.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback of a client without such a thread;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
+    ///
+    /// Corresponds to `aeron_async_next_session_id`.
+    pub fn async_next_session_id(&self, stream_id: i32) -> Result<Registration<i32>> {
+        next_session_id::begin(&self.client, stream_id)
     }
 
     /// A number that no other caller, client or process gets from this media driver.

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
 use crate::generated::CounterConstants;
 use crate::log_buffer;
-use crate::registration::{Registration, Resource, sealed};
+use crate::registration::{Registration, Resource, poll_for_address, sealed};
 
 /// A number in shared memory that this client changes and all processes can read.
 ///
@@ -265,15 +265,14 @@ fn check_length(name: &str, length: usize, max: usize) -> Result<()> {
 impl Resource for Counter {}
 
 impl sealed::Resource for Counter {
-    type Raw = sys::aeron_counter_t;
+    type Raw = NonNull<sys::aeron_counter_t>;
     type Callbacks = ();
 
     unsafe fn poll(
-        raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> i32 {
+    ) -> Result<Option<Self::Raw>> {
         // SAFETY: handed on to the caller.
-        unsafe { sys::aeron_async_add_counter_poll(raw, registering) }
+        unsafe { poll_for_address(sys::aeron_async_add_counter_poll, registering) }
     }
 
     unsafe fn cancel(
@@ -287,7 +286,7 @@ impl sealed::Resource for Counter {
         unsafe { sys::aeron_async_add_counter_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the counter is live, and C fills the structure in or fails.
         unsafe { sys::aeron_counter_constants(raw.as_ptr(), constants.as_mut_ptr()) }

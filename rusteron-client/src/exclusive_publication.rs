@@ -19,7 +19,7 @@ use crate::generated::PublicationConstants;
 use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
-use crate::registration::{Resource, sealed};
+use crate::registration::{Resource, poll_for_address, sealed};
 use crate::reserved_value::Supplier;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
@@ -489,15 +489,14 @@ impl ExclusivePublication {
 impl Resource for ExclusivePublication {}
 
 impl sealed::Resource for ExclusivePublication {
-    type Raw = sys::aeron_exclusive_publication_t;
+    type Raw = NonNull<sys::aeron_exclusive_publication_t>;
     type Callbacks = ();
 
     unsafe fn poll(
-        raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> i32 {
+    ) -> Result<Option<Self::Raw>> {
         // SAFETY: handed on to the caller.
-        unsafe { sys::aeron_async_add_exclusive_publication_poll(raw, registering) }
+        unsafe { poll_for_address(sys::aeron_async_add_exclusive_publication_poll, registering) }
     }
 
     unsafe fn cancel(
@@ -509,7 +508,7 @@ impl sealed::Resource for ExclusivePublication {
         unsafe { sys::aeron_async_add_exclusive_publication_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the publication is live, and C fills the structure in or fails.
         unsafe { sys::aeron_exclusive_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }

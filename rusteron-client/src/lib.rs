@@ -92,6 +92,7 @@ mod image_info;
 mod log_buffer;
 mod loss_report;
 mod message_parts;
+mod next_session_id;
 mod offer_error;
 mod properties;
 mod publication;

@@ -16,7 +16,7 @@ use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
-use crate::registration::{Resource, sealed};
+use crate::registration::{Resource, poll_for_address, sealed};
 use crate::reserved_value::Supplier;
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.
@@ -178,15 +178,14 @@ impl Publication {
 impl Resource for Publication {}
 
 impl sealed::Resource for Publication {
-    type Raw = sys::aeron_publication_t;
+    type Raw = NonNull<sys::aeron_publication_t>;
     type Callbacks = ();
 
     unsafe fn poll(
-        raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> i32 {
+    ) -> Result<Option<Self::Raw>> {
         // SAFETY: handed on to the caller.
-        unsafe { sys::aeron_async_add_publication_poll(raw, registering) }
+        unsafe { poll_for_address(sys::aeron_async_add_publication_poll, registering) }
     }
 
     unsafe fn cancel(
@@ -198,7 +197,7 @@ impl sealed::Resource for Publication {
         unsafe { sys::aeron_async_add_publication_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(raw: NonNull<Self::Raw>, client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the publication is live, and C fills the structure in or fails.
         unsafe { sys::aeron_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }

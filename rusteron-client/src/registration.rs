@@ -1,6 +1,6 @@
 //! Resources that the media driver has been asked for and has not confirmed yet.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 use std::fmt;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
@@ -18,8 +18,8 @@ use crate::ffi::{Fallible, SendPtr};
 use crate::subscription_callbacks::CallbackList;
 use crate::wake;
 
-/// A publication, subscription or counter in the making: asked for, and not yet confirmed by the
-/// media driver.
+/// A publication, subscription, counter or session id in the making: asked for, and not yet confirmed
+/// by the media driver.
 ///
 /// It is polled until it gives the resource or an error, or awaited as a future. Dropped before that,
 /// it is cancelled: the media driver is told to remove what it may have made. That blocks, for up to a
@@ -58,11 +58,11 @@ pub struct Registration<R: Resource> {
 // structure has one owner here; neither depends on the thread.
 unsafe impl<R: Resource> Send for Registration<R> {}
 
-/// What can be registered with a media driver.
+/// What a media driver can be asked for.
 ///
 /// Sealed: implemented by [`Publication`](crate::Publication),
 /// [`ExclusivePublication`](crate::ExclusivePublication), [`Subscription`](crate::Subscription) and
-/// [`Counter`](crate::Counter).
+/// [`Counter`](crate::Counter), and by `i32`, which stands for a session id.
 pub trait Resource: sealed::Resource {}
 
 pub(crate) mod sealed {
@@ -70,18 +70,20 @@ pub(crate) mod sealed {
 
     /// The C functions of one kind of resource.
     pub trait Resource: Sized {
+        /// What C gives.
         type Raw;
 
         /// What C may call for the resource.
         type Callbacks: Copy + Default + Send + Unpin + 'static;
 
+        /// The outcome, or `None` if there is none yet.
+        ///
         /// # Safety
         /// `registering` was made by C's function that begins such a resource, has not given its
         /// outcome, and its client is live.
         unsafe fn poll(
-            raw: &mut *mut Self::Raw,
             registering: *mut sys::aeron_client_registering_resource_stct,
-        ) -> i32;
+        ) -> Result<Option<Self::Raw>>;
 
         /// # Safety
         /// As for [`poll`](Self::poll), and `client` is the one it was made with.
@@ -98,9 +100,9 @@ pub(crate) mod sealed {
         unsafe fn release(_list: &CallbackList, _callbacks: Self::Callbacks) {}
 
         /// # Safety
-        /// `raw` is live, has no other owner, and belongs to `client`.
+        /// `raw` is what [`poll`](Self::poll) gave, has no other owner, and belongs to `client`.
         unsafe fn from_raw(
-            raw: NonNull<Self::Raw>,
+            raw: Self::Raw,
             client: Arc<Client>,
             callbacks: Self::Callbacks,
         ) -> Result<Self>;
@@ -213,13 +215,11 @@ impl<R: Resource> Registration<R> {
                 format!("registration {}: no response from media driver", self.registration_id),
             ));
         }
-        let mut raw = ptr::null_mut();
         // SAFETY: `registering` is cleared below as soon as C has given the outcome.
-        match unsafe { R::poll(&mut raw, registering.as_ptr()) }.into_result() {
-            Ok(0) => self.patience.check(&self.client).map(|()| None),
-            Ok(_) => {
+        match unsafe { R::poll(registering.as_ptr()) } {
+            Ok(None) => self.patience.check(&self.client).map(|()| None),
+            Ok(Some(raw)) => {
                 self.raw = None;
-                let raw = NonNull::new(raw).ok_or_else(Error::last)?;
                 // SAFETY: C gives a resource to exactly one caller, and it belongs to this client.
                 unsafe { R::from_raw(raw, Arc::clone(&self.client), self.callbacks) }.map(Some)
             }
@@ -236,6 +236,25 @@ impl<R: Resource> Registration<R> {
     pub(crate) fn wait(mut self) -> Result<R> {
         let client = Arc::clone(&self.client);
         wait_for(&client, || self.poll())
+    }
+}
+
+/// Calls one of C's functions that poll for a resource and give its address.
+///
+/// # Safety
+/// As for [`sealed::Resource::poll`], and `poll` is the function for that kind of resource.
+pub(crate) unsafe fn poll_for_address<T>(
+    poll: unsafe extern "C" fn(
+        *mut *mut T,
+        *mut sys::aeron_client_registering_resource_stct,
+    ) -> c_int,
+    registering: *mut sys::aeron_client_registering_resource_stct,
+) -> Result<Option<NonNull<T>>> {
+    let mut raw = ptr::null_mut();
+    // SAFETY: handed on to the caller.
+    match unsafe { poll(&mut raw, registering) }.into_result()? {
+        0 => Ok(None),
+        _ => NonNull::new(raw).ok_or_else(Error::last).map(Some),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::image::{Image, Images, SubscribedImage};
 use crate::image_fields::ImageFields;
 use crate::log_buffer;
 use crate::offer_error::{PollError, Position};
-use crate::registration::{Resource, sealed};
+use crate::registration::{Resource, poll_for_address, sealed};
 use crate::subscription_callbacks::{
     CallbackHandle, CallbackList, SubscriptionCallbacks, on_available_image, on_close_complete,
     on_unavailable_image,
@@ -404,15 +404,14 @@ impl Subscription {
 impl Resource for Subscription {}
 
 impl sealed::Resource for Subscription {
-    type Raw = sys::aeron_subscription_t;
+    type Raw = NonNull<sys::aeron_subscription_t>;
     type Callbacks = Option<CallbackHandle>;
 
     unsafe fn poll(
-        raw: &mut *mut Self::Raw,
         registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> i32 {
+    ) -> Result<Option<Self::Raw>> {
         // SAFETY: handed on to the caller.
-        unsafe { sys::aeron_async_add_subscription_poll(raw, registering) }
+        unsafe { poll_for_address(sys::aeron_async_add_subscription_poll, registering) }
     }
 
     unsafe fn cancel(
@@ -441,7 +440,7 @@ impl sealed::Resource for Subscription {
     }
 
     unsafe fn from_raw(
-        raw: NonNull<Self::Raw>,
+        raw: Self::Raw,
         client: Arc<Client>,
         callbacks: Option<CallbackHandle>,
     ) -> Result<Self> {

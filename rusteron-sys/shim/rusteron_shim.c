@@ -185,6 +185,18 @@ int rusteron_async_destination_cancel(aeron_t *client, aeron_async_destination_t
         owner);
 }
 
+int rusteron_async_next_session_id_cancel(
+    aeron_t *client, aeron_async_get_next_available_session_id_t *async)
+{
+    /* As for a destination. An answer of the driver that comes later finds nobody who waits for it. */
+    return aeron_client_conductor_async_remove_resource(
+        async->registration_id,
+        AERON_CLIENT_MANAGED_RESOURCE_TYPE_NEXT_AVAILABLE_SESSION_ID,
+        &client->conductor,
+        NULL,
+        NULL);
+}
+
 void rusteron_subscription_fields(aeron_subscription_t *subscription, rusteron_subscription_t *fields)
 {
     fields->image_list =

@@ -93,6 +93,13 @@ void rusteron_destination_owner_delete(void *owner);
 int rusteron_async_destination_cancel(
     aeron_t *client, aeron_async_destination_t *async, void *owner);
 
+/*
+ * What C has for every registration but this and destinations: gives up a session id without waiting for
+ * it. The conductor frees the command; on failure, -1, it is freed with the client.
+ */
+int rusteron_async_next_session_id_cancel(
+    aeron_t *client, aeron_async_get_next_available_session_id_t *async);
+
 /* A list of images as the conductor installs it; starts with its change number. */
 typedef struct rusteron_image_list_stct
 {

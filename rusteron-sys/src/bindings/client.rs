@@ -2321,6 +2321,10 @@ unsafe extern "C" {
         async_: *mut aeron_async_destination_t,
         owner: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_async_next_session_id_cancel(
+        client: *mut aeron_t,
+        async_: *mut aeron_async_get_next_available_session_id_t,
+    ) -> ::core::ffi::c_int;
     pub fn rusteron_subscription_fields(
         subscription: *mut aeron_subscription_t,
         fields: *mut rusteron_subscription_t,

@@ -1,0 +1,145 @@
+//! Session ids from the media driver: asked for and waited for, given up, and never answered.
+
+mod support;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusteron_client::{Aeron, ChannelUri, ErrorKind};
+use support::{PATIENCE, SHORT_DRIVER_TIMEOUT, await_some, block_on, connect, context, launch};
+
+#[test]
+fn a_session_id_is_given_once_and_is_free() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let first = aeron.next_session_id(7).expect("a session id");
+    let channel = ChannelUri::ipc().session_id(first).build().expect("a channel");
+    let publication = aeron.add_exclusive_publication(&channel, 7).expect("nobody has that number");
+    assert_eq!(publication.session_id(), first);
+    assert_ne!(aeron.next_session_id(7).expect("another"), first);
+}
+
+#[test]
+fn a_number_that_a_publication_of_the_stream_has_is_passed_over() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    // The driver counts, so that this is what would come next.
+    let taken = aeron.next_session_id(7).expect("a session id").wrapping_add(1);
+    let channel = ChannelUri::ipc().session_id(taken).build().expect("a channel");
+    let _publication = aeron.add_exclusive_publication(&channel, 7).expect("a publication");
+    assert_eq!(aeron.next_session_id(7).expect("the one behind"), taken.wrapping_add(1));
+}
+
+#[test]
+fn a_request_can_be_polled_and_awaited() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    let polled = await_some("the session id", || registration.poll().expect("no error"));
+    assert_eq!(registration.poll().expect_err("it is done").kind(), ErrorKind::IllegalState);
+    let awaited = block_on(aeron.async_next_session_id(7).expect("begun")).expect("a session id");
+    assert_eq!(awaited, polled.wrapping_add(1));
+}
+
+#[test]
+fn requests_that_are_dropped_leave_the_client_as_it_was() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    for _ in 0..20 {
+        drop(aeron.async_next_session_id(7).expect("begun"));
+    }
+    // One that the driver has answered by the time it is given up.
+    let answered = aeron.async_next_session_id(7).expect("begun");
+    aeron.next_session_id(7).expect("a later one");
+    drop(answered);
+    // One that outlives its client's other handles.
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    drop(aeron);
+    await_some("the session id", || registration.poll().expect("no error"));
+}
+
+#[test]
+fn a_driver_that_does_not_answer_is_a_driver_timeout() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
+        // So that the client does not find out before the request does.
+        .and_then(|context| context.set_keepalive_interval(PATIENCE))
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    drop(driver);
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    let error = await_some("the timeout", || registration.poll().err());
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    assert!(error.message().contains("no response from media driver"), "{error:?}");
+    assert_eq!(registration.poll().expect_err("done").kind(), ErrorKind::IllegalState);
+    assert!(!aeron.is_closed());
+    // The conductor gives up what nobody has polled.
+    drop(aeron.async_next_session_id(7).expect("begun"));
+}
+
+#[test]
+fn a_driver_that_dies_ends_the_wait() {
+    let driver = launch();
+    let (errors, reported) = mpsc::channel();
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .and_then(|context| {
+            context.set_error_handler(move |error| {
+                let _ = errors.send(error.kind());
+            })
+        })
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    drop(driver);
+    let begun = aeron.async_next_session_id(7).expect("begun");
+    let error = aeron.next_session_id(7).expect_err("no driver");
+    // Of the two that give up at the same time, whichever is first.
+    assert!(
+        matches!(error.kind(), ErrorKind::DriverTimeout | ErrorKind::ClientClosed),
+        "{error:?}"
+    );
+    assert_eq!(reported.recv_timeout(PATIENCE), Ok(ErrorKind::DriverTimeout));
+    drop(begun);
+    let error = aeron.async_next_session_id(7).expect_err("a closed client");
+    assert_eq!(error.kind(), ErrorKind::ClientClosed);
+}
+
+#[test]
+fn without_a_conductor_thread_waiting_does_the_work() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(context).expect("a client");
+    let first = aeron.next_session_id(7).expect("a session id");
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    assert_eq!(registration.poll().expect("no error"), None);
+    let second = await_some("the session id", || {
+        aeron.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
+    assert_eq!(second, first.wrapping_add(1));
+    drop(aeron.async_next_session_id(7).expect("begun"));
+    aeron.do_work().expect("work");
+}
+
+#[test]
+fn a_callback_may_ask_but_not_wait() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (outcomes, reported) = mpsc::channel();
+    let publication = aeron.add_publication("aeron:ipc", 7).expect("a publication");
+    let in_callback = aeron.clone();
+    publication
+        .close_with(move || {
+            let waited = in_callback.next_session_id(7).map_err(|error| error.kind());
+            let _ = outcomes.send((waited, in_callback.async_next_session_id(7)));
+        })
+        .expect("an open publication");
+    let (waited, begun) = reported.recv_timeout(PATIENCE).expect("the callback");
+    assert_eq!(waited, Err(ErrorKind::CalledFromConductor));
+    block_on(begun.expect("begun")).expect("a session id");
+}
