@@ -117,7 +117,9 @@ impl Sources {
     /// If the file cannot be read.
     pub fn c_file(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
         let code = header::without_comments(&read(path.as_ref())?);
-        self.code.extend(words(&code).map(str::to_owned));
+        // The names of headers are none of functions.
+        let code = code.lines().filter(|line| !line.trim_start().starts_with("#include"));
+        self.code.extend(code.flat_map(words).map(str::to_owned));
         Ok(self)
     }
 

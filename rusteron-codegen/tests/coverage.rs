@@ -35,7 +35,7 @@ fn sources() -> Sources {
     let text =
         "// tiny_comment() is not called.\n/// Corresponds to `tiny_b`.\nfn f() { sys::tiny_a(); }";
     fs::write(dir.path().join("inner/mod.rs"), text).unwrap();
-    let shim = "/* not tiny_comment */\nint f(int x) { return tiny_shim() / x; } // tiny_comment";
+    let shim = "#include \"tiny_b.h\"\n/* not tiny_comment */\nint f(int x) { return tiny_shim() / x; } // tiny_comment";
     fs::write(dir.path().join("shim.c"), shim).unwrap();
     Sources::new()
         .rust_dir(dir.path())
