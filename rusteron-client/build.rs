@@ -13,14 +13,15 @@ fn generate() -> Result<(), Error> {
     println!("cargo::rerun-if-changed=build.rs");
     let generator = Generator::from_build_env(&["client.rs"], &["aeronc.h"])?;
     generator.print_rerun_if_changed();
-    generator
+    let generator = generator
         .context(context())
         .constants(publication_constants())
         .constants(subscription_constants())
         .constants(counter_constants())
         .constants(cnc_constants())
-        .constants(image_constants())
-        .write_to_out_dir("generated.rs")
+        .constants(image_constants());
+    generator.write_to_out_dir("generated.rs")?;
+    generator.write_coverage_to_out_dir("coverage.rs")
 }
 
 const RAW: &str = "rusteron_sys";

@@ -200,6 +200,8 @@ impl CncFile {
     /// Whether the driver has said that it is alive within the timeout.
     ///
     /// Clients use their driver timeout for it, 10 s by default.
+    ///
+    /// Corresponds to `aeron_is_driver_active`, which opens the file first.
     pub fn is_active(&self, timeout: Duration) -> bool {
         self.heartbeat_age().is_some_and(|age| age <= timeout)
     }

@@ -44,7 +44,8 @@ use crate::log_buffer::BEGIN_FLAG;
 /// # }
 /// ```
 ///
-/// Corresponds to `aeron_fragment_assembler_t` and `aeron_controlled_fragment_assembler_t`.
+/// Corresponds to `aeron_fragment_assembler_t` and `aeron_controlled_fragment_assembler_t`; dropping it,
+/// to `aeron_fragment_assembler_delete` and `aeron_controlled_fragment_assembler_delete`.
 #[derive(Default)]
 pub struct FragmentAssembler {
     sessions: HashMap<i32, Assembly>,
@@ -129,7 +130,8 @@ impl fmt::Debug for FragmentAssembler {
 /// As [`FragmentAssembler`], for a single session: without looking one up.
 ///
 /// Corresponds to `aeron_image_fragment_assembler_t` and
-/// `aeron_image_controlled_fragment_assembler_t`.
+/// `aeron_image_controlled_fragment_assembler_t`; dropping it, to
+/// `aeron_image_fragment_assembler_delete` and `aeron_image_controlled_fragment_assembler_delete`.
 pub struct ImageFragmentAssembler {
     assembly: Assembly,
 }

@@ -244,6 +244,9 @@ impl IdleStrategyKind {
     }
 
     /// A strategy of this kind with its defaults.
+    ///
+    /// Of the kind that a client's context names, it is what to idle with between two calls of
+    /// [`Aeron::do_work`](crate::Aeron::do_work): in C, `aeron_main_idle_strategy`.
     pub fn new_strategy(self) -> AnyIdleStrategy {
         match self {
             Self::BusySpin => AnyIdleStrategy::BusySpin(BusySpin),

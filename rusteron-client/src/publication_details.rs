@@ -120,16 +120,25 @@ macro_rules! details {
             }
 
             /// The stream's channel, as it was given when the publication was added.
+            ///
+            /// Corresponds to `channel` of `aeron_publication_constants_t`, and to
+            /// `aeron_publication_channel`.
             pub fn channel(&self) -> &str {
                 &self.constants.channel
             }
 
             /// The stream id within the channel.
+            ///
+            /// Corresponds to `stream_id` of `aeron_publication_constants_t`, and to
+            /// `aeron_publication_stream_id`.
             pub fn stream_id(&self) -> i32 {
                 self.constants.stream_id
             }
 
             /// The number that tells this publisher from others of the same stream.
+            ///
+            /// Corresponds to `session_id` of `aeron_publication_constants_t`, and to
+            /// `aeron_publication_session_id`.
             pub fn session_id(&self) -> i32 {
                 self.constants.session_id
             }

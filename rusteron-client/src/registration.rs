@@ -182,7 +182,10 @@ impl<R: Resource> Registration<R> {
     /// The number under which the media driver knows the request, and later the resource, unless that
     /// is a static counter.
     ///
-    /// Corresponds to `aeron_async_add_publication_get_registration_id` and its relatives.
+    /// Corresponds to `aeron_async_add_publication_get_registration_id`,
+    /// `aeron_async_add_exclusive_publication_get_registration_id`,
+    /// `aeron_async_add_subscription_get_registration_id` and
+    /// `aeron_async_add_counter_get_registration_id`.
     pub fn registration_id(&self) -> i64 {
         self.registration_id
     }
@@ -197,7 +200,9 @@ impl<R: Resource> Registration<R> {
     ///
     /// and [`ErrorKind::IllegalState`] if the outcome was given out before.
     ///
-    /// Corresponds to `aeron_async_add_publication_poll` and its relatives.
+    /// Corresponds to `aeron_async_add_publication_poll`,
+    /// `aeron_async_add_exclusive_publication_poll`, `aeron_async_add_subscription_poll`,
+    /// `aeron_async_add_counter_poll` and `aeron_async_next_session_id_poll`.
     pub fn poll(&mut self) -> Result<Option<R>> {
         let Some(registering) = self.raw else {
             return Err(Error::new(
