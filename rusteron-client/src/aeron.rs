@@ -113,7 +113,7 @@ impl Aeron {
     /// Adds a publication with a log buffer of its own, for one writer, and waits for the media
     /// driver to confirm.
     ///
-    /// It is faster than a shared one. Blocks for the driver timeout at the most.
+    /// It is faster than a shared one. Blocks as [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// As for [`add_publication`](Self::add_publication).
@@ -145,8 +145,8 @@ impl Aeron {
 
     /// Adds a subscription, and waits for the media driver to confirm.
     ///
-    /// Blocks for the driver timeout at the most. The images of its publishers arrive later; see
-    /// [`Subscription::is_connected`].
+    /// Blocks as [`add_publication`](Self::add_publication) does. The images of its publishers arrive
+    /// later; see [`Subscription::is_connected`].
     ///
     /// # Errors
     /// As for [`add_publication`](Self::add_publication).
@@ -180,7 +180,7 @@ impl Aeron {
     /// The type says what kind of counter it is; numbers below 1000 are Aeron's own. The key, of
     /// [`Counter::MAX_KEY_LENGTH`] bytes at the most, tells programs what it counts, and the label, of
     /// [`Counter::MAX_LABEL_LENGTH`] bytes at the most, tells people. Java's tools read labels as
-    /// US-ASCII. Blocks for the driver timeout at the most.
+    /// US-ASCII. Blocks as [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
@@ -197,11 +197,12 @@ impl Aeron {
 
     /// Begins to add a counter, and returns what tells when it is there.
     ///
-    /// Does not block, and can be called from callbacks.
+    /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
     /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback of a client without such a thread;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_async_add_counter`.
@@ -218,7 +219,8 @@ impl Aeron {
     /// waits for the media driver to confirm.
     ///
     /// Clients share a static counter: all handles are of the same number, and the first one decides
-    /// on key and label. It lives as long as the driver. Blocks for the driver timeout at the most.
+    /// on key and label. It lives as long as the driver. Blocks as
+    /// [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// As for [`add_counter`](Self::add_counter); the media driver also reports a counter with the
@@ -335,10 +337,9 @@ impl Aeron {
     /// [`SessionId`](crate::Parameter::SessionId) of one to come; waits for the driver to give it.
     ///
     /// The driver gives each number once, until it has been through all of them. A publication that is
-    /// added without a session id, or with one of the application's own, can still come first. Blocks for
-    /// the driver timeout at the most, or for twice that if a callback keeps the client's conductor from
-    /// its work. A driver older than this protocol leaves the choice to the client, which takes a number
-    /// at random.
+    /// added without a session id, or with one of the application's own, can still come first. With a
+    /// driver that does not know the request yet, the client takes a number at random. Blocks as
+    /// [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// - [`ErrorKind::DriverTimeout`]: no answer in time;

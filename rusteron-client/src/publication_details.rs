@@ -194,7 +194,8 @@ macro_rules! details {
             /// `ReceiverWindow`, `SocketRcvbuf`, `SocketSndbuf`, `SocketTos` and
             /// `ResponseCorrelationId`, which belong to the publication's channel.
             ///
-            /// Blocks for the driver timeout at the most.
+            /// Blocks for the driver timeout at the most, or for twice that if a callback keeps the
+            /// client's conductor from its work.
             ///
             /// # Errors
             /// - [`ErrorKind::InvalidChannel`]: the destination is not valid; the text names the
@@ -215,11 +216,13 @@ macro_rules! details {
 
             /// Begins to add a destination, and returns what tells when it is there.
             ///
-            /// Does not block, and can be called from callbacks.
+            /// Does not block, and can be called from callbacks of a client with a conductor thread.
             ///
             /// # Errors
             /// - [`ErrorKind::InvalidChannel`]: the destination is not valid;
             /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+            /// - [`ErrorKind::CalledFromConductor`]: called from a callback of a client without such a
+            ///   thread;
             /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
             /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
             ///
@@ -241,7 +244,8 @@ macro_rules! details {
 
             /// Removes the destination with this URI, and waits for the media driver to confirm.
             ///
-            /// Blocks for the driver timeout at the most. Removing what was not added is no error.
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
+            /// no error.
             ///
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).
@@ -275,7 +279,8 @@ macro_rules! details {
 
             /// Removes the destination with this number, and waits for the media driver to confirm.
             ///
-            /// Blocks for the driver timeout at the most. Removing what was not added is no error.
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
+            /// no error.
             ///
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).

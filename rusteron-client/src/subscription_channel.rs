@@ -21,7 +21,8 @@ impl Subscription {
     /// Adds a source to a multi-destination subscription, one with `control-mode=manual` in its
     /// channel, and waits for the media driver to confirm.
     ///
-    /// Blocks for the driver timeout at the most.
+    /// Blocks for the driver timeout at the most, or for twice that if a callback keeps the client's
+    /// conductor from its work.
     ///
     /// # Errors
     /// As for [`AsyncDestination::poll`], and
@@ -51,7 +52,7 @@ impl Subscription {
     /// Removes a source from a multi-destination subscription, and waits for the media driver to
     /// confirm.
     ///
-    /// Blocks for the driver timeout at the most.
+    /// Blocks as [`add_destination`](Self::add_destination) does.
     ///
     /// # Errors
     /// As for [`add_destination`](Self::add_destination). A channel that was not added is not an
