@@ -127,6 +127,45 @@ fn a_controlled_poll_aborts_commits_and_breaks() {
 }
 
 #[test]
+fn claims_are_committed_and_given_up() {
+    let finished = succeed(env!("CARGO_BIN_EXE_claims"), &["--messages", "4"]);
+    assert_lines(
+        &finished,
+        [
+            // 16 bytes and a header of 32, in a multiple of 32.
+            "Quote 1 published, position 64",
+            "Quote 2 published, position 128",
+            "Quote 3 withdrawn",
+            "Quote 4 published, position 256",
+            "Received quote 2 of 102, intact",
+            "Received quote 4 of 104, intact",
+            "Done: 4 messages received",
+        ],
+    );
+    assert_eq!(count(&finished, "Received quote 3"), 0, "{finished:#?}");
+    // Of one byte more than a claim can have, with the MTU of IPC.
+    assert_eq!(count(&finished, "A claim of 1377 bytes is too long, the maximum is 1376"), 1);
+    assert_lines(&finished, ["Received 1377 bytes"]);
+}
+
+#[test]
+fn a_publication_has_several_destinations() {
+    let path = env!("CARGO_BIN_EXE_multi_destination_publication");
+    let finished = succeed(path, &["--messages", "3"]);
+    assert_lines(
+        &finished,
+        [
+            "The first received \"Message 3 to both\"",
+            "The second received \"Message 3 to both\"",
+            "Removed the first destination",
+            "The second received \"Message 3 to one\"",
+            "Done: 3 and 6 messages received",
+        ],
+    );
+    assert_eq!(count(&finished, "Added the "), 2, "{finished:#?}");
+}
+
+#[test]
 fn a_subscription_has_several_destinations() {
     let path = env!("CARGO_BIN_EXE_multi_destination_subscription");
     let finished = succeed(path, &["--messages", "3"]);
@@ -159,7 +198,9 @@ fn a_client_without_a_thread_works() {
 fn samples_use_a_running_driver() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     for path in [
+        env!("CARGO_BIN_EXE_claims"),
         env!("CARGO_BIN_EXE_controlled_poll"),
+        env!("CARGO_BIN_EXE_multi_destination_publication"),
         env!("CARGO_BIN_EXE_multi_destination_subscription"),
         env!("CARGO_BIN_EXE_request_response"),
         env!("CARGO_BIN_EXE_event_loop"),

@@ -1,0 +1,147 @@
+//! Messages written where they will be read: in the log buffer itself.
+//!
+//! Shows claims. A claim is a place in the stream that nobody reads yet: the program writes its message
+//! there, without a buffer of its own and without a copy, and then
+//! - `commit` publishes it;
+//! - `abort`, or dropping the claim, gives the place up, and subscribers skip it.
+//!
+//! A claim holds one fragment at the most. Longer messages are offered, as one of them shows. Each
+//! message has its checksum in the reserved value, 8 bytes of the header that are the application's.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use rusteron_client::{ChannelUri, ExclusivePublication, Header, OfferError, Position};
+use rusteron_examples::failure::{self, Failure};
+use rusteron_examples::interrupt::Interrupt;
+use rusteron_examples::output::Output;
+use rusteron_examples::sample::{Driver, DriverOption, Turns};
+
+/// Claims places in a stream, writes into some and gives others up
+#[derive(Debug, Parser)]
+#[command(name = "claims", version)]
+struct Options {
+    #[command(flatten)]
+    driver: DriverOption,
+
+    /// Stream id, over IPC
+    #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
+    stream_id: i32,
+
+    /// How many quotes to publish; every third is withdrawn
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    messages: u64,
+}
+
+/// A number and a price, 8 bytes each.
+const QUOTE_LENGTH: usize = 16;
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Options::parse()))
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let interrupt = Interrupt::on_signals()?;
+    let mut output = Output::new(&interrupt);
+    let driver = Driver::start(&options.driver)?;
+    let aeron = driver.connect()?;
+
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", options.stream_id)?;
+    // Messages of our own session only: a running driver may have others on the same stream.
+    let own = ChannelUri::ipc().session_id(publication.session_id()).build()?;
+    let mut subscription = aeron.add_subscription(&own, options.stream_id)?;
+
+    let mut turns = Turns::awaiting("a place for a message", &interrupt);
+    let mut expected = 0;
+    for number in 1..=options.messages {
+        let mut claim = loop {
+            match publication.try_claim(QUOTE_LENGTH) {
+                Ok(claim) => break claim,
+                // Nobody is connected yet, or subscribers are slower than we are, or the log was
+                // being rotated: once more, after a pause.
+                Err(error) if error.is_retryable() => turns.idle(0)?,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        // The claim is the message's bytes.
+        claim[..8].copy_from_slice(&number.to_le_bytes());
+        claim[8..].copy_from_slice(&(100 + number).to_le_bytes());
+        let checksum = checksum(&claim);
+        claim.set_reserved_value(checksum);
+        if number % 3 == 0 {
+            // As when something goes wrong halfway: `?` would drop the claim, with the same effect.
+            claim.abort();
+            output.line(format_args!("Quote {number} withdrawn"))?;
+        } else {
+            // The position is the stream's after the message.
+            let position = claim.commit()?;
+            expected += 1;
+            output.line(format_args!("Quote {number} published, position {position}"))?;
+        }
+    }
+
+    let length = publication.max_payload_length() + 1;
+    match publication.try_claim(length) {
+        Err(OfferError::MessageTooLong { max_message_length, .. }) => output.line(format_args!(
+            "A claim of {length} bytes is too long, the maximum is {max_message_length}: offered"
+        ))?,
+        Err(error) => return Err(error.into()),
+        Ok(_) => return Err(Failure::Run(format!("a claim of {length} bytes was granted"))),
+    }
+    offer(&mut publication, &vec![b'x'; length], &mut turns)?;
+    expected += 1;
+
+    let mut turns = Turns::awaiting("messages", &interrupt);
+    let mut received = 0;
+    let mut lines = Vec::new();
+    while received < expected {
+        let handler = |message: &[u8], header: &Header<'_>| {
+            received += 1;
+            lines.push(describe(message, header));
+        };
+        let fragments = subscription.poll(handler, 10)?;
+        for line in lines.drain(..) {
+            output.line(line)?;
+        }
+        turns.idle(fragments)?;
+    }
+    output.line(format_args!("Done: {received} messages received"))
+}
+
+/// Publishes a message of any length, which is copied.
+fn offer(
+    publication: &mut ExclusivePublication,
+    message: &[u8],
+    turns: &mut Turns,
+) -> Result<Position, Failure> {
+    loop {
+        match publication.offer_with_reserved_value(message, checksum) {
+            Ok(position) => return Ok(position),
+            Err(error) if error.is_retryable() => turns.idle(0)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn describe(message: &[u8], header: &Header<'_>) -> String {
+    // Of a message in several fragments, each has a reserved value; this is the first one's.
+    let field = |at: usize| message.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+    match (field(0).map(u64::from_le_bytes), field(8).map(u64::from_le_bytes)) {
+        (Some(number), Some(price)) if message.len() == QUOTE_LENGTH => {
+            let is_intact = header.reserved_value() == checksum(message);
+            let verdict = if is_intact { "intact" } else { "damaged" };
+            format!("Received quote {number} of {price}, {verdict}")
+        }
+        _ => format!("Received {} bytes", message.len()),
+    }
+}
+
+/// Adler's sum, which is short.
+fn checksum(bytes: &[u8]) -> i64 {
+    const MODULUS: i64 = 65_521;
+    let (low, high) = bytes.iter().fold((1, 0), |(low, high), byte| {
+        let low = (low + i64::from(*byte)) % MODULUS;
+        (low, (high + low) % MODULUS)
+    });
+    high << 16 | low
+}
