@@ -32,6 +32,7 @@ const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while 
 
 fn context() -> ContextSpec {
     let mut spec = ContextSpec::new("Context", "aeron_context", RAW, SUPPORT)
+        .debug()
         .setting(Setting::new("dir").path().copied().note(
             "The default is `/dev/shm/aeron-<user>` on Linux, and below the directory for \
              temporary files elsewhere.",

@@ -1,6 +1,5 @@
 //! The configuration of a client.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::idle::IdleStrategyKind;
 ///
 /// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables. It is
 /// changed by its setters and then given to [`Aeron::connect`](crate::Aeron::connect), after which
-/// nothing can change any more.
+/// nothing can change any more. `println!("{context:#?}")` prints all settings.
 ///
 /// ```
 /// use std::time::Duration;
@@ -159,19 +158,21 @@ impl Drop for Context {
     }
 }
 
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("dir", &self.dir())
-            .field("client_name", &self.client_name())
-            .field("driver_timeout", &self.driver_timeout())
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_setting_is_printed() {
+        let mut context = Context::new().expect("a context");
+        context.set_dir("/somewhere").expect("a directory");
+        let text = format!("{context:#?}");
+        let names: Vec<_> = text.lines().filter_map(|line| line.split_once(':')).collect();
+        assert!(names.contains(&("    dir", " \"/somewhere\",")), "{text}");
+        assert!(names.iter().any(|(name, _)| *name == "    keepalive_interval"), "{text}");
+        // As many as C has getters of values.
+        assert_eq!(names.len(), 10, "{text}");
+    }
 
     #[test]
     fn every_idle_strategy_can_be_set_and_one_that_cannot_leaves_the_one_before() {

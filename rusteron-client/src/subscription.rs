@@ -356,6 +356,11 @@ impl Subscription {
         self.constants.stream_id
     }
 
+    /// The number under which the media driver knows this subscription.
+    pub fn registration_id(&self) -> i64 {
+        self.constants.registration_id
+    }
+
     /// What does not change during the subscription's life.
     ///
     /// Corresponds to `aeron_subscription_constants`.

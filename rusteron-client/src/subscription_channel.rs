@@ -36,9 +36,12 @@ impl Subscription {
     }
 
     /// Begins to add a source to a multi-destination subscription, and returns what tells when it is
-    /// there. Does not block.
+    /// there. Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
     /// # Errors
+    /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid;
+    /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
+    ///   callback of a client without such a thread;
     /// - [`ErrorKind::BufferFull`](crate::ErrorKind::BufferFull): too many commands are waiting;
     /// - [`ErrorKind::ClientClosed`](crate::ErrorKind::ClientClosed): a fatal error has ended the
     ///   client;
@@ -92,7 +95,7 @@ impl Subscription {
         const OWNER: sys::rusteron_destination_owner_t =
             sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
         let channel = channel.to_c_string(Use::ReceiveDestination)?;
-        let owner = (OWNER, self.constants().registration_id);
+        let owner = (OWNER, self.registration_id());
         // SAFETY: the function is one of C's for destinations of subscriptions and copies the
         // channel; the function to poll with is its partner.
         unsafe {
@@ -105,13 +108,18 @@ impl Subscription {
         }
     }
 
+    /// The number of the counter with the channel's status; -1 if there is none, as for IPC.
+    pub fn channel_status_id(&self) -> i32 {
+        self.constants().channel_status_indicator_id
+    }
+
     /// The state of the socket behind the channel.
     ///
     /// Corresponds to `aeron_subscription_channel_status`.
     pub fn channel_status(&self) -> ChannelStatus {
         // SAFETY: the subscription is live; the function reads an atomic counter.
         let status = unsafe { sys::aeron_subscription_channel_status(self.as_ptr()) };
-        let counter_id = self.constants().channel_status_indicator_id;
+        let counter_id = self.channel_status_id();
         ChannelStatus::from_c(status, counter_id, || self.is_closed())
     }
 

@@ -11,10 +11,14 @@ use rusteron_client::{
     Aeron, Context, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
     Subscription, UncheckedChannel,
 };
+use rusteron_sys as sys;
 use support::{
     PATIENCE, SHORT_TERMS, await_some, await_that, block_on, connect, connected_pair, context,
     launch, offer, receive, watchful_context,
 };
+
+/// Of the counters with the times at which clients have last said that they are alive.
+const HEARTBEAT_TYPE: i32 = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
 
 fn assert_send<T: Send>() {}
 fn assert_sync<T: Sync>() {}
@@ -147,6 +151,35 @@ fn log_buffers_are_unmapped_when_their_handles_are_dropped() {
     drop((publication, subscription));
     // The driver maps them as well, in this process, and lets go later.
     await_that("fewer mappings", || mapped() < before);
+}
+
+#[test]
+fn a_client_shows_a_heartbeat_under_its_name() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_client_name("market data")
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let counters = aeron.counters_reader();
+    let find = || counters.find_by_type_id_and_registration_id(HEARTBEAT_TYPE, aeron.client_id());
+    // The driver makes it when the client first asks for something.
+    aeron.add_publication("aeron:ipc", 7).expect("a publication");
+    let heartbeat = await_some("the heartbeat", find);
+    let first = counters.value(heartbeat).expect("a time");
+    await_that("the name", || {
+        counters.label(heartbeat).is_some_and(|label| label.contains("market data"))
+    });
+    await_that("the next one", || counters.value(heartbeat).is_some_and(|time| time > first));
+
+    let witness = connect(&driver);
+    let client_id = aeron.client_id();
+    drop(aeron);
+    await_that("it is gone with its client", || {
+        let counters = witness.counters_reader();
+        counters.find_by_type_id_and_registration_id(HEARTBEAT_TYPE, client_id).is_none()
+    });
 }
 
 #[test]

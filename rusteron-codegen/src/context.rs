@@ -22,6 +22,7 @@ pub struct ContextSpec {
     support: String,
     settings: Vec<Setting>,
     hand_written: Vec<(String, String)>,
+    is_debug: bool,
 }
 
 impl ContextSpec {
@@ -41,6 +42,7 @@ impl ContextSpec {
             support: support.into(),
             settings: Vec::new(),
             hand_written: Vec::new(),
+            is_debug: false,
         }
     }
 
@@ -58,6 +60,12 @@ impl ContextSpec {
         item_or_reason: impl Into<String>,
     ) -> Self {
         self.hand_written.push((function.into(), item_or_reason.into()));
+        self
+    }
+
+    /// Implements `Debug` for the Rust type as well, with everything that can be read of it.
+    pub fn debug(mut self) -> Self {
+        self.is_debug = true;
         self
     }
 
@@ -116,7 +124,29 @@ impl ContextSpec {
             wrapped.push(Wrapped { function: accessor.function.name.clone(), item });
         }
         let methods: Vec<_> = methods.iter().map(Method::render).collect();
-        format!("impl {} {{\n{}}}\n\n", self.rust_name, methods.join("\n"))
+        let mut out = format!("impl {} {{\n{}}}\n\n", self.rust_name, methods.join("\n"));
+        if self.is_debug {
+            out += &self.debug_impl(&accessors);
+        }
+        out
+    }
+
+    fn debug_impl(&self, accessors: &[Accessor<'_>]) -> String {
+        let Self { rust_name, .. } = self;
+        let fields: String = accessors
+            .iter()
+            .filter(|accessor| accessor.access == Access::Get)
+            .map(|accessor| {
+                let name = &accessor.rust_name;
+                format!("            .field({name:?}, &self.{name}())\n")
+            })
+            .collect();
+        format!(
+            "/// All settings: with `{{:#?}}`, a line for each.\n\
+             impl ::core::fmt::Debug for {rust_name} {{\n    \
+             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {{\n        \
+             f.debug_struct({rust_name:?})\n{fields}            .finish_non_exhaustive()\n    }}\n}}\n\n"
+        )
     }
 
     fn check_hand_written(&self, bindings: &Bindings, problems: &mut Vec<String>) {

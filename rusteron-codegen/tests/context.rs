@@ -124,6 +124,18 @@ fn every_unsafe_block_has_its_comment_above() {
 }
 
 #[test]
+fn what_can_be_read_can_be_printed() {
+    let text = generate(context().debug()).unwrap();
+    let method = Method::find(&text, "fmt");
+    let body = method.body();
+    for name in ["dir", "timeout", "enabled", "mode", "type_"] {
+        assert!(body.contains(&format!(".field(\"{name}\",&self.{name}())")), "{name} in {body}");
+    }
+    assert_eq!(body.matches(".field(").count(), 10);
+    assert!(Method::find_in(&generate(context()).unwrap(), "fmt").is_none());
+}
+
+#[test]
 fn retained_strings_outlive_the_call() {
     let spec = ContextSpec::new("Context", "keep", "sys", "crate::ffi")
         .setting(Setting::new("name").retained());

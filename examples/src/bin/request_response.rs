@@ -103,7 +103,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     // A client of its own: it could as well be another process on another machine.
     let aeron = driver.connect()?;
     let mut responses = aeron.add_subscription(&response_channel, RESPONSES)?;
-    let own_id = responses.constants().registration_id;
+    let own_id = responses.registration_id();
     let channel = request_channel.to_builder().response_correlation_id(own_id).build()?;
     let mut requests = aeron.add_exclusive_publication(&channel, REQUESTS)?;
 
