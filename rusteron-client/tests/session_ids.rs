@@ -95,7 +95,8 @@ fn a_driver_that_dies_ends_the_wait() {
         .expect("valid settings");
     let aeron = Aeron::connect(context).expect("a client");
     drop(driver);
-    let begun = aeron.async_next_session_id(7).expect("begun");
+    // On a busy machine it may be too late already even for that.
+    let begun = aeron.async_next_session_id(7);
     let error = aeron.next_session_id(7).expect_err("no driver");
     // Of the two that give up at the same time, whichever is first.
     assert!(
