@@ -6,6 +6,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use rusteron_client::{
     Aeron, Context, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
