@@ -277,7 +277,15 @@ impl Aeron {
     /// counter that is not static, until the returned [`Handler`] is dropped.
     ///
     /// What the handler gets and what it may do is as with [`Context::set_on_available_counter`].
-    /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks. The handler
+    /// runs on another thread, so that it cannot own what is not `Send`:
+    ///
+    /// ```compile_fail,E0277
+    /// # use rusteron_client::{Aeron, Handler};
+    /// fn count(aeron: &Aeron, count: std::rc::Rc<std::cell::Cell<u32>>) -> Handler {
+    ///     aeron.add_available_counter_handler(move |_, _, _| count.set(count.get() + 1))
+    /// }
+    /// ```
     ///
     /// Corresponds to `aeron_add_available_counter_handler` and
     /// `aeron_remove_available_counter_handler`.

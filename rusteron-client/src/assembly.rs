@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::header::{FrameHeader, Header};
-use crate::log_buffer::{BEGIN_FLAG, END_FLAG, align};
+use crate::log_buffer::{BEGIN_FLAG, END_FLAG};
 use crate::offer_error::Position;
 
 /// The message of one image, or session, that is being put together.
@@ -109,9 +109,9 @@ impl Assembly {
     /// The header of the whole, whose last fragment has this one.
     #[cold]
     fn header<'a>(&'a self, last: &Header<'a>) -> Header<'a> {
-        // Fragments of a message lie in the same term, one after the other.
-        let length = (last.position() - self.start_position) as usize;
-        debug_assert_eq!(length, align(length));
+        // Fragments of a message lie one after the other. Of frames that are being overwritten, the
+        // positions can be anything.
+        let length = usize::try_from(last.position() - self.start_position).unwrap_or(0);
         Header::assembled(&self.first, last, length)
     }
 }

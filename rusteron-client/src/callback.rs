@@ -7,6 +7,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -16,20 +17,23 @@ thread_local! {
 
 /// Runs a callback on the conductor's thread; a panic ends here and is logged.
 pub(crate) fn run(role: &str, callback: impl FnOnce()) {
-    mark(|| {
-        // A callback that panicked is called again for the next event, as C offers no way to stop it;
-        // what it captured is its author's to keep consistent.
-        let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) else { return };
-        // The logger is somebody's code as well, and so is what drops the payload. What these panic
-        // with is not dropped any more.
-        let report = || {
-            log::error!("the {role} panicked: {}", panic_text(&*payload));
-            drop(payload);
-        };
-        if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
-            std::mem::forget(another);
-        }
-    });
+    mark(|| catch(role, callback));
+}
+
+/// Runs somebody's code on a thread that has to go on after it; a panic ends here and is logged.
+pub(crate) fn catch(role: &str, code: impl FnOnce()) {
+    // A callback that panicked is called again for the next event, as C offers no way to stop it;
+    // what it captured is its author's to keep consistent.
+    let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
+    // The logger is somebody's code as well, and so is what drops the payload. What these panic
+    // with is not dropped any more.
+    let report = || {
+        log::error!("the {role} panicked: {}", panic_text(&*payload));
+        drop(payload);
+    };
+    if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
+        std::mem::forget(another);
+    }
 }
 
 /// Runs something as in a callback: what would block is forbidden to it.
@@ -45,20 +49,20 @@ pub(crate) fn mark<T>(action: impl FnOnce() -> T) -> T {
     action()
 }
 
-/// What C is to call once when it has closed something.
+/// What is called once when something is closed: by C, or by dropping it if C never will.
 pub(crate) struct Notification {
     /// Boxed twice, so that the pointer C gets is thin.
-    callback: Box<Box<dyn FnOnce() + Send>>,
+    callback: Option<Box<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Notification {
     pub(crate) fn new(callback: impl FnOnce() + Send + 'static) -> Self {
-        Self { callback: Box::new(Box::new(callback)) }
+        Self { callback: Some(Box::new(Box::new(callback))) }
     }
 
     /// What to pass to C together with [`notify`].
-    pub(crate) fn into_raw(self) -> *mut c_void {
-        Box::into_raw(self.callback).cast()
+    pub(crate) fn into_raw(mut self) -> *mut c_void {
+        self.callback.take().map_or(ptr::null_mut(), |callback| Box::into_raw(callback).cast())
     }
 
     /// # Safety
@@ -66,13 +70,15 @@ impl Notification {
     /// called with it.
     pub(crate) unsafe fn from_raw(clientd: *mut c_void) -> Self {
         // SAFETY: handed on to the caller.
-        Self { callback: unsafe { Box::from_raw(clientd.cast()) } }
+        Self { callback: Some(unsafe { Box::from_raw(clientd.cast()) }) }
     }
+}
 
-    /// Drops what will not be called. What it captured is dropped as in a callback, as this can be
-    /// in the middle of a turn of the conductor's work.
-    pub(crate) fn discard(self) {
-        run("drop of a close notification", || drop(self));
+impl Drop for Notification {
+    fn drop(&mut self) {
+        if let Some(callback) = self.callback.take() {
+            run("close notification", *callback);
+        }
     }
 }
 
@@ -82,8 +88,7 @@ impl Notification {
 /// As for [`Notification::from_raw`].
 pub(crate) unsafe extern "C" fn notify(clientd: *mut c_void) {
     // SAFETY: handed on to the caller.
-    let notification = unsafe { Notification::from_raw(clientd) };
-    run("close notification", *notification.callback);
+    drop(unsafe { Notification::from_raw(clientd) });
 }
 
 /// Whether this thread is in a callback of a conductor.
@@ -127,13 +132,24 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_is_called_and_freed_once() {
-        let witness = std::sync::Arc::new(());
-        let captured = std::sync::Arc::clone(&witness);
-        let clientd = Notification::new(move || drop(captured)).into_raw();
+    fn a_notification_is_called_and_freed_once_by_c_or_by_dropping_it() {
+        let calls = std::sync::Arc::new(());
+        let (sender, called) = std::sync::mpsc::channel();
+        let notification = || {
+            let (captured, sender) = (std::sync::Arc::clone(&calls), sender.clone());
+            Notification::new(move || {
+                drop(captured);
+                sender.send(is_running()).expect("a receiver");
+            })
+        };
+        let clientd = notification().into_raw();
+        assert!(called.try_recv().is_err(), "not yet");
         // SAFETY: from `into_raw` just now, and used once.
         unsafe { notify(clientd) };
-        assert_eq!(std::sync::Arc::strong_count(&witness), 1);
+        assert_eq!(called.try_iter().collect::<Vec<_>>(), [true]);
+        drop(notification());
+        assert_eq!(called.try_iter().collect::<Vec<_>>(), [true]);
+        assert_eq!(std::sync::Arc::strong_count(&calls), 1);
     }
 
     #[test]

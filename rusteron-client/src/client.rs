@@ -142,21 +142,17 @@ impl Client {
     /// Runs a C function that gives a resource back. In a callback that forbids it, it runs later.
     ///
     /// `call` must not need anything but the C client, which outlives it. User code that it runs, or
-    /// drops, is run as a callback. Returns the outcome, or `None` if it is to come later: if nobody
-    /// does any work after that, `call` is dropped with the client.
-    pub(crate) fn release<T>(&self, call: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    /// drops, is run as a callback. If it is to come later and nobody does any work after that, it is
+    /// dropped with the client.
+    pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
         match &self.invoker {
-            None => Some(call()),
-            Some(_) if callback::is_running() => {
-                lock(&self.deferred).push(Box::new(move || drop(call())));
-                None
-            }
+            None => call(),
+            Some(_) if callback::is_running() => lock(&self.deferred).push(Box::new(call)),
             Some(invoker) => {
                 let lock = lock(invoker);
                 // Marked: what it logs must not wait for the lock.
-                let outcome = callback::mark(call);
+                callback::mark(call);
                 self.end_turn(lock);
-                Some(outcome)
             }
         }
     }

@@ -94,8 +94,15 @@ impl Context {
     /// The handler runs on the client's conductor thread and keeps it from its work meanwhile; calls
     /// in it that would wait for that thread return
     /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). It can be called
-    /// from two threads at once. A panic in it is logged. It lives as long as the client. Without
-    /// one, errors are logged.
+    /// from two threads at once. A panic in it is logged. It lives as long as the client, and keeps
+    /// it open if it owns a handle of it. Without one, errors are logged.
+    ///
+    /// ```compile_fail,E0277
+    /// # use rusteron_client::Context;
+    /// fn count(context: &mut Context, errors: std::cell::Cell<u32>) {
+    ///     let _ = context.set_error_handler(move |_| errors.set(errors.get() + 1));
+    /// }
+    /// ```
     ///
     /// # Errors
     /// None that a valid context can cause; they are C's.

@@ -55,7 +55,8 @@ impl<'a> Header<'a> {
     /// Corresponds to `frame_length` of `aeron_header_values`.
     #[inline]
     pub fn frame_length(&self) -> usize {
-        self.read::<i32>(log_buffer::FRAME_LENGTH) as usize
+        // Negative only if it is being overwritten, see `ImageFields::frame`.
+        self.read::<i32>(log_buffer::FRAME_LENGTH).max(0) as usize
     }
 
     /// The version of the frame's layout.
@@ -153,7 +154,7 @@ impl<'a> Header<'a> {
     /// Corresponds to `aeron_header_next_term_offset`.
     #[inline]
     pub fn next_term_offset(&self) -> i32 {
-        self.term_offset() + align(self.frame_length()).max(self.assembled_length) as i32
+        self.term_offset().wrapping_add(self.aligned_length() as i32)
     }
 
     /// The position in the stream after this fragment or message.
@@ -161,7 +162,7 @@ impl<'a> Header<'a> {
     /// Corresponds to `aeron_header_position`.
     #[inline]
     pub fn position(&self) -> Position {
-        self.term_begin_position() + Position::from(self.next_term_offset())
+        self.start_position() + self.aligned_length() as Position
     }
 
     /// The position in the stream at which this fragment or message begins.
@@ -176,6 +177,12 @@ impl<'a> Header<'a> {
     #[inline]
     pub fn image_correlation_id(&self) -> i64 {
         self.image.correlation_id()
+    }
+
+    /// The length in the log, which no overwritten frame makes overflow what is computed with it.
+    #[inline(always)]
+    fn aligned_length(&self) -> usize {
+        align(self.frame_length()).max(self.assembled_length)
     }
 
     #[inline(always)]
@@ -204,8 +211,9 @@ impl FrameHeader {
 
     /// Makes it that of a message which ends with the fragment that has these flags.
     pub(crate) fn complete(&mut self, message_length: usize, last_flags: u8) {
-        // What fits in a term fits in this number.
-        let frame_length = (HEADER_LENGTH + message_length) as i32;
+        // What was offered in one piece fits in a term, and so in this number; fragments that were
+        // claimed one by one can be more.
+        let frame_length = i32::try_from(HEADER_LENGTH + message_length).unwrap_or(i32::MAX);
         self.0[log_buffer::FRAME_LENGTH..][..4].copy_from_slice(&frame_length.to_ne_bytes());
         self.0[log_buffer::FLAGS] |= last_flags;
     }
@@ -227,5 +235,96 @@ impl fmt::Debug for Header<'_> {
             .field("reserved_value", &self.reserved_value())
             .field("position", &self.position())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assembly::Assembly;
+
+    /// The frame as it may look while another publisher overwrites it.
+    fn overwritten(length: i32, term_offset: i32, term_id: i32, flags: u8) -> FrameHeader {
+        let mut bytes = [0; HEADER_LENGTH];
+        for (at, number) in [
+            (log_buffer::FRAME_LENGTH, length),
+            (log_buffer::TERM_OFFSET, term_offset),
+            (log_buffer::TERM_ID, term_id),
+        ] {
+            bytes[at..][..4].copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes[log_buffer::FLAGS] = flags;
+        FrameHeader(bytes)
+    }
+
+    fn image() -> ImageFields {
+        let fields = rusteron_sys::rusteron_image_t {
+            image: std::ptr::null_mut(),
+            term_buffers: [std::ptr::null_mut(); 3],
+            subscriber_position: std::ptr::null_mut(),
+            is_closed: std::ptr::null_mut(),
+            position_bits_to_shift: 30,
+            correlation_id: 0,
+            session_id: 0,
+            term_length: 1 << 30,
+            initial_term_id: i32::MIN,
+        };
+        // SAFETY: headers only read the numbers.
+        unsafe { ImageFields::new(fields) }
+    }
+
+    const NUMBERS: [i32; 9] =
+        [i32::MIN, i32::MIN + 1, -32, -1, 0, 1, 1 << 30, i32::MAX - 1, i32::MAX];
+
+    #[test]
+    fn no_number_in_a_frame_that_is_overwritten_makes_a_header_overflow() {
+        let image = image();
+        for length in NUMBERS {
+            for term_offset in NUMBERS {
+                for term_id in NUMBERS {
+                    let frame = overwritten(length, term_offset, term_id, 0);
+                    // SAFETY: the frame lives as long as the header.
+                    let header = unsafe { Header::new(frame.as_ptr(), &image) };
+                    let aligned = align(length.max(0) as usize) as i64;
+                    assert_eq!(header.frame_length(), length.max(0) as usize);
+                    assert_eq!(header.position(), header.start_position() + aligned);
+                    assert_eq!(
+                        header.next_term_offset(),
+                        term_offset.wrapping_add(aligned as i32),
+                        "{header:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_number_in_a_frame_that_is_overwritten_makes_an_assembly_overflow() {
+        let image = image();
+        for number in NUMBERS {
+            for other in NUMBERS {
+                let mut assembly = Assembly::new();
+                let mut calls = 0;
+                let frames = [
+                    overwritten(number, other, 0, log_buffer::BEGIN_FLAG),
+                    overwritten(other, number, 0, 0),
+                    overwritten(number, number, other, log_buffer::END_FLAG),
+                ];
+                for frame in &frames {
+                    // SAFETY: as above.
+                    let header = unsafe { Header::new(frame.as_ptr(), &image) };
+                    assembly.poll(
+                        b"payload",
+                        &header,
+                        &mut |message: &[u8], header: &Header<'_>| {
+                            calls += 1;
+                            assert_eq!(header.frame_length(), HEADER_LENGTH + message.len());
+                            assert!(header.position() >= header.start_position());
+                        },
+                    );
+                }
+                assert!(calls <= 1);
+            }
+        }
     }
 }

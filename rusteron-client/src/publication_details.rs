@@ -297,13 +297,22 @@ macro_rules! details {
             /// gone.
             ///
             /// # Errors
-            /// As for [`async_add_destination`](Self::async_add_destination).
+            /// As for [`async_add_destination`](Self::async_add_destination);
+            /// [`ErrorKind::InvalidChannel`] for a publication over IPC, about which the media driver
+            /// would say nothing.
             ///
             #[doc = concat!("Corresponds to `", stringify!($remove_by_id), "`.")]
             pub fn async_remove_destination_by_id(
                 &self,
                 registration_id: i64,
             ) -> Result<AsyncDestination> {
+                if self.channel().starts_with("aeron:ipc") {
+                    // The driver does not answer, not even with an error.
+                    return Err(Error::new(
+                        ErrorKind::InvalidChannel,
+                        "a publication over IPC has no destinations",
+                    ));
+                }
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: as in `async_add_destination`.
                 unsafe {
@@ -326,40 +335,38 @@ macro_rules! details {
                 drop(self);
             }
 
-            /// Closes the publication, and calls `on_complete` when the client has done so: its log
-            /// buffer is unmapped, if no other handle uses it, and the media driver told.
+            /// Closes the publication, and calls `on_complete` once when that is done: its log buffer is
+            /// unmapped, if no other handle uses it, and the media driver told.
             ///
             /// Does not block. The callback runs on the client's conductor thread and keeps it from
             /// its work meanwhile; if the client closes first, it runs on the thread that closes it.
             /// Calls in it that would wait for the conductor return
-            /// [`ErrorKind::CalledFromConductor`]. A panic in it is logged. Should the client be ended
-            /// by an error before it is called, it is called when the last handle of the client goes;
-            /// so let it own none.
+            /// [`ErrorKind::CalledFromConductor`]. A panic in it is logged.
+            ///
+            /// If a fatal error has ended the client, it has closed the publication as well, which is
+            /// freed when the last handle of the client goes: the callback runs in this call. If the
+            /// error comes between the two, the callback runs when that last handle goes; so let it own
+            /// none.
             ///
             /// A client without a conductor thread closes the publication, and calls the callback, in
-            /// this call; or, if this is called from a callback, after that has returned. If the client
-            /// is ended in between, the callback is dropped and not called.
-            ///
-            /// # Errors
-            /// [`ErrorKind::ClientClosed`]: a fatal error has ended the client, and the publication
-            /// with it. The callback is dropped and not called.
+            /// this call; or, if this is called from a callback, after that has returned.
             ///
             #[doc = concat!("Corresponds to `", $close, "`.")]
-            pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) -> Result<()> {
+            pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
                 // SAFETY: `self` is dropped at the end of this.
-                unsafe { self.hand_over(Some(Notification::new(on_complete))) }
+                unsafe { self.hand_over(Some(Notification::new(on_complete))) };
             }
 
             /// Gives the publication to the conductor, which closes and frees it.
             ///
             /// # Safety
             /// Nothing but dropping it follows.
-            unsafe fn hand_over(&mut self, notification: Option<Notification>) -> Result<()> {
+            unsafe fn hand_over(&mut self, notification: Option<Notification>) {
                 if std::mem::replace(&mut self.is_handed_over, true) {
-                    return Ok(());
+                    return;
                 }
                 let publication = SendPtr(self.raw.as_ptr());
-                let outcome = self.client.release(move || {
+                self.client.release(move || {
                     let function =
                         notification.is_some().then_some(notify as unsafe extern "C" fn(_));
                     let clientd = notification.map_or(std::ptr::null_mut(), Notification::into_raw);
@@ -367,33 +374,22 @@ macro_rules! details {
                     // its only owner is gone or, by the contract and the flag, does not use it again.
                     // No claim is left, as they borrow it, and what a destination command refers to
                     // is a stand-in.
-                    match unsafe { sys::$shim_close(publication.get(), function, clientd) } {
-                        sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN => Ok(()),
-                        _ => {
-                            if function.is_some() {
-                                // SAFETY: from `into_raw`, above. C has not stored it, and never will.
-                                unsafe { Notification::from_raw(clientd) }.discard();
-                            }
-                            Err(Error::new(
-                                ErrorKind::ClientClosed,
-                                "the client was closed by a fatal error, and the publication with it",
-                            ))
-                        }
+                    let result = unsafe { sys::$shim_close(publication.get(), function, clientd) };
+                    // Otherwise an error has ended the client, and the publication is freed with it.
+                    let is_begun =
+                        result == sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN;
+                    if !is_begun && function.is_some() {
+                        // SAFETY: from `into_raw`, above. C has not stored it, and never will.
+                        drop(unsafe { Notification::from_raw(clientd) });
                     }
                 });
-                // Later means after the callback that this is called from.
-                outcome.unwrap_or(Ok(()))
             }
         }
 
         impl Drop for $publication {
             fn drop(&mut self) {
-                // If the client was ended by an error, nothing happens here, and the publication is
-                // freed with the client.
                 // SAFETY: it is being dropped.
-                if let Err(error) = unsafe { self.hand_over(None) } {
-                    log::debug!("publication {}: {error}", self.registration_id());
-                }
+                unsafe { self.hand_over(None) };
             }
         }
     };

@@ -65,7 +65,6 @@ pub struct Subscription {
     round_robin_index: usize,
     constants: SubscriptionConstants,
     callbacks: Option<CallbackHandle>,
-    /// Whether C was ever given a command that leads to this subscription.
     client: Arc<Client>,
 }
 
@@ -375,11 +374,12 @@ impl Subscription {
     /// Corresponds to `aeron_subscription_close`.
     pub fn close(self) {}
 
-    /// Closes the subscription, and calls `on_complete` when it is closed and freed, and nothing is
-    /// called for it any more.
+    /// Closes the subscription, and calls `on_complete` once when that is done: it is freed, the media
+    /// driver told, and nothing is called for it any more.
     ///
-    /// Does not wait. The closure runs on the client's conductor thread, or on this one if a fatal
-    /// error has ended the client already; a panic in it is logged.
+    /// Does not block. The callback runs where, and may do what, that of
+    /// [`Publication::close_with`](crate::Publication::close_with) does: in this call if a fatal error
+    /// has ended the client already.
     ///
     /// Corresponds to `aeron_subscription_close`.
     pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {

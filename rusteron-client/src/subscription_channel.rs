@@ -1,7 +1,7 @@
 //! What a subscription's channel turned out to be: addresses, and destinations of a
 //! multi-destination one.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::net::SocketAddr;
 
 use rusteron_sys as sys;
@@ -21,12 +21,20 @@ impl Subscription {
     /// Adds a source to a multi-destination subscription, one with `control-mode=manual` in its
     /// channel, and waits for the media driver to confirm.
     ///
+    /// A source is an IPC channel, a spy, or a UDP channel. The last has no `control-mode=response`,
+    /// and none of [`Parameter`](crate::Parameter)'s `Mtu`, `ReceiverWindow`, `SocketRcvbuf`,
+    /// `SocketSndbuf`, `SocketTos` and `ResponseCorrelationId`, which belong to the subscription's
+    /// channel.
+    ///
     /// Blocks for the driver timeout at the most, or for twice that if a callback keeps the client's
     /// conductor from its work.
     ///
     /// # Errors
-    /// As for [`AsyncDestination::poll`], and
-    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor) in a callback.
+    /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid; the
+    ///   text names the parameter;
+    /// - those of [`AsyncDestination::poll`];
+    /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
+    ///   callback.
     ///
     /// Corresponds to `aeron_subscription_async_add_destination` and
     /// `aeron_subscription_async_destination_poll`.
@@ -49,17 +57,27 @@ impl Subscription {
     ///
     /// Corresponds to `aeron_subscription_async_add_destination`.
     pub fn async_add_destination(&mut self, channel: impl AsChannel) -> Result<AsyncDestination> {
-        self.destination(channel, sys::aeron_subscription_async_add_destination)
+        self.destination(
+            channel.to_c_string(Use::ReceiveDestination)?,
+            sys::aeron_subscription_async_add_destination,
+        )
     }
 
     /// Removes a source from a multi-destination subscription, and waits for the media driver to
     /// confirm.
     ///
+    /// A source that is joined at a control address, a UDP channel with
+    /// [`Control`](crate::Parameter::Control), stays until the subscription is closed: Aeron's C driver
+    /// would go on using it after freeing it. The same goes for a channel whose `Interface` has a port,
+    /// by which the driver could take it for such a source.
+    ///
     /// Blocks as [`add_destination`](Self::add_destination) does.
     ///
     /// # Errors
-    /// As for [`add_destination`](Self::add_destination). A channel that was not added is not an
-    /// error.
+    /// As for [`add_destination`](Self::add_destination);
+    /// [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel) also for a source that cannot be
+    /// removed, and [`ErrorKind::UnknownSubscription`](crate::ErrorKind::UnknownSubscription) for an
+    /// IPC channel or a spy that was not added. Another UDP channel that was not added is no error.
     ///
     /// Corresponds to `aeron_subscription_async_remove_destination` and
     /// `aeron_subscription_async_destination_poll`.
@@ -79,12 +97,15 @@ impl Subscription {
         &mut self,
         channel: impl AsChannel,
     ) -> Result<AsyncDestination> {
-        self.destination(channel, sys::aeron_subscription_async_remove_destination)
+        self.destination(
+            channel.to_c_string(Use::FormerReceiveDestination)?,
+            sys::aeron_subscription_async_remove_destination,
+        )
     }
 
     fn destination(
         &mut self,
-        channel: impl AsChannel,
+        channel: CString,
         function: unsafe extern "C" fn(
             *mut *mut sys::aeron_client_registering_resource_stct,
             *mut sys::aeron_t,
@@ -94,7 +115,6 @@ impl Subscription {
     ) -> Result<AsyncDestination> {
         const OWNER: sys::rusteron_destination_owner_t =
             sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
-        let channel = channel.to_c_string(Use::ReceiveDestination)?;
         let owner = (OWNER, self.registration_id());
         // SAFETY: the function is one of C's for destinations of subscriptions and copies the
         // channel; the function to poll with is its partner.

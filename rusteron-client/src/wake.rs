@@ -4,12 +4,13 @@
 //! callback and others not. One thread for the whole process therefore lets every waiting task look
 //! again after a while. It is started by the first task that waits, and sleeps while none does.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 use std::thread;
 use std::time::Duration;
+
+use crate::callback;
 
 /// How soon after its answer a task sees it; an answer itself takes about as long.
 const PERIOD: Duration = Duration::from_millis(1);
@@ -48,9 +49,49 @@ fn run(receiver: &Receiver<Waker>) {
         thread::sleep(PERIOD);
         for waker in std::iter::once(first).chain(receiver.try_iter()) {
             // A waker is somebody's code, and others wait behind it.
-            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
-                log::error!("Aeron client: a waker panicked");
-            }
+            callback::catch("waker of an Aeron client's task", || waker.wake());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    struct Panicking;
+    struct Payload;
+    struct Sending(Sender<()>);
+
+    impl Wake for Panicking {
+        fn wake(self: Arc<Self>) {
+            panic_any(Payload);
+        }
+    }
+
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            panic_any(());
+        }
+    }
+
+    impl Wake for Sending {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.send(());
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_keeps_no_other_task_asleep() {
+        let (sender, woken) = mpsc::channel();
+        for _ in 0..10 {
+            soon(Arc::new(Panicking).into());
+            soon(Arc::new(Sending(sender.clone())).into());
+        }
+        for _ in 0..10 {
+            woken.recv_timeout(Duration::from_secs(60)).expect("woken");
         }
     }
 }

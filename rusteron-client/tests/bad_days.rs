@@ -144,7 +144,8 @@ fn an_invalid_channel_is_refused_before_the_driver_sees_it() {
 fn a_channel_that_the_driver_refuses_is_refused_with_its_words() {
     let driver = launch();
     let aeron = connect(&driver);
-    let error = aeron.add_publication(UncheckedChannel("aeron:tcp"), 1001).expect_err("no medium");
+    let channel = UncheckedChannel("aeron:ipc?alias=");
+    let error = aeron.add_publication(channel, 1001).expect_err("no value");
     assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, -1), "{error:?}");
     // What a publication with this tag would have is for the driver to know.
     let error = aeron.add_publication("aeron:ipc?session-id=tag:7", 1001).expect_err("no such tag");

@@ -282,6 +282,7 @@ fn what_crashes_the_driver_is_refused() {
         ("aeron-spy:aeron:udp?endpoint=%x[::1]:40123", "endpoint"),
         ("aeron:ipc?untethered-linger-timeout=5m", "untethered-linger-timeout"),
         ("aeron:ipc?untethered-linger-timeout=5m|alias=x", "untethered-linger-timeout"),
+        ("aeron:udp?endpoint=127.0.0.1:40123|nak-delay=5m", "nak-delay"),
     ] {
         let uri: ChannelUri = channel.parse().expect("the form is fine");
         let error = uri.check_subscription().expect_err(channel);
@@ -289,6 +290,41 @@ fn what_crashes_the_driver_is_refused() {
         let error = aeron.add_subscription(UncheckedChannel(channel), 1001).expect_err(channel);
         assert!(error.message().starts_with(name), "{error:?}");
         assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
+    }
+    assert!(!aeron.is_closed());
+}
+
+/// The driver quotes a text without a scheme in its error, and reads beyond the end of it.
+#[test]
+fn what_does_not_begin_as_a_channel_is_refused_wherever_a_channel_is_taken() {
+    const SPY: &str = "aeron-spy:aeron:udp?endpoint=127.0.0.1:40123";
+    let driver = launch();
+    let aeron = connect(&driver);
+    let publication =
+        aeron.add_publication("aeron:udp?control-mode=manual", 1001).expect("a publication");
+    let mut subscription =
+        aeron.add_subscription("aeron:udp?control-mode=manual", 1001).expect("a subscription");
+    for text in ["", "aeron:", "aeron:ipcx", "aeron:udp", "ipc", "aeron-spy:ipc", SPY] {
+        let channel = UncheckedChannel(text);
+        let mut outcomes = vec![
+            aeron.add_publication(channel, 1).map(drop),
+            aeron.add_exclusive_publication(channel, 1).map(drop),
+            aeron.async_add_publication(channel, 1).map(drop),
+            publication.add_destination(channel).map(drop),
+            publication.remove_destination(channel),
+        ];
+        if text != SPY {
+            outcomes.extend([
+                aeron.add_subscription(channel, 1).map(drop),
+                aeron.subscription_builder(channel, 1).add().map(drop),
+                subscription.add_destination(channel),
+                subscription.remove_destination(channel),
+            ]);
+        }
+        for outcome in outcomes {
+            let error = outcome.expect_err(text);
+            assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
+        }
     }
     assert!(!aeron.is_closed());
 }

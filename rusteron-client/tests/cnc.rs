@@ -121,7 +121,7 @@ fn errors_are_logged_once_each() {
     let aeron = connect(&driver);
     for _ in 0..3 {
         aeron
-            .add_publication(UncheckedChannel("aeron:carrier-pigeon"), 1)
+            .add_publication(UncheckedChannel("aeron:ipc?carrier-pigeon="), 1)
             .expect_err("an invalid channel");
     }
     let entry = await_some("the error", || {
@@ -132,7 +132,7 @@ fn errors_are_logged_once_each() {
     assert_eq!(SystemCounter::Errors.read(&cnc.counters()), Some(3));
 
     aeron
-        .add_publication(UncheckedChannel("aeron:smoke-signal"), 1)
+        .add_publication(UncheckedChannel("aeron:ipc?smoke|signal"), 1)
         .expect_err("an invalid channel");
     await_that("the other error", || cnc.errors().len() == 2);
     assert_eq!(cnc.errors_since(before).len(), 2);

@@ -163,7 +163,7 @@ fn publications() -> Vec<Row> {
             => Publication::remove_destination_by_id, Publication::async_remove_destination_by_id;
         calls aeron_publication_async_destination_poll => AsyncDestination::poll;
         replaces aeron_publication_close => Publication::close, drop::<Publication>,
-            Publication::close_with as fn(_, fn()) -> _;
+            Publication::close_with as fn(_, fn());
     }
     .to_vec()
 }
@@ -197,7 +197,7 @@ fn exclusive_publications() -> Vec<Row> {
         replaces aeron_exclusive_publication_revoke => ExclusivePublication::revoke;
         replaces aeron_exclusive_publication_close
             => ExclusivePublication::close, drop::<ExclusivePublication>,
-            ExclusivePublication::close_with as fn(_, fn()) -> _;
+            ExclusivePublication::close_with as fn(_, fn());
     }
     .to_vec()
 }

@@ -70,7 +70,7 @@ fn a_registration_that_fails_says_so_once() {
     let driver = launch();
     let aeron = connect(&driver);
     let mut registration =
-        aeron.async_add_subscription(UncheckedChannel("aeron:nonsense"), 7).expect("begun");
+        aeron.async_add_subscription(UncheckedChannel("aeron:ipc?alias="), 7).expect("begun");
     let error = await_some("the refusal", || match registration.poll() {
         Ok(None) => None,
         Ok(Some(subscription)) => panic!("{subscription:?}"),

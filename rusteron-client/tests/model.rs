@@ -1,5 +1,5 @@
-//! Random sequences of everything a publisher can do, against a model that knows each position and
-//! each byte that a subscriber must see.
+//! Random sequences of everything a publisher can do, read in random ways, against a model that knows
+//! each position and each byte that a subscriber must see.
 
 mod support;
 
@@ -8,9 +8,9 @@ use std::io::IoSlice;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestCaseResult, TestRunner};
 use rusteron_client::{
-    Aeron, BufferClaim, ExclusivePublication, OfferError, Publication, Subscription,
+    Action, Aeron, BufferClaim, ExclusivePublication, Header, OfferError, Publication, Subscription,
 };
-use support::{SHORT_TERMS, await_some, await_that, connect, launch};
+use support::{Random, SHORT_TERMS, await_some, await_that, connect, launch};
 
 const TERM_LENGTH: i64 = 64 * 1024;
 const MAX_PAYLOAD: usize = 1_376;
@@ -122,14 +122,32 @@ impl Publisher for Publication {
     }
 }
 
-/// A fragment: flags, reserved value, payload.
-type Fragment = (u8, i64, Vec<u8>);
+/// What a handler is given: a fragment or a whole message.
+#[derive(Debug, Clone, PartialEq)]
+struct Given {
+    end: i64,
+    flags: u8,
+    reserved_value: i64,
+    payload: Vec<u8>,
+}
+
+impl Given {
+    fn new(payload: &[u8], header: &Header<'_>) -> Self {
+        Self {
+            end: header.position(),
+            flags: header.flags(),
+            reserved_value: header.reserved_value(),
+            payload: payload.to_vec(),
+        }
+    }
+}
 
 /// What the stream must be.
 #[derive(Default)]
 struct Model {
     position: i64,
-    fragments: Vec<Fragment>,
+    fragments: Vec<Given>,
+    messages: Vec<Given>,
     count: u8,
 }
 
@@ -162,9 +180,11 @@ impl Model {
         if length > left {
             self.position += left;
         }
+        let mut end = self.position;
         self.position += length;
 
         let last = payloads.len() - 1;
+        let mut first_value = None;
         for (index, payload) in payloads.into_iter().enumerate() {
             let flags = if index == 0 { 0x80 } else { 0 } | if index == last { 0x40 } else { 0 };
             let reserved_value = match operation {
@@ -175,32 +195,162 @@ impl Model {
                     return self.position;
                 }
             };
-            self.fragments.push((flags, reserved_value, payload.to_vec()));
+            end += framed(&payload);
+            first_value.get_or_insert(reserved_value);
+            self.fragments.push(Given { end, flags, reserved_value, payload: payload.to_vec() });
         }
+        self.messages.push(Given {
+            end,
+            flags: 0xc0,
+            reserved_value: first_value.unwrap_or_default(),
+            payload: bytes.to_vec(),
+        });
         self.position
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    Fragments,
+    Messages,
+}
+
+/// Polls in one way after the other, and notes what it was given and has not refused.
+struct Reader<'a> {
+    subscription: &'a mut Subscription,
+    form: Form,
+    random: Random,
+    received: Vec<Given>,
+}
+
+impl Reader<'_> {
+    /// Reads on; returns how much more has been received.
+    fn read(&mut self) -> usize {
+        let Self { subscription, form, random, received } = self;
+        let before = received.len();
+        let limit = 1 + random.below(20);
+        let way = random.below(if *form == Form::Fragments { 8 } else { 6 });
+        let ahead = random.below(5_000) as i64;
+        let mut note = |payload: &[u8], header: &Header<'_>| {
+            received.push(Given::new(payload, header));
+        };
+        let count = match (way, *form) {
+            (0, Form::Fragments) => subscription.poll_fragments(note, limit).expect("open"),
+            (0, Form::Messages) => subscription.poll(note, limit).expect("open"),
+            (1 | 2, form) => {
+                let mut control = |payload: &[u8], header: &Header<'_>| {
+                    let action = [Action::Abort, Action::Break, Action::Commit, Action::Continue]
+                        [random.below(4)];
+                    if action != Action::Abort {
+                        note(payload, header);
+                    }
+                    action
+                };
+                match (way, form) {
+                    (1, Form::Fragments) => {
+                        subscription.controlled_poll_fragments(control, limit).expect("open")
+                    }
+                    (1, Form::Messages) => {
+                        subscription.controlled_poll(control, limit).expect("open")
+                    }
+                    _ => subscription.images().fold(0, |count, mut image| {
+                        let bound = image.position() + ahead;
+                        count
+                            + match form {
+                                Form::Fragments => image.bounded_controlled_poll_fragments(
+                                    &mut control,
+                                    bound,
+                                    limit,
+                                ),
+                                Form::Messages => {
+                                    image.bounded_controlled_poll(&mut control, bound, limit)
+                                }
+                            }
+                    }),
+                }
+            }
+            (3..=5, form) => subscription.images().fold(0, |count, mut image| {
+                let bound = image.position() + ahead;
+                count
+                    + match (way, form) {
+                        (3, Form::Fragments) => image.poll_fragments(&mut note, limit),
+                        (3, Form::Messages) => image.poll(&mut note, limit),
+                        (_, Form::Fragments) => {
+                            image.bounded_poll_fragments(&mut note, bound, limit)
+                        }
+                        (_, Form::Messages) => image.bounded_poll(&mut note, bound, limit),
+                    }
+            }),
+            (6, _) => {
+                for mut image in subscription.images() {
+                    let position = image.position();
+                    let mut peeked = Vec::new();
+                    let peek = |payload: &[u8], header: &Header<'_>| {
+                        peeked.push(Given::new(payload, header));
+                        if random.below(8) == 0 { Action::Break } else { Action::Continue }
+                    };
+                    let end = image.controlled_peek(position, peek, position + ahead);
+                    let end = end.expect("a position");
+                    assert_eq!(image.position(), position, "a peek moves nothing");
+                    received.extend(peeked.into_iter().filter(|given| given.end <= end));
+                    image.set_position(end).expect("the end of a message");
+                }
+                received.len() - before
+            }
+            _ => {
+                for mut image in subscription.images() {
+                    let mut end = image.position();
+                    let length = image.block_poll(
+                        |block, _, _| fragments_of(block, &mut end, received),
+                        ahead as usize,
+                    );
+                    assert!(length == 0 || image.position() == end);
+                }
+                received.len() - before
+            }
+        };
+        let new = received.len() - before;
+        // Of whole messages, the fragments are counted.
+        assert!(if *form == Form::Fragments { count == new } else { count >= new });
+        new
+    }
+}
+
+/// Takes a block of frames apart, which begins at a position and leaves that where it ends.
+fn fragments_of(mut block: &[u8], position: &mut i64, fragments: &mut Vec<Given>) {
+    while !block.is_empty() {
+        let length = i32::from_ne_bytes(block[..4].try_into().expect("four bytes")) as usize;
+        let (frame, rest) = block.split_at(length.next_multiple_of(32));
+        *position += frame.len() as i64;
+        let is_padding = frame[6..8] == [0, 0];
+        if !is_padding {
+            fragments.push(Given {
+                end: *position,
+                flags: frame[5],
+                reserved_value: i64::from_ne_bytes(frame[24..32].try_into().expect("eight bytes")),
+                payload: frame[32..length].to_vec(),
+            });
+        }
+        block = rest;
     }
 }
 
 fn run(
     publisher: &mut impl Publisher,
     subscription: &mut Subscription,
-    operations: &[Operation],
+    case: &Case,
 ) -> TestCaseResult {
     await_that("the connection", || publisher.is_connected() && subscription.is_connected());
-    let (mut model, mut received) = (Model::default(), Vec::<Fragment>::new());
-    let mut poll = |received: &mut Vec<Fragment>| {
-        let handler = |payload: &[u8], header: &rusteron_client::Header<'_>| {
-            received.push((header.flags(), header.reserved_value(), payload.to_vec()));
-        };
-        subscription.poll_fragments(handler, 10).expect("open")
-    };
-    for operation in operations {
+    let mut model = Model::default();
+    let random = Random::new(case.seed);
+    let mut reader = Reader { subscription, form: case.form, random, received: Vec::new() };
+    for operation in &case.operations {
         let bytes = model.bytes(operation);
         let expected = model.apply(operation, &bytes);
         let outcome = await_some("an answer", || match publisher.attempt(operation, &bytes) {
             Err(OfferError::AdminAction) => None,
             Err(OfferError::BackPressured) => {
-                poll(&mut received);
+                reader.read();
                 None
             }
             // Longer than a message can be, which parts are free to be together.
@@ -214,31 +364,50 @@ fn run(
     let bytes = model.bytes(&last);
     model.apply(&last, &bytes);
     await_that("a place for the last", || {
-        poll(&mut received);
+        reader.read();
         publisher.attempt(&last, &bytes).is_ok()
     });
+    let expected = match case.form {
+        Form::Fragments => &model.fragments,
+        Form::Messages => &model.messages,
+    };
     await_that("the messages", || {
-        poll(&mut received);
-        received.len() >= model.fragments.len()
+        reader.read();
+        let count = reader.received.len();
+        let is_wrong = count > 0 && reader.received.last() != expected.get(count - 1);
+        count >= expected.len() || is_wrong
     });
-    prop_assert_eq!(poll(&mut received), 0);
-    for (index, (is, should)) in received.iter().zip(&model.fragments).enumerate() {
-        prop_assert!(is == should, "fragment {} differs", index);
+    for _ in 0..8 {
+        prop_assert_eq!(reader.read(), 0);
     }
-    prop_assert_eq!(received.len(), model.fragments.len());
+    for (index, (is, should)) in reader.received.iter().zip(expected).enumerate() {
+        prop_assert!(is == should, "{} differs: {:?} is to be {:?}", index, is, should);
+    }
+    prop_assert_eq!(reader.received.len(), expected.len());
+    let position = reader.subscription.images().map(|image| image.position()).collect::<Vec<_>>();
+    prop_assert_eq!(position, [model.position]);
     Ok(())
 }
 
+#[derive(Debug)]
+struct Case {
+    operations: Vec<Operation>,
+    form: Form,
+    seed: u64,
+}
+
 /// Runs cases on streams of their own of one driver.
-fn check(case: impl Fn(&Aeron, i32, &[Operation]) -> TestCaseResult) {
+fn check(check: impl Fn(&Aeron, i32, &Case) -> TestCaseResult) {
     let driver = launch();
     let aeron = connect(&driver);
     let stream_id = std::cell::Cell::new(0);
     let mut runner =
         TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
-    let outcome = runner.run(&prop::collection::vec(operation(), 1..150), |operations| {
+    let operations = prop::collection::vec(operation(), 1..150);
+    let form = prop_oneof![Just(Form::Fragments), Just(Form::Messages)];
+    let outcome = runner.run(&(operations, form, any::<u64>()), |(operations, form, seed)| {
         stream_id.set(stream_id.get() + 1);
-        case(&aeron, stream_id.get(), &operations)
+        check(&aeron, stream_id.get(), &Case { operations, form, seed })
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -249,19 +418,19 @@ fn failed(error: rusteron_client::Error) -> TestCaseError {
 
 #[test]
 fn a_subscriber_sees_what_an_exclusive_publication_did() {
-    check(|aeron, stream_id, operations| {
+    check(|aeron, stream_id, case| {
         let mut subscription = aeron.add_subscription(SHORT_TERMS, stream_id).map_err(failed)?;
         let mut publication =
             aeron.add_exclusive_publication(SHORT_TERMS, stream_id).map_err(failed)?;
-        run(&mut publication, &mut subscription, operations)
+        run(&mut publication, &mut subscription, case)
     });
 }
 
 #[test]
 fn a_subscriber_sees_what_a_shared_publication_did() {
-    check(|aeron, stream_id, operations| {
+    check(|aeron, stream_id, case| {
         let mut subscription = aeron.add_subscription(SHORT_TERMS, stream_id).map_err(failed)?;
         let mut publication = aeron.add_publication(SHORT_TERMS, stream_id).map_err(failed)?;
-        run(&mut publication, &mut subscription, operations)
+        run(&mut publication, &mut subscription, case)
     });
 }

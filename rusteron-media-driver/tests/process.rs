@@ -170,3 +170,60 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     let aeron = Aeron::connect(context).expect("a client");
     aeron.add_publication("aeron:ipc", 1001).expect("a publication");
 }
+
+/// Claims, a message, a counter and a registration in the hands of a client whose driver is killed.
+#[test]
+fn what_is_held_when_a_driver_is_killed_stays_usable() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::start(&dir, &[]);
+    assert!(driver.line().starts_with("media driver ready"));
+    let mut context = Context::new().expect("a context");
+    context
+        .set_dir(&dir)
+        .and_then(|context| context.set_driver_timeout(Duration::from_secs(1)))
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+    let mut exclusive = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    let mut forgetful = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    let counter = aeron.add_counter(1001, b"key", "label").expect("a counter");
+    await_that("the connections", || subscription.image_count() == 3);
+    await_that("a place", || exclusive.offer(b"held").is_ok());
+
+    let mut of_exclusive = exclusive.try_claim(1_000).expect("a place");
+    let mut of_shared = shared.try_claim(1_000).expect("a place");
+    std::mem::forget(forgetful.try_claim(1_000).expect("a place"));
+    let mut received = 0;
+    await_that("the message", || {
+        let polled = subscription.poll(
+            |message, header| {
+                driver.signal("KILL");
+                driver.end();
+                await_that("the client's end", || aeron.is_closed());
+                of_exclusive.fill(1);
+                of_shared.fill(2);
+                counter.increment();
+                assert_eq!((message, header.stream_id()), (&b"held"[..], 1001));
+                received += 1;
+            },
+            1,
+        );
+        polled.is_err() || received > 0
+    });
+    assert_eq!(received, 1);
+    let outcome = aeron.async_add_publication("aeron:ipc", 7);
+    assert_eq!(outcome.expect_err("closed").kind(), ErrorKind::ClientClosed);
+    let other = std::thread::scope(|scope| {
+        scope.spawn(move || of_shared.commit()).join().expect("a claim moves to any thread")
+    });
+    assert!(matches!(other, Ok(_) | Err(OfferError::Unblocked)), "{other:?}");
+    of_exclusive.abort();
+    assert_eq!(exclusive.try_claim(1).expect_err("closed"), OfferError::Closed);
+    assert_eq!(subscription.poll(|_, _| {}, 10), Err(PollError::Closed));
+    assert_eq!(aeron.counters_reader().value(counter.counter_id()), Some(1));
+    drop((aeron, exclusive, forgetful, counter, subscription));
+    assert_eq!(shared.offer(b"x"), Err(OfferError::Closed));
+}

@@ -39,9 +39,10 @@ pub trait AsChannel: sealed::AsChannel {}
 ///
 /// For drivers that accept what Aeron's C driver of this version, with its usual configuration, does
 /// not. An invalid one comes back with the driver's words. A few are refused all the same, because
-/// the C driver, which may run in this process, would crash over them: those with an interface such
-/// as `127.0.0.1/24:80`, where the port has to come first, an address such as `%[::1]:80`, or a
-/// duration such as `5m`, where `5ms` is meant.
+/// the C driver, which may run in this process, would crash over them or read beyond their end: those
+/// that do not begin as a channel does, and those with an interface such as `127.0.0.1/24:80`, where
+/// the port has to come first, an address such as `%[::1]:80`, or a duration such as `5m`, where `5ms`
+/// is meant.
 ///
 /// ```
 /// use rusteron_client::{Aeron, Result, Subscription, UncheckedChannel};
@@ -65,7 +66,7 @@ pub(crate) mod sealed {
     use std::ffi::CString;
 
     use super::*;
-    use crate::channel_uri::{Use, check};
+    use crate::channel_uri::Use;
     use crate::error::Result;
     use crate::ffi::c_string;
 
@@ -104,8 +105,7 @@ pub(crate) mod sealed {
     impl AsChannel for UncheckedChannel<'_> {
         fn to_c_string(&self, channel_use: Use) -> Result<CString> {
             let text = c_string(channel_use.argument(), self.0)?;
-            // What is not even parsed here, C does not parse either.
-            self.0.parse().map_or(Ok(()), |uri| check::dangers(&uri))?;
+            channel_use.check_dangers(self.0)?;
             Ok(text)
         }
     }

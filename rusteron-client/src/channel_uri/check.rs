@@ -10,8 +10,10 @@ use crate::channel_uri::udp_channel::UdpChannel;
 use crate::channel_uri::value::{
     ControlMode, Media, ResponseCorrelationId, SessionId, TimestampOffset,
 };
-use crate::channel_uri::{ChannelUri, ChannelUriError, ChannelUriErrorKind, Parameter};
-use crate::channel_uri::{flow_control, scan};
+use crate::channel_uri::{
+    ChannelUri, ChannelUriError, ChannelUriErrorKind, Parameter, flow_control, no_scheme, scan,
+    split_media, split_spy,
+};
 
 pub(super) type Checked<T = ()> = Result<T, ChannelUriError>;
 
@@ -31,9 +33,10 @@ pub enum Use {
     Subscription,
     /// A destination that a publication sends to.
     SendDestination,
-    /// A destination that a subscription receives from. What a driver does not take, it refuses in
-    /// its own words.
+    /// A destination that a subscription receives from.
     ReceiveDestination,
+    /// One that it shall not receive from any more.
+    FormerReceiveDestination,
 }
 
 impl Use {
@@ -42,7 +45,73 @@ impl Use {
             Self::Publication => publication(uri),
             Self::Subscription => subscription(uri),
             Self::SendDestination => send_destination(uri),
-            Self::ReceiveDestination => dangers(uri),
+            Self::ReceiveDestination | Self::FormerReceiveDestination => {
+                receive_destination(uri)?;
+                self.use_after_free(uri)
+            }
+        }
+    }
+
+    /// As [`dangers`], for a text that is not checked otherwise.
+    ///
+    /// A text without a scheme and a transport is among them: the driver quotes it in its error beyond
+    /// its end, as commands have no NUL byte (`aeron_uri.c`, line 324).
+    pub(super) fn check_dangers(self, text: &str) -> Checked {
+        let uri = match self {
+            Self::Subscription | Self::ReceiveDestination | Self::FormerReceiveDestination => {
+                split_spy(text).1
+            }
+            // Where the driver does not look for the prefix of spies, it is no scheme.
+            Self::Publication | Self::SendDestination => text,
+        };
+        split_media(uri).ok_or_else(|| no_scheme(text))?;
+        // What is not even parsed here, C does not parse either.
+        let Ok(uri) = text.parse() else { return Ok(()) };
+        dangers(&uri)?;
+        self.use_after_free(&uri)
+    }
+
+    /// The C driver sends status messages to the control address of a destination for as long as its
+    /// subscription is there, and if the destination is removed, by way of what it has freed:
+    /// `aeron_driver_receiver_on_remove_destination` leaves the entry of line 487 in the list that is
+    /// gone through from line 180 on (`aeron_driver_receiver.c`). So such a destination is not
+    /// removed, under no name that the driver could know it by: it compares the control address or
+    /// the one of the interface, port included, and the endpoint.
+    fn use_after_free(self, uri: &ChannelUri) -> Checked {
+        use Parameter as P;
+        if uri.media() != Media::Udp || uri.is_spy() {
+            return Ok(());
+        }
+        let is_multicast = |text| Address::parse(text).is_ok_and(|address| address.is_multicast());
+        if uri.get(P::Endpoint).is_some_and(is_multicast) {
+            // The driver does not use the control address then.
+            return Ok(());
+        }
+        let control = uri.get(P::Control);
+        match self {
+            // Also the port of every interface that is given without one.
+            Self::ReceiveDestination => {
+                let has_port_0 = |text: &&str| Address::parse(text).is_ok_and(|it| it.port == 0);
+                let Some(text) = control.filter(has_port_0) else { return Ok(()) };
+                let reason = "a subscription cannot join at port 0";
+                Err(ChannelUriError::bad(P::Control, text, reason))
+            }
+            Self::FormerReceiveDestination => {
+                let has_port = |text: &&str| {
+                    let behind_address = text.rsplit([']', '}']).next();
+                    behind_address.is_some_and(|text| text.contains(':'))
+                };
+                let interface = uri.get(P::Interface).filter(has_port);
+                let control = control.map(|text| (P::Control, text));
+                let Some((parameter, text)) = control.or(interface.map(|it| (P::Interface, it)))
+                else {
+                    return Ok(());
+                };
+                let reason = "the media driver would go on using such a destination after freeing \
+                              it; it is removed by closing the subscription";
+                Err(ChannelUriError::bad(parameter, text, reason))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -50,7 +119,9 @@ impl Use {
     pub(super) fn argument(self) -> &'static str {
         match self {
             Self::Publication | Self::Subscription => "channel",
-            Self::SendDestination | Self::ReceiveDestination => "destination",
+            Self::SendDestination | Self::ReceiveDestination | Self::FormerReceiveDestination => {
+                "destination"
+            }
         }
     }
 }
@@ -58,12 +129,7 @@ impl Use {
 /// As `aeron_driver_conductor_execute_add_ipc_publication` and
 /// `aeron_driver_conductor_execute_add_network_publication`.
 pub(super) fn publication(uri: &ChannelUri) -> Checked {
-    if uri.is_spy() {
-        let reason = "a spy reads what a publication sends; it cannot be one";
-        return Err(
-            ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(&uri.to_string())
-        );
-    }
+    refuse_spy(uri, "a spy reads what a publication sends; it cannot be one")?;
     match uri.media() {
         Media::Ipc => publication_parameters(uri),
         Media::Udp => {
@@ -92,23 +158,32 @@ pub(super) fn subscription(uri: &ChannelUri) -> Checked {
     }
 }
 
-/// As `aeron_driver_conductor_validate_send_destination_uri`, for adding and for removing. The driver
-/// takes an endpoint that it cannot read, too, and sends nothing there; here it is refused.
-fn send_destination(uri: &ChannelUri) -> Checked {
-    use Parameter as P;
+/// A channel that would be a spy where there is none.
+fn refuse_spy(uri: &ChannelUri, reason: &'static str) -> Checked {
+    if !uri.is_spy() {
+        return Ok(());
+    }
+    Err(ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(&uri.to_string()))
+}
+
+/// As `aeron_driver_conductor_on_add_receive_ipc_destination`,
+/// `aeron_driver_conductor_execute_add_receive_spy_destination` and
+/// `aeron_driver_conductor_execute_add_receive_network_destination`. What these would not add, there is
+/// no sense in removing.
+fn receive_destination(uri: &ChannelUri) -> Checked {
+    if uri.media() == Media::Ipc {
+        return subscription_parameters(uri);
+    }
+    UdpChannel::check(uri)?;
     if uri.is_spy() {
-        let reason = "a spy reads what a publication sends; it cannot be a destination";
-        return Err(
-            ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(&uri.to_string())
-        );
+        return subscription_parameters(uri);
     }
-    let Some(text) = uri.get(P::Endpoint).filter(|_| uri.media() == Media::Udp) else {
-        let reason = "a destination needs it: aeron:udp?endpoint=host:port";
-        return Err(ChannelUriError::missing(P::Endpoint, reason));
-    };
-    if Address::parse(text).map_err(because(P::Endpoint, text))?.port == 0 {
-        return Err(ChannelUriError::bad(P::Endpoint, text, "a publication cannot send to port 0"));
-    }
+    belongs_to_destination(uri, "it is for the subscription's channel, not for a destination")
+}
+
+/// As `aeron_driver_conductor_validate_destination_uri_params`.
+fn belongs_to_destination(uri: &ChannelUri, reason: &'static str) -> Checked {
+    use Parameter as P;
     let response = uri
         .get(P::ControlMode)
         .filter(|mode| ControlMode::read(mode) == Some(ControlMode::Response))
@@ -123,12 +198,25 @@ fn send_destination(uri: &ChannelUri) -> Checked {
     ];
     let mut not_its_own = not_its_own.into_iter().filter_map(|key| Some((key, uri.get(key)?)));
     match not_its_own.next().or(response) {
-        Some((parameter, text)) => {
-            let reason = "it is for the publication's channel, not for a destination";
-            Err(ChannelUriError::conflict(parameter, text, reason))
-        }
-        None => dangers(uri),
+        Some((parameter, text)) => Err(ChannelUriError::conflict(parameter, text, reason)),
+        None => Ok(()),
     }
+}
+
+/// As `aeron_driver_conductor_validate_send_destination_uri`, for adding and for removing. The driver
+/// takes an endpoint that it cannot read, too, and sends nothing there; here it is refused.
+fn send_destination(uri: &ChannelUri) -> Checked {
+    use Parameter as P;
+    refuse_spy(uri, "a spy reads what a publication sends; it cannot be a destination")?;
+    let Some(text) = uri.get(P::Endpoint).filter(|_| uri.media() == Media::Udp) else {
+        let reason = "a destination needs it: aeron:udp?endpoint=host:port";
+        return Err(ChannelUriError::missing(P::Endpoint, reason));
+    };
+    if Address::parse(text).map_err(because(P::Endpoint, text))?.port == 0 {
+        return Err(ChannelUriError::bad(P::Endpoint, text, "a publication cannot send to port 0"));
+    }
+    belongs_to_destination(uri, "it is for the publication's channel, not for a destination")?;
+    dangers(uri)
 }
 
 /// Whether a value is valid by itself.
@@ -193,7 +281,7 @@ pub(super) fn everything(uri: &ChannelUri) -> Checked {
 }
 
 /// What C would not survive, or read beyond the end of: for texts that are not checked otherwise.
-pub(super) fn dangers(uri: &ChannelUri) -> Checked {
+fn dangers(uri: &ChannelUri) -> Checked {
     use Parameter as P;
     for parameter in [P::Endpoint, P::Control, P::Interface] {
         let is_safe = |text| address::is_safe_for_c(text, parameter == P::Interface);
@@ -209,16 +297,26 @@ pub(super) fn dangers(uri: &ChannelUri) -> Checked {
         P::UntetheredLingerTimeout,
         P::UntetheredRestingTimeout,
     ];
-    let durations = durations.into_iter().filter_map(|name| Some((name, uri.get(name)?)));
-    let options = uri.get(P::FlowControl).into_iter().flat_map(|options| options.split(','));
-    let timeouts = options.filter_map(|option| Some((P::FlowControl, option.strip_prefix("t:")?)));
-    match durations.chain(timeouts).find(|(_, text)| scan::is_unit_cut_short(text)) {
-        Some((parameter, text)) => {
-            let reason = "the media driver would read beyond the end of it";
-            Err(ChannelUriError::bad(parameter, text, reason))
-        }
-        None => Ok(()),
+    for parameter in durations {
+        whole_unit(uri, parameter)?;
     }
+    let options = uri.get(P::FlowControl).into_iter().flat_map(|options| options.split(','));
+    options
+        .filter_map(|option| option.strip_prefix("t:"))
+        .try_for_each(|timeout| refuse_unit_cut_short(P::FlowControl, timeout))
+}
+
+/// What C would read beyond the end of in a duration, whatever else it makes of it.
+pub(super) fn whole_unit(uri: &ChannelUri, parameter: Parameter) -> Checked {
+    uri.get(parameter).map_or(Ok(()), |text| refuse_unit_cut_short(parameter, text))
+}
+
+fn refuse_unit_cut_short(parameter: Parameter, text: &str) -> Checked {
+    if scan::is_unit_cut_short(text) {
+        let reason = "the media driver would read beyond the end of it";
+        return Err(ChannelUriError::bad(parameter, text, reason));
+    }
+    Ok(())
 }
 
 /// What does not fit together in a publication.

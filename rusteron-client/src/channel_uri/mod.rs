@@ -157,26 +157,32 @@ impl FromStr for ChannelUri {
     type Err = ChannelUriError;
 
     fn from_str(text: &str) -> Result<Self, ChannelUriError> {
-        let (is_spy, uri) = match text.strip_prefix(SPY_PREFIX) {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let (is_spy, uri) = split_spy(text);
         check_length(uri)?;
         if let Some(offset) = text.find('\0') {
             let reason = format!("a NUL byte at offset {offset}");
             return Err(ChannelUriError::new(ChannelUriErrorKind::Syntax, reason).with_value(text));
         }
-        let (media, parameters) = split_media(uri).ok_or_else(|| {
-            let reason = "a channel begins with aeron:ipc or aeron:udp? and may have the prefix \
-                          aeron-spy:";
-            ChannelUriError::new(ChannelUriErrorKind::Scheme, reason).with_value(text)
-        })?;
+        let (media, parameters) = split_media(uri).ok_or_else(|| no_scheme(text))?;
         if is_spy && media == Media::Ipc {
             let reason = "only UDP channels have spies; a subscription to IPC needs none";
             return Err(ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(text));
         }
         Ok(Self { is_spy, media, parameters: Parameters::parse(media, parameters)? })
     }
+}
+
+/// Whether there is the prefix of spies, and the text without it.
+fn split_spy(text: &str) -> (bool, &str) {
+    match text.strip_prefix(SPY_PREFIX) {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    }
+}
+
+fn no_scheme(text: &str) -> ChannelUriError {
+    let reason = "a channel begins with aeron:ipc or aeron:udp? and may have the prefix aeron-spy:";
+    ChannelUriError::new(ChannelUriErrorKind::Scheme, reason).with_value(text)
 }
 
 /// The medium, and the text of the parameters.

@@ -2,7 +2,7 @@
 
 use crate::channel_uri::address::Address;
 use crate::channel_uri::check::{
-    Checked, MIN_MTU, because, channel_tag, mtu, read, text_of, values,
+    Checked, MIN_MTU, because, channel_tag, mtu, read, text_of, values, whole_unit,
 };
 use crate::channel_uri::scan;
 use crate::channel_uri::value::{ControlMode, ResponseCorrelationId, TimestampOffset};
@@ -132,6 +132,8 @@ impl<'a> UdpChannel<'a> {
             return Err(ChannelUriError::bad(P::Control, text_of(uri, P::Control), reason));
         }
         values(uri, &[P::GroupTag])?;
+        // Read when a publisher comes; what is no duration keeps its image away.
+        whole_unit(uri, P::NakDelay)?;
         // A channel with a tag and manual control can join a socket that is there already, and then
         // the driver does not compare.
         let may_join = self.control_mode == Some(ControlMode::Manual) && uri.get(P::Tags).is_some();

@@ -1,0 +1,733 @@
+//! A hostile user: safe calls in the worst order, on the worst thread, with the worst numbers.
+//!
+//! ARCHITECTURE.md has the list of what is attacked, and by which test.
+
+mod support;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_client::{
+    Action, Aeron, Context, CountersReader, Error, ErrorKind, Header, OfferError, PollError,
+    Position, UncheckedChannel,
+};
+use rusteron_media_driver::MediaDriver;
+use support::{
+    PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
+};
+
+const NUMBERS: [i64; 9] =
+    [i64::MIN, i64::MIN + 1, i32::MIN as i64, -1, 0, 1, 33, i64::MAX - 1, i64::MAX];
+
+#[test]
+fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
+    /// What is said of a type where the implementation beside, which goes first, does not apply.
+    trait No {
+        const SEND: bool = false;
+        const SYNC: bool = false;
+        const CLONE: bool = false;
+        const DEFAULT: bool = false;
+    }
+    struct Sending<T>(T);
+    struct Sharing<T>(T);
+    struct Cloning<T>(T);
+    struct Defaulting<T>(T);
+    impl<T> No for Sending<T> {}
+    impl<T> No for Sharing<T> {}
+    impl<T> No for Cloning<T> {}
+    impl<T> No for Defaulting<T> {}
+    impl<T: Send> Sending<T> {
+        const SEND: bool = true;
+    }
+    impl<T: Sync> Sharing<T> {
+        const SYNC: bool = true;
+    }
+    impl<T: Clone> Cloning<T> {
+        const CLONE: bool = true;
+    }
+    impl<T: Default> Defaulting<T> {
+        const DEFAULT: bool = true;
+    }
+    macro_rules! traits_of {
+        ($($name:ty: $expected:literal),* $(,)?) => {$(
+            let mut traits = Vec::new();
+            if <Sending<$name>>::SEND { traits.push("Send") }
+            if <Sharing<$name>>::SYNC { traits.push("Sync") }
+            if <Cloning<$name>>::CLONE { traits.push("Clone") }
+            if <Defaulting<$name>>::DEFAULT { traits.push("Default") }
+            assert_eq!(traits.join(" "), $expected, stringify!($name));
+        )*};
+    }
+    use rusteron_client::*;
+    // A type that is missing here is `Send` and `Sync` by itself, being made of numbers and texts.
+    traits_of! {
+        // Handles that keep their client open.
+        Aeron: "Send Sync Clone",
+        Publication: "Send Sync",
+        ExclusivePublication: "Send",
+        Subscription: "Send",
+        Counter: "Send Sync",
+        Registration<Publication>: "Send",
+        Registration<ExclusivePublication>: "Send",
+        Registration<Subscription>: "Send",
+        Registration<Counter>: "Send",
+        AsyncDestination: "Send",
+        // What is borrowed from them.
+        BufferClaim<'static>: "Send Sync",
+        Image<'static>: "Send",
+        Images<'static>: "Send",
+        Header<'static>: "Clone",
+        CountersReader<'static>: "Send Sync Clone",
+        Counters<'static>: "Send Sync Clone",
+        SubscriptionBuilder<'static>: "Send",
+        // What owns memory or a mapping of its own.
+        Context: "Send Sync",
+        Handler: "Send Sync",
+        CncFile: "Send Sync",
+        FragmentAssembler: "Send Sync Default",
+        ImageFragmentAssembler: "Send Sync Default",
+        Error: "Send Sync Clone",
+        // Values.
+        ImageInfo: "Send Sync Clone",
+        ImageConstants: "Send Sync Clone",
+        PublicationConstants: "Send Sync Clone",
+        SubscriptionConstants: "Send Sync Clone",
+        CounterConstants: "Send Sync Clone",
+        CncConstants: "Send Sync Clone",
+        CounterSnapshot: "Send Sync Clone",
+        StreamPosition: "Send Sync Clone",
+        StreamPositions: "Send Sync Clone",
+        ErrorLogEntry: "Send Sync Clone",
+        LossReportEntry: "Send Sync Clone",
+        Added: "Send Sync Clone",
+        PublicationError: "Send Sync Clone",
+        ChannelUri: "Send Sync Clone",
+        ChannelUriBuilder: "Send Sync Clone",
+        ChannelUriError: "Send Sync Clone",
+        UncheckedChannel<'static>: "Send Sync Clone",
+        OfferError: "Send Sync Clone",
+        PollError: "Send Sync Clone",
+        AnyIdleStrategy: "Send Sync Clone",
+        Backoff: "Send Sync Clone Default",
+        Sleeping: "Send Sync Clone Default",
+    }
+}
+
+#[test]
+fn handlers_may_poll_offer_add_and_drop_whatever_they_can_reach() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut outer) = connected_pair(&aeron, "aeron:ipc");
+    let (mut second, inner) = connected_pair(&aeron, "aeron:ipc?alias=other");
+    let mut inner = Some(inner);
+    offer(&mut publication, b"outer");
+    offer(&mut second, b"inner");
+    let mut last_handle = Some(aeron);
+    let mut heard = Vec::new();
+    await_that("both messages", || {
+        let polled = outer.poll(
+            |message, header| {
+                heard.push(message.to_vec());
+                let Some(aeron) = last_handle.take() else { return };
+                // A poll in a poll, which offers into the stream that is being polled.
+                let mut subscription = inner.take().expect("once");
+                await_that("the other message", || {
+                    let offer_on = |message: &[u8], _: &Header<'_>| {
+                        offer(&mut publication, message);
+                    };
+                    subscription.poll(offer_on, 10).expect("open") > 0
+                });
+                // This is no callback of the conductor's: waiting for it is fine.
+                let added = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+                let counter = aeron.add_counter(1001, &[], "in a poll").expect("a counter");
+                counter.set(header.position());
+                drop((added, counter, subscription, aeron));
+                assert_eq!(message, b"outer", "it has not changed");
+            },
+            1,
+        );
+        polled.expect("open");
+        heard.len() >= 2
+    });
+    assert_eq!(heard[0], b"outer");
+}
+
+#[test]
+fn without_a_conductor_thread_a_poll_handler_may_do_the_conductors_work() {
+    let driver = launch();
+    let mut settings = context(driver.aeron_dir());
+    settings.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let mut subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("one");
+    await_that("the connection", || {
+        aeron.do_work().expect("work");
+        publication.is_connected() && subscription.is_connected()
+    });
+    offer(&mut publication, b"message");
+    let mut publication = Some(publication);
+    await_that("the message", || {
+        let handler = |message: &[u8], _: &Header<'_>| {
+            // The image that is being polled goes, and its log buffer with it, as far as C can tell.
+            publication.take().expect("once").revoke();
+            let observer = aeron.add_subscription("aeron:ipc", 1001).expect("another");
+            await_that("the end of the image", || {
+                aeron.do_work().expect("work");
+                observer.image_count() == 0
+            });
+            assert_eq!(message, b"message");
+        };
+        subscription.poll(handler, 10).expect("open") > 0
+    });
+    await_that("the end of the image", || {
+        aeron.do_work().expect("work");
+        subscription.poll(|_, _| {}, 1).expect("open");
+        subscription.image_count() == 0
+    });
+}
+
+#[test]
+fn one_client_without_a_conductor_thread_serves_many_threads() {
+    let driver = launch();
+    let mut settings = context(driver.aeron_dir());
+    settings.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let received = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for stream_id in 0..4 {
+            let (aeron, received) = (aeron.clone(), &received);
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    let (mut publication, mut subscription) = {
+                        let subscription =
+                            aeron.add_subscription("aeron:ipc", stream_id).expect("one");
+                        let publication =
+                            aeron.add_exclusive_publication("aeron:ipc", stream_id).expect("one");
+                        (publication, subscription)
+                    };
+                    await_that("the message", || {
+                        aeron.do_work().expect("work");
+                        let _ = publication.offer(b"message");
+                        subscription.poll(|_, _| {}, 1).expect("open") > 0
+                    });
+                    received.fetch_add(1, Ordering::Relaxed);
+                    let handle = aeron.clone();
+                    publication.close_with(move || {
+                        // In the work of whichever thread: a command is refused, a drop deferred.
+                        assert!(handle.add_counter(1, &[], "").is_err());
+                        drop((handle, subscription));
+                    });
+                }
+            });
+        }
+    });
+    assert_eq!(received.load(Ordering::Relaxed), 20);
+}
+
+#[test]
+fn handles_of_one_client_are_dropped_by_all_threads_at_once() {
+    let driver = launch();
+    for _ in 0..10 {
+        let aeron = connect(&driver);
+        let closes = Arc::new(AtomicUsize::new(0));
+        let closed = Arc::clone(&closes);
+        let handler = aeron.add_close_handler(move || {
+            closed.fetch_add(1, Ordering::Relaxed);
+        });
+        let barrier = Barrier::new(5);
+        let shared = Arc::new(aeron.add_publication("aeron:ipc", 1001).expect("a publication"));
+        let (exclusive, subscription) = connected_pair(&aeron, "aeron:ipc");
+        let pending = aeron.async_add_publication("aeron:ipc", 7).expect("begun");
+        let counter = aeron.add_counter(1001, &[], "").expect("a counter");
+        thread::scope(|scope| {
+            let spawn = |action: Box<dyn FnOnce() + Send>| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    action();
+                });
+            };
+            let offering = Arc::clone(&shared);
+            spawn(Box::new(move || while offering.offer(b"message").is_ok() {}));
+            spawn(Box::new(move || drop((exclusive, shared))));
+            spawn(Box::new(move || {
+                let mut subscription = subscription;
+                let _ = subscription.poll(|_, _| {}, 10);
+            }));
+            spawn(Box::new(move || drop((pending, counter))));
+            spawn(Box::new(move || drop(aeron)));
+        });
+        assert_eq!(closes.load(Ordering::Relaxed), 1);
+        drop(handler);
+    }
+}
+
+/// Panics when it is dropped, with something that panics when it is dropped.
+struct Bomb(Arc<AtomicUsize>);
+
+struct Payload(Arc<AtomicUsize>);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        if !thread::panicking() {
+            panic_any(Payload(Arc::clone(&self.0)));
+        }
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        if !thread::panicking() {
+            // Of no size, as this one is not freed.
+            panic_any(());
+        }
+    }
+}
+
+#[test]
+fn what_handlers_own_may_panic_when_it_is_dropped() {
+    let driver = launch();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let bomb = || Bomb(Arc::clone(&drops));
+    let aeron = connect(&driver);
+    let await_drops = |count: usize| {
+        await_that("the drops", || drops.load(Ordering::Acquire) >= count);
+        drops.store(0, Ordering::Release);
+    };
+
+    // On the conductor's thread: the closure's own panic, and that of what it owns.
+    let owned = bomb();
+    aeron.add_publication("aeron:ipc", 1).expect("one").close_with(move || {
+        let _owned = &owned;
+        panic_any(Payload(Arc::clone(&owned.0)));
+    });
+    await_drops(2);
+    let owned = bomb();
+    let builder = aeron.subscription_builder("aeron:ipc", 1).on_available_image(move |_| {
+        let _ = &owned;
+        panic_any(Payload(Arc::clone(&owned.0)));
+    });
+    let subscription = builder.add().expect("one");
+    let publication = aeron.add_publication("aeron:ipc", 1).expect("one");
+    await_drops(1);
+    drop(subscription);
+    await_drops(2);
+
+    // A handler that removes itself is freed on the conductor's thread, too.
+    let own: Arc<Mutex<Option<rusteron_client::Handler>>> = Arc::default();
+    let (owned, slot) = (bomb(), Arc::clone(&own));
+    let handler = aeron.add_available_counter_handler(move |_, _, _| {
+        let _ = &owned;
+        drop(slot.lock().expect("no panic").take());
+    });
+    *own.lock().expect("no panic") = Some(handler);
+    let counter = aeron.add_counter(1001, &[], "").expect("a counter");
+    await_drops(2);
+
+    // Where the user drops it, the user gets the panic, and nothing else is the worse for it.
+    let owned = bomb();
+    let handler = aeron.add_close_handler(move || {
+        let _ = &owned;
+    });
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(handler))).expect_err("of the bomb");
+    assert!(panic.is::<Payload>());
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+    await_drops(2);
+    assert!(!aeron.is_closed());
+    drop((publication, counter));
+
+    let mut settings = context(driver.aeron_dir());
+    let (of_errors, of_counters) = (bomb(), bomb());
+    settings
+        .set_error_handler(move |_| drop(of_errors.0.clone()))
+        .and_then(|context| {
+            context.set_on_available_counter(move |_, _, _| drop(of_counters.0.clone()))
+        })
+        .expect("handlers");
+    let other = Aeron::connect(settings).expect("a client");
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(other))).expect_err("of a bomb");
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+    await_drops(3);
+    aeron.add_publication("aeron:ipc", 1).expect("the driver and the client are well");
+}
+
+#[test]
+fn a_handler_that_panics_loses_and_repeats_nothing_in_any_kind_of_poll() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let long = vec![7; 3_000];
+    let messages: Vec<Vec<u8>> = (0..60_u8)
+        .map(|number| if number % 3 == 0 { [&long[..], &[number]].concat() } else { vec![number] })
+        .collect();
+    for message in &messages {
+        offer(&mut publication, message);
+    }
+    let mut received = Vec::new();
+    for turn in 0.. {
+        if received.len() == messages.len() {
+            break;
+        }
+        let before = received.len();
+        let mut note = |message: &[u8], _: &Header<'_>| {
+            received.push(message.to_vec());
+            panic!("on purpose");
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            if turn % 3 == 0 {
+                return subscription.poll(note, 10).expect("open");
+            }
+            let mut control = |message: &[u8], header: &Header<'_>| -> Action {
+                note(message, header);
+                Action::Abort
+            };
+            if turn % 3 == 1 {
+                return subscription.controlled_poll(control, 10).expect("open");
+            }
+            let mut image = subscription.image_at_index(0).expect("an image");
+            let position = image.position();
+            let peek = |_: &[u8], _: &Header<'_>| -> Action { panic!("on purpose") };
+            let peeked = catch_unwind(AssertUnwindSafe(|| {
+                image.controlled_peek(position, peek, Position::MAX).expect("its position")
+            }));
+            assert_eq!(image.position(), position, "a peek moves nothing, even if it panics");
+            match turn % 4 {
+                _ if peeked.is_ok() => 0,
+                0 => image.poll(note, 10),
+                1 => image.bounded_poll(note, Position::MAX, 10),
+                _ => image.bounded_controlled_poll(&mut control, Position::MAX, 10),
+            }
+        }));
+        assert!(received.len() - before <= usize::from(outcome.is_err()));
+    }
+    assert!(received == messages);
+    offer(&mut publication, b"one block");
+    await_that("the block", || {
+        catch_unwind(AssertUnwindSafe(|| {
+            subscription.block_poll(|_, _, _| panic!("on purpose"), 4096)
+        }))
+        .is_err()
+    });
+    assert_eq!(subscription.poll(|_, _| {}, 10), Ok(0), "the block was given");
+}
+
+#[test]
+fn numbers_at_their_extremes_are_answers_or_errors() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    for stream_id in [i32::MIN, -1, 0, i32::MAX] {
+        let added = aeron.add_publication("aeron:ipc", stream_id).expect("any number");
+        assert_eq!(added.stream_id(), stream_id);
+        assert!(matches!(
+            added.try_claim(usize::MAX),
+            Err(OfferError::MessageTooLong { .. } | OfferError::NotConnected)
+        ));
+        let error = added.remove_destination_by_id(i64::from(stream_id)).expect_err("it has none");
+        assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{error:?}");
+        let counter = aeron.add_counter(stream_id, &[], "").expect("any number");
+        let fixed =
+            aeron.add_static_counter(stream_id, &[], "", i64::from(stream_id)).expect("any");
+        for value in NUMBERS {
+            counter.set(value);
+            counter.get_and_add(value);
+            counter.increment();
+            fixed.get_and_add_release(value);
+            fixed.propose_max(value);
+        }
+        read_everything(&aeron.counters_reader(), stream_id);
+    }
+    for length in [
+        usize::MAX,
+        usize::MAX - 31,
+        isize::MAX as usize,
+        1 << 31,
+        publication.max_message_length() + 1,
+    ] {
+        assert!(matches!(publication.try_claim(length), Err(OfferError::MessageTooLong { .. })));
+        assert!(matches!(
+            publication.append_padding(length),
+            Err(OfferError::MessageTooLong { .. })
+        ));
+    }
+    offer(&mut publication, b"message");
+    await_that("the message", || {
+        subscription.images().all(|image| image.position() == 0) && {
+            subscription.images().any(|mut image| {
+                image.controlled_peek(0, |_, _| Action::Continue, 64).is_ok_and(|end| end == 64)
+            })
+        }
+    });
+    for number in NUMBERS {
+        let mut image = subscription.image_at_index(0).expect("an image");
+        let nothing = |_: &[u8], _: &Header<'_>| -> Action { Action::Abort };
+        let limit = image.bounded_controlled_poll(nothing, number, usize::MAX);
+        assert_eq!(limit, 0, "aborted, or beyond the limit");
+        if number != 0 {
+            assert!(image.controlled_peek(number, nothing, i64::MAX).is_err(), "{number}");
+            assert!(image.set_position(number).is_err(), "{number}");
+        }
+        image.controlled_peek(0, nothing, number).expect("its position");
+        assert_eq!(image.poll(|_, _| panic!("none"), 0), 0);
+        assert_eq!(image.block_poll(|_, _, _| panic!("none"), 0), 0);
+        if number <= 0 {
+            assert_eq!(image.bounded_poll(|_, _| panic!("none"), number, usize::MAX), 0);
+        }
+    }
+    assert!(subscription.image_at_index(usize::MAX).is_none());
+    assert_eq!(subscription.block_poll(|_, _, _| {}, usize::MAX), Ok(64));
+    assert_eq!(subscription.poll(|_, _| {}, usize::MAX), Ok(0));
+}
+
+fn read_everything(counters: &CountersReader<'_>, id: i32) {
+    assert_eq!(counters.value(id).is_some(), counters.counter(id).is_some());
+    let _ = (counters.label(id), counters.key(id), counters.state(id), counters.owner_id(id));
+    let _ = (counters.type_id(id), counters.reference_id(id), counters.free_for_reuse_deadline(id));
+    let found = counters.find_by_type_id_and_registration_id(id, i64::from(id));
+    assert!(found.is_some_and(|found| counters.type_id(found) == Some(id)));
+}
+
+#[test]
+fn durations_at_their_extremes_are_settings_or_errors() {
+    type Set = fn(&mut Context, Duration) -> Result<&mut Context, Error>;
+    let setters: [Set; 4] = [
+        Context::set_driver_timeout,
+        Context::set_keepalive_interval,
+        Context::set_resource_linger_duration,
+        Context::set_idle_sleep_duration,
+    ];
+    for set in setters {
+        let mut context = Context::new().expect("a context");
+        for accepted in
+            [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(3_000_000_000)]
+        {
+            set(&mut context, accepted).unwrap_or_else(|error| panic!("{accepted:?}: {error:?}"));
+        }
+        for refused in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_secs(1 << 33)]
+        {
+            let error = set(&mut context, refused).expect_err("too long");
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        }
+    }
+    let driver = launch();
+    let mut settings = context(driver.aeron_dir());
+    settings
+        .set_keepalive_interval(Duration::ZERO)
+        .and_then(|context| context.set_idle_sleep_duration(Duration::ZERO))
+        .and_then(|context| {
+            context.set_resource_linger_duration(Duration::from_secs(3_000_000_000))
+        })
+        .and_then(|context| context.set_driver_timeout(Duration::from_secs(3_000_000_000)))
+        .expect("settings");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    offer(&mut publication, b"message");
+    assert_eq!(receive(&mut subscription, 1), [b"message"]);
+}
+
+/// Nothing that comes from a user is ever a format of C's.
+#[test]
+fn directives_of_printf_in_texts_are_text() {
+    const TEXT: &str = "%s%n%d%.*s%99999d%%";
+    let driver = launch();
+    let (sender, errors) = mpsc::channel();
+    let mut settings = context(driver.aeron_dir());
+    settings
+        .set_client_name(TEXT)
+        .and_then(|context| {
+            context.set_publication_error_handler(move |error| {
+                let _ = sender.send(error.message.clone());
+            })
+        })
+        .expect("settings");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let channel = format!("aeron:udp?endpoint={TEXT}=");
+    let error = aeron.add_publication(UncheckedChannel(&channel), 1).expect_err("no address");
+    assert!(error.message().contains(TEXT), "{error:?}");
+    let channel = format!("aeron:ipc?alias={TEXT}");
+    let (publication, mut subscription) = connected_pair(&aeron, &channel);
+    assert_eq!(publication.channel(), channel);
+    let counter = aeron.add_counter(1001, TEXT.as_bytes(), TEXT).expect("a counter");
+    assert_eq!(aeron.counters_reader().label(counter.counter_id()).as_deref(), Some(TEXT));
+    subscription.image_at_index(0).expect("an image").reject(TEXT).expect("rejected");
+    assert_eq!(errors.recv_timeout(PATIENCE).as_deref(), Ok(TEXT));
+    assert!(!aeron.is_closed());
+}
+
+/// The driver gives a client up whose conductor was kept from its work, and frees all that it had.
+#[test]
+fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
+    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    settings
+        .set_threading_mode(rusteron_media_driver::ThreadingMode::Shared)
+        .and_then(|context| context.set_timer_interval(Duration::from_millis(20)))
+        .and_then(|context| context.set_client_liveness_timeout(Duration::from_millis(200)))
+        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_millis(300)))
+        .expect("valid settings");
+    let driver = MediaDriver::launch_embedded_with(settings).expect("a driver");
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let mut other = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    await_that("the connection", || other.is_connected() && shared.is_connected());
+    let counter = aeron.add_counter(1001, &[], "").expect("a counter");
+    offer(&mut publication, b"held");
+
+    let (release, held) = mpsc::channel::<()>();
+    let (enter, entered) = mpsc::channel();
+    aeron.add_publication("aeron:ipc", 7).expect("one").close_with(move || {
+        let _ = enter.send(());
+        let _ = held.recv_timeout(PATIENCE);
+    });
+    entered.recv_timeout(PATIENCE).expect("the conductor is held up");
+    let mut pending = aeron.async_add_subscription("aeron:ipc", 8).expect("begun");
+    let mut of_exclusive = other.try_claim(100).expect("a place");
+    let mut of_shared = shared.try_claim(100).expect("a place");
+    let mut times = 0;
+    await_that("the message", || {
+        let polled = subscription.poll(
+            |message, header| {
+                // A message and two claims are held while the driver's patience ends.
+                let then = Instant::now();
+                await_that("the driver's patience", || then.elapsed() > Duration::from_millis(900));
+                of_exclusive.fill(1);
+                of_shared.fill(2);
+                assert_eq!((message, header.stream_id()), (&b"held"[..], 1001));
+                times += 1;
+            },
+            1,
+        );
+        polled.expect("nobody has told this client yet") > 0
+    });
+    drop(release);
+    await_that("the end of the client", || aeron.is_closed());
+    of_exclusive[0] = 3;
+    let outcomes = [of_exclusive.commit(), of_shared.commit()];
+    for outcome in outcomes {
+        assert!(matches!(outcome, Ok(_) | Err(OfferError::Unblocked)), "{outcome:?}");
+    }
+    assert_eq!(times, 1);
+    assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
+    assert_eq!(shared.offer(b"x"), Err(OfferError::Closed));
+    assert_eq!(subscription.poll(|_, _| panic!("nothing"), 10), Err(PollError::Closed));
+    let error = await_some("the outcome", || pending.poll().err());
+    assert!(
+        matches!(error.kind(), ErrorKind::ClientClosed | ErrorKind::DriverTimeout),
+        "{error:?}"
+    );
+    counter.set(9);
+    assert_eq!((counter.get(), counter.is_closed()), (9, true));
+    let (done, closed) = mpsc::channel();
+    let too = done.clone();
+    publication.close_with(move || done.send("publication").expect("a receiver"));
+    subscription.close_with(move || too.send("subscription").expect("a receiver"));
+    assert_eq!(closed.try_iter().collect::<Vec<_>>(), ["publication", "subscription"]);
+}
+
+#[test]
+fn views_and_claims_that_are_forgotten_leave_their_owners_usable() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let mut behind = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    await_that("both images", || subscription.image_count() == 2);
+    std::mem::forget(publication.try_claim(100).expect("a place"));
+    let _ = std::mem::ManuallyDrop::new(subscription.image_at_index(0));
+    offer(&mut publication, b"behind what is never finished");
+    offer(&mut behind, b"beside it");
+    assert_eq!(receive(&mut subscription, 1), [b"beside it"]);
+    drop(publication);
+    // The driver unblocks the stream of a publication that is gone.
+    assert_eq!(receive(&mut subscription, 1), [b"behind what is never finished"]);
+    await_that("its end", || {
+        subscription.poll(|_, _| {}, 1).is_ok() && subscription.image_count() == 1
+    });
+}
+
+#[test]
+fn a_handler_of_a_context_that_owns_its_client_lets_go_when_it_is_told() {
+    let driver = launch();
+    let own: Arc<Mutex<Option<Aeron>>> = Arc::default();
+    let closes = Arc::new(AtomicUsize::new(0));
+    let mut settings = context(driver.aeron_dir());
+    let (slot, closed) = (Arc::clone(&own), Arc::clone(&closes));
+    settings
+        .set_error_handler(move |_| drop(slot.lock().expect("no panic").take()))
+        .and_then(|context| {
+            context.set_on_close(move || {
+                closed.fetch_add(1, Ordering::AcqRel);
+            })
+        })
+        .expect("handlers");
+    let aeron = Aeron::connect(settings).expect("a client");
+    *own.lock().expect("no panic") = Some(aeron.clone());
+    drop(aeron);
+    assert_eq!(closes.load(Ordering::Acquire), 0, "the cycle keeps it open");
+    let last = own.lock().expect("no panic").take();
+    drop(last);
+    assert_eq!(closes.load(Ordering::Acquire), 1);
+    assert_eq!(Arc::strong_count(&own), 1, "the handler is freed");
+}
+
+#[test]
+fn handlers_do_not_outlive_what_they_are_for() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let alive = Arc::new(());
+    for stream_id in 0..50 {
+        let owned = [(); 4].map(|()| Arc::clone(&alive));
+        let [available, unavailable, closed, counted] = owned;
+        let subscription = aeron
+            .subscription_builder("aeron:ipc", stream_id)
+            .on_available_image(move |_| drop(Arc::clone(&available)))
+            .on_unavailable_image(move |_| drop(Arc::clone(&unavailable)))
+            .add()
+            .expect("a subscription");
+        let publication = aeron.add_publication("aeron:ipc", stream_id).expect("a publication");
+        let handler = aeron.add_available_counter_handler(move |_, _, _| drop(counted.clone()));
+        publication.close_with(move || drop(closed));
+        drop((handler, subscription));
+    }
+    await_that("the last of them", || Arc::strong_count(&alive) == 1);
+    assert!(!aeron.is_closed(), "the client is there still");
+}
+
+#[test]
+fn every_test_that_is_named_here_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the list");
+    let list = text.split("## Soundness").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let mut code = String::new();
+    for crate_name in ["rusteron-client", "rusteron-media-driver"] {
+        for folder in ["src", "tests"] {
+            for entry in fs::read_dir(root.join(crate_name).join(folder)).expect("a folder") {
+                let path = entry.expect("a file").path();
+                if path.extension().is_some_and(|extension| extension == "rs") {
+                    code += &fs::read_to_string(path).expect("text");
+                }
+            }
+        }
+    }
+    let misuse = root.join("rusteron-client/tests/misuse");
+    let mut count = 0;
+    for row in list.expect("the section").lines().filter(|line| line.starts_with('|')) {
+        let tests = row.rsplit('|').nth(1).expect("the last column");
+        // Names of types begin with a capital letter.
+        for name in
+            tests.split('`').skip(1).step_by(2).filter(|name| !name.starts_with(char::is_uppercase))
+        {
+            count += 1;
+            let exists = code.contains(&format!("fn {name}("))
+                || misuse.join(name).with_extension("rs").is_file();
+            assert!(exists, "{name}");
+        }
+    }
+    assert!(count > 50, "{count}");
+}
