@@ -1,0 +1,100 @@
+//! `rusteron driver`: what the driver is, whether it is alive, and asking it to end.
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rusteron_client::{ErrorKind, request_driver_termination};
+use serde::Serialize;
+
+use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
+use crate::failure::Failure;
+use crate::options::DriverOptions;
+use crate::report::{self, Report};
+use crate::text;
+
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Driver(DriverStatus);
+
+pub(crate) fn run(dir: &DriverDir, options: &DriverOptions) -> Result<(), Failure> {
+    let cnc = dir.find()?;
+    let status = dir.status(cnc.as_ref());
+    let is_alive = status.state == DriverState::Alive;
+    if !options.terminate || !is_alive {
+        report::print(&Driver(status), options.format.json)?;
+        return if is_alive { Ok(()) } else { Err(Failure::NotAlive) };
+    }
+    let status = terminate(dir, &status, options)?;
+    report::print(&Driver(status), options.format.json)
+}
+
+/// Asks the driver to end, and waits until it has.
+fn terminate(
+    dir: &DriverDir,
+    before: &DriverStatus,
+    options: &DriverOptions,
+) -> Result<DriverStatus, Failure> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    let is_over = || start.elapsed() >= options.timeout;
+    while let Err(error) = request_driver_termination(dir.path(), options.token.as_bytes()) {
+        match error.kind() {
+            // It was quicker than the request.
+            ErrorKind::DriverTimeout => break,
+            ErrorKind::BufferFull if !is_over() => thread::sleep(PAUSE),
+            _ => return Err(Failure::run("cannot ask the driver to end", error)),
+        }
+    }
+    loop {
+        let cnc = dir.find()?;
+        let status = dir.status(cnc.as_ref());
+        if status.state != DriverState::Alive {
+            return Ok(status);
+        }
+        if !is_same(before, &status) {
+            // There is a successor already.
+            return Ok(DriverStatus { state: DriverState::Ended, ..before.clone() });
+        }
+        if is_over() {
+            let timeout = text::duration(options.timeout);
+            return Err(Failure::Run(format!(
+                "the driver in {} was asked to end and is still alive after {timeout}; its \
+                 termination validator may have refused",
+                dir.path().display()
+            )));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Whether one driver has said both.
+fn is_same(one: &DriverStatus, other: &DriverStatus) -> bool {
+    let identity =
+        |status: &DriverStatus| status.about.as_ref().map(|about| (about.pid, about.start_time));
+    identity(one) == identity(other)
+}
+
+impl Report for Driver {
+    fn header(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut line = |name: &str, value: &str| lines.push(format!("{name:<18}{value}"));
+        line("directory", &text::printable(&self.0.dir));
+        line("state", &self.0.state_text());
+        if let Some(about) = &self.0.about {
+            line("process", &about.pid.to_string());
+            line("Aeron", about.aeron_version.as_deref().unwrap_or("of an unknown version"));
+            line("protocol", &about.protocol_version);
+            // A clock that was set back makes it now.
+            let age = SystemTime::now().duration_since(about.start_time).unwrap_or_default();
+            let age = text::duration(Duration::from_secs(age.as_secs()));
+            line("started", &format!("{}, {age} ago", text::time(about.start_time)));
+            let timeout = Duration::from_millis(about.client_liveness_timeout_ms);
+            line("client liveness", &text::duration(timeout).to_string());
+        }
+        lines
+    }
+
+    fn body(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

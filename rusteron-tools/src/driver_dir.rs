@@ -1,0 +1,133 @@
+//! The directory of a media driver, and what the driver in it says of itself.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rusteron_client::{CncFile, ErrorKind, SystemCounter};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::text;
+
+/// The directory of a media driver, in which there may be none.
+#[derive(Debug)]
+pub(crate) struct DriverDir {
+    path: PathBuf,
+    driver_timeout: Duration,
+}
+
+/// What a driver says of itself.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct DriverStatus {
+    /// What is not UTF-8 in its name is replaced.
+    pub(crate) dir: String,
+    pub(crate) state: DriverState,
+    /// `None` if no driver has been here.
+    #[serde(flatten)]
+    pub(crate) about: Option<DriverAbout>,
+}
+
+/// What there is to say when a driver is or has been in the directory.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct DriverAbout {
+    pub(crate) pid: i64,
+    pub(crate) aeron_version: Option<String>,
+    pub(crate) protocol_version: String,
+    #[serde(serialize_with = "text::serialize_time")]
+    pub(crate) start_time: SystemTime,
+    pub(crate) heartbeat_age_ms: Option<u64>,
+    pub(crate) client_liveness_timeout_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DriverState {
+    /// It has said so within the driver timeout.
+    Alive,
+    /// It has been silent for longer, without having said that it ends.
+    Dead,
+    /// It has ended in good order.
+    Ended,
+    /// No driver has been in the directory, or one is just beginning.
+    Absent,
+}
+
+impl DriverDir {
+    pub(crate) fn new(path: PathBuf, driver_timeout: Duration) -> Self {
+        Self { path, driver_timeout }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The driver's file; `None` if there is none.
+    pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
+        // Where the file exists, a driver may be in the middle of making it.
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let exists = self.path.join("cnc.dat").exists();
+        match CncFile::open(&self.path, if exists { PATIENCE } else { Duration::ZERO }) {
+            Ok(cnc) => Ok(Some(cnc)),
+            Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
+            Err(error) => Err(Failure::run(self.path.display(), error)),
+        }
+    }
+
+    /// The driver's file.
+    pub(crate) fn open(&self) -> Result<CncFile, Failure> {
+        self.find()?.ok_or_else(|| {
+            let dir = self.path.display();
+            Failure::Run(format!("no media driver in {dir}: there is no complete cnc.dat"))
+        })
+    }
+
+    /// What the driver says of itself in its file, if there is one.
+    pub(crate) fn status(&self, cnc: Option<&CncFile>) -> DriverStatus {
+        let heartbeat_age = cnc.and_then(CncFile::heartbeat_age);
+        let state = match (cnc, heartbeat_age) {
+            (None, _) => DriverState::Absent,
+            (_, None) => DriverState::Ended,
+            (_, Some(age)) if age <= self.driver_timeout => DriverState::Alive,
+            _ => DriverState::Dead,
+        };
+        let about = cnc.map(|cnc| DriverAbout {
+            pid: cnc.pid(),
+            aeron_version: aeron_version(cnc),
+            protocol_version: cnc.version().to_string(),
+            start_time: cnc.start_time(),
+            heartbeat_age_ms: heartbeat_age.map(text::millis),
+            client_liveness_timeout_ms: text::millis(cnc.client_liveness_timeout()),
+        });
+        DriverStatus { dir: self.path.to_string_lossy().into_owned(), state, about }
+    }
+}
+
+impl DriverStatus {
+    /// The state in a few words.
+    pub(crate) fn state_text(&self) -> String {
+        let age = self.about.as_ref().and_then(|about| about.heartbeat_age_ms);
+        let age = text::duration(Duration::from_millis(age.unwrap_or(0)));
+        match self.state {
+            DriverState::Alive => format!("alive, heartbeat {age} ago"),
+            DriverState::Dead => format!("dead, silent for {age}"),
+            DriverState::Ended => "ended in good order".to_owned(),
+            DriverState::Absent => "no driver".to_owned(),
+        }
+    }
+
+    /// Where and in what state the driver is, in one line.
+    pub(crate) fn line(&self) -> String {
+        let dir = text::printable(&self.dir);
+        let state = self.state_text();
+        match &self.about {
+            Some(about) => format!("{dir}: {state}; process {}", about.pid),
+            None => format!("{dir}: {state}"),
+        }
+    }
+}
+
+fn aeron_version(cnc: &CncFile) -> Option<String> {
+    let version = SystemCounter::AeronVersion.read(&cnc.counters())?;
+    let [.., major, minor, patch] = version.to_be_bytes();
+    Some(format!("{major}.{minor}.{patch}"))
+}

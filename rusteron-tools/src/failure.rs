@@ -1,0 +1,52 @@
+//! How the program ends.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Why the program ends without having done what it was asked to.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something went wrong: exit code 1.
+    Run(String),
+    /// There is no driver that is alive, and this is an answer: exit code 3, and nothing to say.
+    NotAlive,
+    /// Nobody reads the output any more, which is a wish to end: exit code 0.
+    Closed,
+}
+
+impl Failure {
+    /// What was being done, and what came of it.
+    pub(crate) fn run(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
+        Self::Run(format!("{doing}: {cause}"))
+    }
+}
+
+impl From<rusteron_client::Error> for Failure {
+    fn from(error: rusteron_client::Error) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+/// For output: the only input and output whose errors are passed on as they are.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::run("cannot write to standard output", error),
+        }
+    }
+}
+
+/// Prints the failure, if there is one, and tells the exit code.
+pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) | Err(Failure::Closed) => ExitCode::SUCCESS,
+        Err(Failure::NotAlive) => ExitCode::from(3),
+        Err(Failure::Run(text)) => {
+            // Nobody is left to be told if standard error is closed.
+            let _ = writeln!(io::stderr(), "rusteron: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The program `rusteron`: looks into any Aeron directory, whoever drives it.
+//!
+//! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`errors`],
+//! [`loss`], [`driver`], [`log`]. What they have in common: [`driver_dir`] finds the driver, [`report`]
+//! prints what was found, once or again and again, [`screen`] does so in place, [`text`] makes numbers
+//! and times readable, [`failure`] is the end. [`log_file`] reads a log buffer.
+
+mod driver;
+mod driver_dir;
+mod errors;
+mod failure;
+mod log;
+mod log_file;
+mod loss;
+mod options;
+mod rates;
+mod report;
+mod screen;
+mod stat;
+mod streams;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use rusteron_client::Context;
+
+use crate::driver_dir::DriverDir;
+use crate::failure::Failure;
+use crate::options::{Command, Options};
+
+fn main() -> ExitCode {
+    failure::exit_code(run(Options::parse()))
+}
+
+fn run(options: Options) -> Result<(), Failure> {
+    let dir = options.dir.unwrap_or_else(Context::default_dir);
+    let dir = DriverDir::new(dir, options.driver_timeout);
+    match &options.command {
+        Command::Stat(options) => stat::run(&dir, options),
+        Command::Errors(options) => errors::run(&dir, options),
+        Command::Loss(options) => loss::run(&dir, options),
+        Command::Streams(options) => streams::run(&dir, options),
+        Command::Driver(options) => driver::run(&dir, options),
+        Command::Log(options) => log::run(&dir, options),
+    }
+}

@@ -1,0 +1,258 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use rusteron_client::PositionKind;
+
+/// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead one
+/// has left it behind
+///
+/// Nothing but `driver --terminate` makes a difference to the driver.
+#[derive(Debug, Parser)]
+#[command(name = "rusteron", version, after_help = AFTER_HELP)]
+pub(crate) struct Options {
+    /// Directory of the media driver [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR", global = true)]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// After how long a silence the driver counts as dead
+    #[arg(long, value_name = "DURATION", default_value = "10s", global = true)]
+    #[arg(value_parser = humantime::parse_duration)]
+    pub(crate) driver_timeout: Duration,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done; also when whoever reads the output has read enough
+  1  failed; no media driver has been in the directory
+  2  the command line cannot be understood
+  3  `driver` only: there is no driver, or it is not alive
+
+Examples:
+  rusteron stat --watch
+  rusteron --dir /dev/shm/aeron stat --type sub-pos --json
+  rusteron driver >/dev/null || systemctl restart media-driver
+  rusteron log 42 --payload ascii";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The counters of the driver and its clients
+    #[command(after_help = "\
+Examples:
+  rusteron stat --watch
+  rusteron stat --type system --label nak --label retransmit
+  rusteron stat --json | jq '.counters[] | select(.value > 0)'
+  rusteron stat --watch --json --interval 10s >> counters.ndjson")]
+    Stat(StatOptions),
+
+    /// The errors that the driver has logged, each distinct one once
+    #[command(after_help = "Examples:\n  rusteron errors --since 1h\n  rusteron errors --json")]
+    Errors(ErrorsOptions),
+
+    /// The losses on the driver's streams
+    #[command(after_help = "Examples:\n  rusteron loss\n  rusteron loss --json")]
+    Loss(FormatOptions),
+
+    /// The positions and backlogs of publications and subscriptions
+    #[command(after_help = "\
+Examples:
+  rusteron streams --watch
+  rusteron streams --json | jq '.streams[] | select(.subscriber_backlog > 1000000)'")]
+    Streams(StreamsOptions),
+
+    /// What the driver is, and whether it is alive; with --terminate, asks it to end
+    #[command(after_help = "\
+Exit codes: 0 if the driver is alive, 3 if it is not or there is none. With --terminate 0 if it has
+ended, 1 if it had not in time, 3 if there was none to ask.
+
+A driver ends on request only if its termination validator agrees; by default it refuses.
+
+Examples:
+  rusteron driver --json
+  rusteron driver --terminate --timeout 30s")]
+    Driver(DriverOptions),
+
+    /// A log buffer file: what a stream is made of, byte by byte
+    #[command(after_help = "\
+The file may be in use: what is shown was read at different moments, and can be half of one frame and
+half of the next in the same place.
+
+Examples:
+  rusteron log
+  rusteron log 42 --frames
+  rusteron log /dev/shm/aeron/publications/42.logbuffer --payload hex --limit 10 --json")]
+    Log(LogOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FormatOptions {
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchOptions {
+    /// Go on until Ctrl-C: on a terminal as a full screen that `q` leaves as well, otherwise one report
+    /// after the other, with --json one to a line
+    #[arg(long)]
+    pub(crate) watch: bool,
+
+    /// Time between two reports
+    #[arg(long, value_name = "DURATION", default_value = "1s", requires = "watch")]
+    #[arg(value_parser = interval)]
+    pub(crate) interval: Duration,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatOptions {
+    /// Only counters of this type: a number, `system`, or a kind of position such as `sub-pos`; may be
+    /// given several times
+    #[arg(long = "type", value_name = "TYPE", value_parser = counter_type)]
+    pub(crate) types: Vec<i32>,
+
+    /// Only counters with this in their label, in upper or lower case; may be given several times
+    #[arg(long = "label", value_name = "TEXT")]
+    pub(crate) labels: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StreamsOptions {
+    /// Only streams with this in their channel
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) channel: Option<String>,
+
+    /// Only streams with this stream id
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    pub(crate) stream_id: Option<i32>,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ErrorsOptions {
+    /// Only errors that were last observed within this time
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) since: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DriverOptions {
+    /// Ask the driver to end, and wait until it has
+    #[arg(long)]
+    pub(crate) terminate: bool,
+
+    /// What the driver's termination validator is given
+    #[arg(long, value_name = "TEXT", default_value = "", requires = "terminate")]
+    pub(crate) token: String,
+
+    /// How long to wait for the end
+    #[arg(long, value_name = "DURATION", default_value = "10s", requires = "terminate")]
+    #[arg(value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogOptions {
+    /// The file, or the registration id of a publication or an image of the driver; without it, all log
+    /// buffers of the driver are listed
+    #[arg(value_name = "FILE|ID")]
+    pub(crate) log: Option<PathBuf>,
+
+    /// Show the frames
+    #[arg(long, requires = "log")]
+    pub(crate) frames: bool,
+
+    /// Show the frames with their payload
+    #[arg(long, value_name = "FORM", requires = "log")]
+    pub(crate) payload: Option<PayloadForm>,
+
+    /// The most bytes to show of a payload
+    #[arg(long, value_name = "BYTES", default_value_t = 256, requires = "payload")]
+    pub(crate) payload_limit: usize,
+
+    /// The most frames to show
+    #[arg(long, value_name = "COUNT", requires = "log")]
+    pub(crate) limit: Option<u64>,
+
+    /// Go on after places where nothing has been written, such as gaps in what was received
+    #[arg(long, requires = "log")]
+    pub(crate) gaps: bool,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PayloadForm {
+    /// Two hexadecimal digits for each byte
+    Hex,
+    /// Printable ASCII as it is, a dot for everything else
+    Ascii,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(10)..=Duration::from_secs(24 * 3600);
+    if range.contains(&interval) { Ok(interval) } else { Err("not between 10ms and 1day".into()) }
+}
+
+fn counter_type(text: &str) -> Result<i32, String> {
+    const SYSTEM: i32 = 0;
+    let names = PositionKind::ALL.iter().map(|kind| (kind.name(), kind.type_id()));
+    let named = || [("system", SYSTEM)].into_iter().chain(names.clone());
+    if let Some((_, id)) = named().find(|(name, _)| *name == text) {
+        return Ok(id);
+    }
+    text.parse().map_err(|_| {
+        let names: Vec<_> = named().map(|(name, _)| name).collect();
+        format!("neither a number nor one of {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn types_are_numbers_or_names() {
+        assert_eq!(counter_type("system"), Ok(0));
+        assert_eq!(counter_type("sub-pos"), Ok(PositionKind::SubscriberPosition.type_id()));
+        assert_eq!(counter_type("1001"), Ok(1001));
+        let error = counter_type("subpos").expect_err("no such type");
+        assert!(error.contains("sub-pos"), "{error}");
+    }
+
+    #[test]
+    fn intervals_that_make_no_sense_are_refused() {
+        assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
+        for text in ["0s", "1ms", "2days", "1", "x", ""] {
+            assert!(interval(text).is_err(), "{text}");
+        }
+    }
+}

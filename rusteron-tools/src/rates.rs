@@ -1,0 +1,67 @@
+//! How fast counters change.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// What counters were when they were last looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Rates {
+    last: Option<Sample>,
+}
+
+/// The values of counters at one moment, by counter id and registration id: ids are given anew.
+#[derive(Debug)]
+struct Sample {
+    time: Instant,
+    values: HashMap<(i32, i64), i64>,
+}
+
+impl Rates {
+    /// Replaces the values that were looked at last, and gives the change of each since then, per
+    /// second, in the same order; `None` for those that were not there.
+    pub(crate) fn update(
+        &mut self,
+        time: Instant,
+        counters: impl Iterator<Item = (i32, i64, i64)>,
+    ) -> Vec<Option<f64>> {
+        let mut values = HashMap::new();
+        let rates = counters.map(|(id, registration_id, value)| {
+            values.insert((id, registration_id), value);
+            let last = self.last.as_ref()?;
+            let before = *last.values.get(&(id, registration_id))?;
+            let elapsed = time.saturating_duration_since(last.time);
+            // Through 128 bits, as the difference of two numbers of 64 bits need not be one.
+            let change = (i128::from(value) - i128::from(before)) as f64;
+            (elapsed > Duration::ZERO).then(|| change / elapsed.as_secs_f64())
+        });
+        let rates = rates.collect();
+        self.last = Some(Sample { time, values });
+        rates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_changes_per_second_of_the_same_counter() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut rates = Rates::default();
+        assert_eq!(rates.update(start, [(1, 7, 100), (2, 8, i64::MIN)].into_iter()), [None, None]);
+        let next = [(1, 7, 150), (2, 9, 5), (3, 1, 1)];
+        assert_eq!(rates.update(at(500), next.into_iter()), [Some(100.0), None, None]);
+        assert_eq!(rates.update(at(500), [(1, 7, 160)].into_iter()), [None]);
+        assert_eq!(rates.update(at(2500), [(1, 7, 100)].into_iter()), [Some(-30.0)]);
+    }
+
+    #[test]
+    fn the_largest_change_there_can_be_is_no_overflow() {
+        let start = Instant::now();
+        let mut rates = Rates::default();
+        rates.update(start, [(1, 1, i64::MIN)].into_iter());
+        let rate = rates.update(start + Duration::from_secs(1), [(1, 1, i64::MAX)].into_iter())[0];
+        assert!(rate.is_some_and(|rate| rate > 1.8e19), "{rate:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! `rusteron stat`: the counters.
+
+use std::time::Instant;
+
+use rusteron_client::CounterSnapshot;
+use serde::Serialize;
+
+use crate::driver_dir::{DriverDir, DriverStatus};
+use crate::failure::Failure;
+use crate::options::StatOptions;
+use crate::rates::Rates;
+use crate::report::{self, Report};
+use crate::text;
+
+#[derive(Debug, Serialize)]
+struct Stat {
+    driver: DriverStatus,
+    counters: Vec<Counter>,
+    #[serde(skip)]
+    has_rates: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Counter {
+    id: i32,
+    type_id: i32,
+    value: i64,
+    /// `None` the first time.
+    rate_per_second: Option<f64>,
+    label: String,
+    registration_id: i64,
+    owner_id: i64,
+    reference_id: i64,
+}
+
+pub(crate) fn run(dir: &DriverDir, options: &StatOptions) -> Result<(), Failure> {
+    dir.open()?;
+    let labels: Vec<_> = options.labels.iter().map(|text| text.to_lowercase()).collect();
+    let is_wanted = |counter: &CounterSnapshot| {
+        let label = counter.label.to_lowercase();
+        (options.types.is_empty() || options.types.contains(&counter.type_id))
+            && (labels.is_empty() || labels.iter().any(|text| label.contains(text)))
+    };
+    let mut rates = Rates::default();
+    report::watch(&options.watch, || {
+        // Opened anew each time: a driver that was started again has another file.
+        let cnc = dir.find()?;
+        let now = Instant::now();
+        let mut counters: Vec<_> =
+            cnc.iter().flat_map(|cnc| cnc.counters().iter()).filter(is_wanted).collect();
+        counters.sort_by_key(|counter| counter.id);
+        let values = counters.iter().map(|c| (c.id, c.registration_id, c.value));
+        let rates = rates.update(now, values);
+        Ok(Stat {
+            driver: dir.status(cnc.as_ref()),
+            counters: counters.into_iter().zip(rates).map(Counter::new).collect(),
+            has_rates: options.watch.watch,
+        })
+    })
+}
+
+impl Counter {
+    fn new((counter, rate_per_second): (CounterSnapshot, Option<f64>)) -> Self {
+        Self {
+            id: counter.id,
+            type_id: counter.type_id,
+            value: counter.value,
+            rate_per_second,
+            label: counter.label,
+            registration_id: counter.registration_id,
+            owner_id: counter.owner_id,
+            reference_id: counter.reference_id,
+        }
+    }
+}
+
+impl Report for Stat {
+    fn header(&self) -> Vec<String> {
+        vec![self.driver.line()]
+    }
+
+    fn body(&self) -> Vec<String> {
+        let line = |counter: &Counter| {
+            let rate =
+                if self.has_rates { text::rate(counter.rate_per_second) } else { String::new() };
+            let (value, label) = (text::grouped(counter.value), text::printable(&counter.label));
+            format!("{:>5}: {value:>26}{rate} - {label}", counter.id)
+        };
+        self.counters.iter().map(line).collect()
+    }
+}

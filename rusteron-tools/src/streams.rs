@@ -1,0 +1,119 @@
+//! `rusteron streams`: how far publications and subscriptions have come.
+
+use std::time::Instant;
+
+use rusteron_client::StreamPositions;
+use serde::Serialize;
+
+use crate::driver_dir::{DriverDir, DriverStatus};
+use crate::failure::Failure;
+use crate::options::StreamsOptions;
+use crate::rates::Rates;
+use crate::report::{self, Report};
+use crate::text;
+
+#[derive(Debug, Serialize)]
+struct Streams {
+    driver: DriverStatus,
+    streams: Vec<Stream>,
+    #[serde(skip)]
+    has_rates: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Stream {
+    channel: String,
+    stream_id: i32,
+    session_id: i32,
+    /// Bytes written and not sent; `None` without a sender, as with IPC.
+    sender_backlog: Option<i64>,
+    /// Bytes that have come to the driver, not read by the slowest subscriber; `None` without one.
+    subscriber_backlog: Option<i64>,
+    positions: Vec<Position>,
+}
+
+#[derive(Debug, Serialize)]
+struct Position {
+    kind: &'static str,
+    value: i64,
+    /// `None` the first time.
+    rate_per_second: Option<f64>,
+    counter_id: i32,
+    registration_id: i64,
+}
+
+pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failure> {
+    dir.open()?;
+    let is_wanted = |stream: &StreamPositions| {
+        options.stream_id.is_none_or(|id| id == stream.stream_id)
+            && options.channel.as_ref().is_none_or(|text| stream.channel.contains(text))
+    };
+    let mut rates = Rates::default();
+    report::watch(&options.watch, || {
+        // Opened anew each time: a driver that was started again has another file.
+        let cnc = dir.find()?;
+        let now = Instant::now();
+        let mut streams = cnc.as_ref().map_or(Vec::new(), |cnc| cnc.counters().stream_positions());
+        streams.retain(is_wanted);
+        let positions = streams.iter().flat_map(|stream| &stream.positions);
+        let values = positions.map(|p| (p.counter_id, p.registration_id, p.value));
+        let mut rates = rates.update(now, values).into_iter();
+        let streams = streams.into_iter().map(|stream| Stream::new(stream, &mut rates));
+        Ok(Streams {
+            driver: dir.status(cnc.as_ref()),
+            streams: streams.collect(),
+            has_rates: options.watch.watch,
+        })
+    })
+}
+
+impl Stream {
+    fn new(stream: StreamPositions, rates: &mut impl Iterator<Item = Option<f64>>) -> Self {
+        let (sender_backlog, subscriber_backlog) =
+            (stream.sender_backlog(), stream.subscriber_backlog());
+        let positions = stream.positions.into_iter().map(|position| Position {
+            kind: position.kind.name(),
+            value: position.value,
+            rate_per_second: rates.next().flatten(),
+            counter_id: position.counter_id,
+            registration_id: position.registration_id,
+        });
+        Self {
+            channel: stream.channel,
+            stream_id: stream.stream_id,
+            session_id: stream.session_id,
+            sender_backlog,
+            subscriber_backlog,
+            positions: positions.collect(),
+        }
+    }
+
+    fn lines(&self, has_rates: bool) -> Vec<String> {
+        let Self { stream_id, session_id, .. } = self;
+        let channel = text::printable(&self.channel);
+        let mut lines = vec![format!("{channel} stream {stream_id} session {session_id}")];
+        for position in &self.positions {
+            let rate = if has_rates { text::rate(position.rate_per_second) } else { String::new() };
+            let (kind, value) = (position.kind, text::grouped(position.value));
+            let registration_id = position.registration_id;
+            lines.push(format!("  {kind:<18}{value:>26}{rate}  registration {registration_id}"));
+        }
+        let backlogs = [("not sent", self.sender_backlog), ("not read", self.subscriber_backlog)];
+        for (name, backlog) in backlogs {
+            if let Some(bytes) = backlog {
+                lines.push(format!("  {name:<18}{:>26}", text::grouped(bytes)));
+            }
+        }
+        lines
+    }
+}
+
+impl Report for Streams {
+    fn header(&self) -> Vec<String> {
+        vec![self.driver.line()]
+    }
+
+    fn body(&self) -> Vec<String> {
+        self.streams.iter().flat_map(|stream| stream.lines(self.has_rates)).collect()
+    }
+}
