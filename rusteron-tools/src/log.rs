@@ -61,7 +61,7 @@ fn for_each_entry(
     let payload_limit = options.payload.map_or(0, |_| options.payload_limit);
     let mut remaining = options.limit.unwrap_or(u64::MAX);
     for partition in 0..PARTITION_COUNT {
-        for entry in file.entries(partition, options.gaps, payload_limit) {
+        for entry in file.entries(partition, payload_limit) {
             if matches!(entry, Entry::Frame(_)) {
                 if remaining == 0 {
                     return Ok(());

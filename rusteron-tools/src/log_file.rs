@@ -123,7 +123,8 @@ pub(crate) struct Flags(pub(crate) u8);
 #[serde(tag = "entry", rename_all = "lowercase")]
 pub(crate) enum Entry {
     Frame(Frame),
-    /// Nothing has been written here yet; without `gaps`, nothing is looked for behind it.
+    /// Nothing has been written here, but further on: a gap in what was received, or the part of a term
+    /// before the beginning of the stream.
     Gap {
         partition: usize,
         offset: u64,
@@ -201,14 +202,9 @@ impl<R: Read + Seek> LogFile<R> {
     }
 
     /// What is in one of the terms. Of payloads, `payload_limit` bytes are read.
-    pub(crate) fn entries(
-        &mut self,
-        partition: usize,
-        gaps: bool,
-        payload_limit: usize,
-    ) -> Entries<'_, R> {
+    pub(crate) fn entries(&mut self, partition: usize, payload_limit: usize) -> Entries<'_, R> {
         let window = Window { start: 0, bytes: Vec::new() };
-        Entries { log: self, partition, gaps, payload_limit, offset: Some(0), window }
+        Entries { log: self, partition, payload_limit, offset: Some(0), window }
     }
 }
 
@@ -217,7 +213,6 @@ impl<R: Read + Seek> LogFile<R> {
 pub(crate) struct Entries<'a, R> {
     log: &'a mut LogFile<R>,
     partition: usize,
-    gaps: bool,
     payload_limit: usize,
     /// `None` when nothing more can be found.
     offset: Option<u64>,
@@ -296,11 +291,8 @@ impl<R: Read + Seek> Entries<'_, R> {
         Ok((Some(Entry::Frame(frame)), Some(end)))
     }
 
-    /// The stretch of zeros at an offset.
+    /// The stretch of zeros at an offset, unless it is the rest of the term.
     fn gap(&mut self, offset: u64) -> Result<(Option<Entry>, Option<u64>), String> {
-        if !self.gaps {
-            return Ok((None, None));
-        }
         let mut end = offset;
         while end < self.term_length() && Fields(&self.header(end)?).i32(0) == 0 {
             end += HEADER_LENGTH;

@@ -65,8 +65,8 @@ impl Builder {
     }
 }
 
-fn entries(log: &mut LogFile<Cursor<Vec<u8>>>, gaps: bool) -> Vec<Entry> {
-    log.entries(0, gaps, 100).collect()
+fn entries(log: &mut LogFile<Cursor<Vec<u8>>>) -> Vec<Entry> {
+    log.entries(0, 100).collect()
 }
 
 #[track_caller]
@@ -102,10 +102,10 @@ fn metadata_is_what_the_driver_wrote() {
 }
 
 #[test]
-fn frames_follow_each_other_up_to_the_first_that_is_not_written() {
+fn frames_follow_each_other_up_to_the_last_that_is_written() {
     let mut log =
         Builder::new().frame(32 + 5, 1, b"hello").frame(64, 0, b"xxx").frame(-32, 1, b"").open();
-    let entries = entries(&mut log, false);
+    let entries = entries(&mut log);
     assert_eq!(entries.len(), 3, "{entries:?}");
     let first = frame(&entries[0]);
     assert_eq!((first.length, first.committed, first.frame_type), (37, true, FrameType::Data));
@@ -122,12 +122,11 @@ fn frames_follow_each_other_up_to_the_first_that_is_not_written() {
 }
 
 #[test]
-fn a_gap_ends_the_term_unless_it_is_asked_for() {
+fn a_gap_is_found_if_there_are_frames_behind_it() {
     let mut builder = Builder::new().frame(32, 1, b"");
     builder.offset += 64;
     let mut log = builder.frame(32, 1, b"").open();
-    assert_eq!(entries(&mut log, false).len(), 1);
-    let found = entries(&mut log, true);
+    let found = entries(&mut log);
     assert_eq!(found.len(), 3, "{found:?}");
     assert_eq!(found[1], Entry::Gap { partition: 0, offset: 32, length: 64 });
     assert_eq!(frame(&found[2]).offset, 96);
@@ -138,7 +137,7 @@ fn lengths_that_cannot_be_are_faults() {
     for length in [1, 31, -31, i32::MAX, i32::MIN, TERM_LENGTH as i32] {
         let mut builder = Builder::new().frame(32, 1, b"");
         builder.put(32, &length.to_le_bytes());
-        let found = entries(&mut builder.open(), false);
+        let found = entries(&mut builder.open());
         assert_eq!(found.len(), 2, "{length}: {found:?}");
         let (offset, reason) = fault(&found[1]);
         assert_eq!(offset, 32);
@@ -149,7 +148,7 @@ fn lengths_that_cannot_be_are_faults() {
 #[test]
 fn a_frame_may_end_where_its_term_does_and_no_later() {
     let mut log = Builder::new().frame(TERM_LENGTH as i32, 1, b"x").open();
-    let found = entries(&mut log, false);
+    let found = entries(&mut log);
     assert_eq!((found.len(), frame(&found[0]).payload.len()), (1, 100));
 }
 
@@ -213,9 +212,9 @@ impl Seek for Restless {
 fn read_all<R: Read + Seek>(source: R) -> Result<(), TestCaseError> {
     let Ok(mut log) = LogFile::open(source) else { return Ok(()) };
     let term_length = log.metadata().term_length.unsigned_abs().into();
-    for (partition, gaps) in (0..PARTITION_COUNT).flat_map(|p| [(p, false), (p, true)]) {
+    for partition in 0..PARTITION_COUNT {
         let mut end = 0;
-        for entry in log.entries(partition, gaps, usize::MAX) {
+        for entry in log.entries(partition, usize::MAX) {
             let (offset, length) = match entry {
                 Entry::Frame(frame) => {
                     let length = u64::from(frame.length);

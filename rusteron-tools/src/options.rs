@@ -193,10 +193,6 @@ pub(crate) struct LogOptions {
     #[arg(long, value_name = "COUNT", requires = "log")]
     pub(crate) limit: Option<u64>,
 
-    /// Go on after places where nothing has been written, such as gaps in what was received
-    #[arg(long, requires = "log")]
-    pub(crate) gaps: bool,
-
     #[command(flatten)]
     pub(crate) format: FormatOptions,
 }

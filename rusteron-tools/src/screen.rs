@@ -63,7 +63,7 @@ impl Screen {
 
     /// Draws over what is there, so that nothing flickers.
     fn draw(&mut self, header: &[String], body: &[String]) -> io::Result<()> {
-        let (_, rows) = terminal::size()?;
+        let (columns, rows) = terminal::size()?;
         let body_rows = usize::from(rows).saturating_sub(header.len()).max(1);
         self.first = self.first.min(body.len().saturating_sub(body_rows));
         let lines = header.iter().chain(body.iter().skip(self.first));
@@ -72,7 +72,8 @@ impl Screen {
         let mut used = 0;
         for (row, line) in (0..rows).zip(lines) {
             queue!(frame, MoveTo(0, row))?;
-            frame.extend(line.as_bytes());
+            // Enough for most; where characters are wider, the terminal does not wrap.
+            frame.extend(line.chars().take(columns.into()).collect::<String>().as_bytes());
             queue!(frame, Clear(ClearType::UntilNewLine))?;
             used = row + 1;
         }

@@ -1,0 +1,88 @@
+//! `rusteron driver`.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rusteron_client::CncFile;
+use serde_json::Value;
+
+use crate::support::{await_that, json, launch, launch_in, run, rusteron, text};
+
+#[test]
+fn a_driver_that_is_alive_says_who_it_is() {
+    let driver = launch();
+    let status = json(driver.aeron_dir(), &["driver"]);
+    assert_eq!(status["dir"], driver.aeron_dir().to_string_lossy().as_ref());
+    assert_eq!((&status["state"], &status["pid"]), (&"alive".into(), &std::process::id().into()));
+    assert_eq!(status["aeron_version"], rusteron_client::AERON_VERSION);
+    assert!(status["protocol_version"].as_str().is_some_and(|v| v.starts_with("0.2.")));
+    assert!(status["start_time"].as_str().is_some_and(|time| time.ends_with('Z')));
+    assert!(status["heartbeat_age_ms"].as_u64().is_some());
+    assert_eq!(status["client_liveness_timeout_ms"], 10_000);
+    let lines = text(driver.aeron_dir(), &["driver"]);
+    assert!(lines.contains("alive, heartbeat"), "{lines}");
+}
+
+#[test]
+fn a_driver_that_has_ended_is_exit_code_3() {
+    let home = tempfile::tempdir().expect("a directory");
+    drop(launch_in(home.path()));
+    let finished = run(rusteron(home.path(), ["driver", "--json"]));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
+    let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    assert_eq!((&status["state"], &status["heartbeat_age_ms"]), (&"ended".into(), &Value::Null));
+    // Nobody is there to be asked.
+    let finished = run(rusteron(home.path(), ["driver", "--terminate"]));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
+    assert!(finished.stdout.contains("ended in good order"), "{finished:?}");
+}
+
+#[test]
+fn a_driver_that_refuses_to_end_is_exit_code_1() {
+    let driver = launch();
+    let arguments = ["driver", "--terminate", "--token", "please", "--timeout", "300ms"];
+    let finished = run(rusteron(driver.aeron_dir(), arguments));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
+    assert!(finished.stderr.contains("still alive after 300ms"), "{finished:?}");
+    assert!(text(driver.aeron_dir(), &["driver"]).contains("alive, heartbeat"));
+}
+
+/// How many bytes of commands the driver has been given: the tail of the ring buffer that follows the
+/// metadata of its file.
+fn commands_written(dir: &Path) -> i64 {
+    const METADATA_LENGTH: usize = 128;
+    const TRAILER_LENGTH: usize = 768;
+    const TAIL: usize = 128;
+    let cnc = CncFile::open(dir, Duration::ZERO).expect("the file");
+    let length = usize::try_from(cnc.constants().to_driver_buffer_length).expect("a length");
+    let bytes = fs::read(cnc.filename()).expect("the file");
+    let tail = &bytes[METADATA_LENGTH + length - TRAILER_LENGTH + TAIL..];
+    i64::from_le_bytes(*tail.first_chunk().expect("a number"))
+}
+
+#[test]
+fn the_end_of_the_driver_is_waited_for() {
+    for is_replaced in [false, true] {
+        let home = tempfile::tempdir().expect("a directory");
+        let driver = launch_in(home.path());
+        let dir = driver.aeron_dir().to_owned();
+        let arguments = ["driver", "--terminate", "--timeout", "60s", "--json"];
+        let waiting = thread::spawn({
+            let dir = dir.clone();
+            move || run(rusteron(&dir, arguments))
+        });
+        await_that("the request", || commands_written(&dir) > 0 || waiting.is_finished());
+        assert!(!waiting.is_finished());
+        drop(driver);
+        let successor = is_replaced.then(|| launch_in(home.path()));
+        let finished = waiting.join().expect("no panic");
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+        let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+        // A successor begins by deleting the directory.
+        let state = status["state"].as_str().expect("a state");
+        assert!(state == "ended" || is_replaced && state == "absent", "{state}");
+        drop(successor);
+    }
+}

@@ -1,0 +1,76 @@
+//! `rusteron errors` and `rusteron loss`.
+
+use std::fs;
+
+use rusteron_client::UncheckedChannel;
+
+use crate::support::{array, await_some, connect, json, launch_in, text};
+
+#[test]
+fn errors_are_shown_once_each_with_their_count() {
+    let home = tempfile::tempdir().expect("a directory");
+    let driver = launch_in(home.path());
+    let dir = driver.aeron_dir();
+    assert!(array(&json(dir, &["errors"]), "errors").is_empty());
+    let aeron = connect(dir);
+    for _ in 0..3 {
+        let channel = UncheckedChannel("aeron:carrier-pigeon");
+        aeron.add_publication(channel, 1).expect_err("an invalid channel");
+    }
+    let error = await_some("the error", || {
+        let errors = json(dir, &["errors"]);
+        array(&errors, "errors").iter().find(|error| error["observation_count"] == 3).cloned()
+    });
+    assert!(error["text"].as_str().is_some_and(|text| text.contains("carrier-pigeon")), "{error}");
+    for name in ["first_observation", "last_observation"] {
+        let time = error[name].as_str().expect("a time");
+        assert!(time.starts_with("20") && time.ends_with('Z'), "{time}");
+    }
+    let lines = text(dir, &["errors", "--since", "1h"]);
+    assert!(lines.contains("observed 3 times from 20"), "{lines}");
+    assert!(lines.contains("carrier-pigeon"), "{lines}");
+    await_some("a time at which the error was long ago", || {
+        array(&json(dir, &["errors", "--since", "1ms"]), "errors").is_empty().then_some(())
+    });
+}
+
+#[test]
+fn losses_are_those_of_the_report() {
+    let home = tempfile::tempdir().expect("a directory");
+    let driver = launch_in(home.path());
+    let dir = driver.aeron_dir();
+    assert!(array(&json(dir, &["loss"]), "losses").is_empty());
+
+    // As the driver would write it, had anything been lost.
+    let mut entry = Vec::new();
+    for word in [2, 1500, 1_700_000_000_000, 1_700_000_001_000_i64] {
+        entry.extend(word.to_le_bytes());
+    }
+    for word in [-7, 1001_i32] {
+        entry.extend(word.to_le_bytes());
+    }
+    for text in ["aeron:udp?endpoint=127.0.0.1:40123", "127.0.0.1:40124"] {
+        entry.resize(entry.len().next_multiple_of(4), 0);
+        entry.extend((text.len() as i32).to_le_bytes());
+        entry.extend(text.as_bytes());
+    }
+    let file = dir.join("loss-report.dat");
+    let mut report = fs::read(&file).expect("the report");
+    report[..entry.len()].copy_from_slice(&entry);
+    fs::write(&file, report).expect("the report");
+
+    let expected = serde_json::json!([{
+        "observation_count": 2,
+        "total_bytes_lost": 1500,
+        "first_observation": "2023-11-14T22:13:20.000Z",
+        "last_observation": "2023-11-14T22:13:21.000Z",
+        "session_id": -7,
+        "stream_id": 1001,
+        "channel": "aeron:udp?endpoint=127.0.0.1:40123",
+        "source": "127.0.0.1:40124",
+    }]);
+    assert_eq!(json(dir, &["loss"])["losses"], expected);
+    let lines = text(dir, &["loss"]);
+    assert!(lines.contains("1,500 bytes in 2 gaps"), "{lines}");
+    assert!(lines.contains("session -7 from 127.0.0.1:40124"), "{lines}");
+}

@@ -1,0 +1,180 @@
+//! `rusteron log`.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::support::{
+    STREAM_ID, array, await_that, connect, connected_pair, connected_udp_pair, json, launch, offer,
+    run, rusteron, text,
+};
+
+const CHANNEL: &str =
+    "aeron:ipc?term-length=64k|mtu=1408|init-term-id=5|term-id=7|term-offset=64|ssc=true|eos=false";
+
+#[test]
+fn metadata_and_frames_are_those_that_were_published() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let aeron = connect(dir);
+    let (mut publication, _subscription) = connected_pair(&aeron, CHANNEL);
+    let start = publication.position().expect("an open publication");
+    offer(&mut publication, b"hello\x1b");
+    publication
+        .offer_with_reserved_value(&[b'x'; 2000], |_| 77)
+        .expect("room for a message in two fragments");
+    publication.append_padding(100).expect("room for padding");
+    let end = publication.position().expect("an open publication");
+    let id = publication.original_registration_id().to_string();
+    let mut claim = publication.try_claim(10).expect("room for a claim");
+    claim.copy_from_slice(b"unfinished");
+    let log = json(dir, &["log", &id, "--payload", "ascii"]);
+    let lines = text(dir, &["log", &id, "--payload", "hex", "--payload-limit", "33"]);
+    claim.abort();
+
+    let about = &log["log"];
+    assert_eq!(
+        (&about["kind"], &about["stream_id"]),
+        (&"exclusive-publication".into(), &STREAM_ID.into())
+    );
+    assert_eq!(about["session_id"], publication.session_id());
+    assert_eq!(about["registration_id"].to_string(), id);
+    assert_eq!((&about["term_length"], &about["mtu_length"]), (&65536.into(), &1408.into()));
+    assert_eq!((&about["initial_term_id"], &about["active_term_count"]), (&5.into(), &2.into()));
+    assert_eq!(about["page_size"], 4096);
+    let flags = (&about["spies_simulate_connection"], &about["signal_eos"]);
+    assert_eq!(flags, (&true.into(), &false.into()));
+    assert_eq!(
+        (&about["is_connected"], &about["is_publication_revoked"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(about["end_of_stream_position"], Value::Null);
+    assert_eq!(about["position"], end + 64);
+    assert_eq!(about["tails"][2]["term_id"], 7);
+    assert_eq!(about["default_header"]["flags"], "begin+end");
+    assert_eq!(start, 2 * 65536 + 64);
+
+    let entries = array(&log, "entries");
+    // The stream begins in the middle of a term.
+    let gap = serde_json::json!({ "entry": "gap", "partition": 2, "offset": 0, "length": 64 });
+    let (first, entries) = entries.split_first().expect("entries");
+    assert_eq!(*first, gap);
+    let of =
+        |name: &str| -> Vec<Value> { entries.iter().map(|entry| entry[name].clone()).collect() };
+    let expected = [
+        ("data", 32 + 6, "begin+end", 0, "hello."),
+        ("data", 1408, "begin", 77, &"x".repeat(256)),
+        ("data", 32 + 2000 - 1376, "end", 77, &"x".repeat(256)),
+        ("padding", 132, "begin+end", 0, ""),
+        ("data", 32 + 10, "begin+end", 0, "unfinished"),
+    ];
+    assert_eq!(of("type"), expected.map(|frame| frame.0), "{entries:#?}");
+    assert_eq!(of("length"), expected.map(|frame| frame.1));
+    assert_eq!(of("flags"), expected.map(|frame| frame.2));
+    assert_eq!(of("reserved_value"), expected.map(|frame| frame.3));
+    assert_eq!(of("payload"), expected.map(|frame| frame.4));
+    assert_eq!(of("committed"), [true, true, true, true, false]);
+    assert_eq!(entries[0]["position"], start);
+    assert_eq!(entries[4]["position"], end);
+    for entry in entries {
+        assert_eq!(entry["offset"], entry["term_offset"]);
+        assert_eq!((&entry["partition"], &entry["term_id"]), (&2.into(), &7.into()));
+        assert_eq!(entry["session_id"], publication.session_id());
+    }
+
+    assert!(lines.contains("\n    68656c6c6f1b\n"), "{lines}");
+    assert!(lines.contains(&format!("\n    {}\n    78\n", "78".repeat(32))), "{lines}");
+    assert!(lines.contains("data begin+end") && lines.contains("not committed"), "{lines}");
+    assert!(lines.contains("term length             65536"), "{lines}");
+}
+
+#[test]
+fn the_image_of_a_stream_over_the_network_has_the_same_frames() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let (mut publication, mut subscription, _) = connected_udp_pair(&aeron);
+    offer(&mut publication, b"over the network");
+    await_that("the message", || {
+        subscription.poll(|_, _| {}, 1).expect("an open subscription") == 1
+    });
+    let logs = json(driver.aeron_dir(), &["log"]);
+    let logs = array(&logs, "logs");
+    assert_eq!(logs.len(), 2, "{logs:#?}");
+    let image = logs.iter().find(|log| log["kind"] == "image").expect("the image");
+    assert_eq!((&image["position"], &image["stream_id"]), (&Value::Null, &STREAM_ID.into()));
+    let file = image["file"].as_str().expect("a file");
+    let frames = json(driver.aeron_dir(), &["log", file, "--payload", "ascii"]);
+    assert_eq!(array(&frames, "entries")[0]["payload"], "over the network");
+    assert!(text(driver.aeron_dir(), &["log"]).starts_with("2 log buffers\n"));
+}
+
+#[test]
+fn a_limit_on_the_frames_is_kept() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let (mut publication, _subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
+    for _ in 0..10 {
+        offer(&mut publication, b"x");
+    }
+    let id = publication.original_registration_id().to_string();
+    for (limit, expected) in [("0", 0), ("3", 3), ("100", 10)] {
+        let log = json(driver.aeron_dir(), &["log", &id, "--frames", "--limit", limit]);
+        assert_eq!(array(&log, "entries").len(), expected);
+    }
+    let log = json(driver.aeron_dir(), &["log", &id]);
+    assert_eq!(log.get("entries"), None);
+}
+
+#[test]
+fn files_that_are_no_log_buffers_are_exit_code_1() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let publication = aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("a publication");
+    let id = publication.original_registration_id();
+    let name = format!("publications/{id}.logbuffer");
+    let whole = fs::read(driver.aeron_dir().join(name)).expect("the log buffer");
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("0.logbuffer");
+    for length in [0, 1, 4096, 65536, whole.len() - 1] {
+        fs::write(&file, &whole[..length]).expect("a file");
+        let finished = run(rusteron(home.path(), ["log", &file.to_string_lossy(), "--frames"]));
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{length}");
+        assert!(finished.stderr.contains("not a complete log buffer"), "{finished:?}");
+        assert!(finished.stderr.contains(&file.display().to_string()), "{finished:?}");
+    }
+    for name in ["12345", "nothing", &home.path().to_string_lossy()] {
+        let finished = run(rusteron(driver.aeron_dir(), ["log", name]));
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{name}");
+    }
+}
+
+#[test]
+fn a_log_buffer_in_use_can_be_read_all_the_while() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let aeron = connect(dir);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
+    let id = publication.original_registration_id().to_string();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let publisher = scope.spawn(|| {
+            let mut sent = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                if publication.offer(&[7; 100]).is_ok() {
+                    sent += 1;
+                }
+                subscription.poll(|_, _| {}, 10).expect("an open subscription");
+            }
+            sent
+        });
+        for _ in 0..20 {
+            let log = json(dir, &["log", &id, "--payload", "hex"]);
+            assert_eq!(log["log"]["registration_id"].to_string(), id);
+            assert!(array(&log, "entries").iter().all(|entry| entry["entry"].is_string()));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(publisher.join().expect("no panic") > 0);
+    });
+}

@@ -1,0 +1,88 @@
+//! `rusteron streams`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{
+    STREAM_ID, array, await_some, connect, connected_pair, connected_udp_pair, json, launch, offer,
+    text,
+};
+
+/// The one stream that some arguments choose, as soon as it is as it should be.
+fn await_stream(dir: &Path, arguments: &[&str], is_right: impl Fn(&Value) -> bool) -> Value {
+    await_some("the stream", || {
+        let streams = json(dir, &[&["streams"], arguments].concat());
+        let streams = array(&streams, "streams");
+        streams.iter().find(|stream| is_right(stream)).cloned()
+    })
+}
+
+fn position(stream: &Value, kind: &str) -> Option<i64> {
+    let found = array(stream, "positions").iter().find(|position| position["kind"] == kind)?;
+    found["value"].as_i64()
+}
+
+#[test]
+fn positions_and_backlogs_are_those_of_the_stream() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc?alias=one");
+    let first = offer(&mut publication, &[1; 100]);
+    let second = offer(&mut publication, &[2; 200]);
+    assert_eq!(subscription.poll(|_, _| {}, 1), Ok(1));
+
+    let stream = await_stream(driver.aeron_dir(), &["--channel", "alias=one"], |stream| {
+        position(stream, "pub-pos") == Some(second)
+    });
+    assert_eq!(stream["stream_id"], STREAM_ID);
+    assert_eq!(stream["session_id"], publication.session_id());
+    assert_eq!(stream["channel"], "aeron:ipc?alias=one");
+    assert_eq!(position(&stream, "sub-pos"), Some(first));
+    assert_eq!(stream["subscriber_backlog"], second - first);
+    assert_eq!(stream["sender_backlog"], Value::Null);
+
+    let lines = text(driver.aeron_dir(), &["streams"]);
+    let title =
+        format!("aeron:ipc?alias=one stream {STREAM_ID} session {}", publication.session_id());
+    assert!(lines.lines().any(|line| line == title), "{lines}");
+    let of = |name: &str| -> Vec<&str> {
+        let line = lines.lines().find(|line| line.trim_start().starts_with(name));
+        line.unwrap_or_else(|| panic!("{name} in {lines}")).split_whitespace().collect()
+    };
+    assert_eq!(of("sub-pos")[1], first.to_string());
+    assert_eq!(of("not read"), ["not", "read", &(second - first).to_string()]);
+}
+
+#[test]
+fn a_stream_over_the_network_has_a_sender_and_a_receiver() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let (mut publication, _subscription, channel) = connected_udp_pair(&aeron);
+    let end = offer(&mut publication, &[1; 1000]);
+    let stream = await_stream(driver.aeron_dir(), &["--channel", "udp"], |stream| {
+        position(stream, "rcv-hwm") == Some(end) && position(stream, "snd-pos") == Some(end)
+    });
+    assert_eq!(
+        (&stream["sender_backlog"], &stream["subscriber_backlog"]),
+        (&0.into(), &end.into())
+    );
+    assert_eq!(stream["channel"], channel);
+}
+
+#[test]
+fn streams_are_chosen_by_channel_and_stream_id() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let _one = aeron.add_publication("aeron:ipc?alias=one", -5).expect("a publication");
+    let _two = aeron.add_publication("aeron:ipc?alias=two", 6).expect("a publication");
+    let ids = |arguments: &[&str]| -> Vec<i64> {
+        let streams = json(driver.aeron_dir(), &[&["streams"], arguments].concat());
+        let streams = array(&streams, "streams");
+        streams.iter().filter_map(|stream| stream["stream_id"].as_i64()).collect()
+    };
+    assert_eq!(ids(&["--channel", "two"]), [6]);
+    assert_eq!(ids(&["--stream-id", "-5"]), [-5]);
+    assert!(ids(&["--stream-id", "-5", "--channel", "two"]).is_empty());
+    assert_eq!(ids(&[]).len(), 2);
+}

@@ -1,0 +1,199 @@
+//! What the tests share.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rusteron_client::{Aeron, Context, ExclusivePublication, IdleStrategyKind, Subscription};
+use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
+use serde_json::Value;
+
+/// Longer than anything takes on a machine that still works.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) const STREAM_ID: i32 = 1001;
+
+/// The program, with what it needs to find a driver, and without the settings of the tests' own
+/// environment.
+pub(crate) fn rusteron<S: AsRef<OsStr>>(
+    dir: &Path,
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rusteron"));
+    command.env_remove("AERON_DIR").arg("--dir").arg(dir).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a program that has ended leaves.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn run(mut command: Command) -> Finished {
+    let output = command.output().expect("the program runs");
+    Finished {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+impl Finished {
+    /// What it printed, if all went well.
+    #[track_caller]
+    pub(crate) fn text(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}", self.stdout);
+        assert!(!self.stdout.contains('\x1b'), "{}", self.stdout);
+        self.stdout
+    }
+}
+
+/// What it prints, if all goes well.
+#[track_caller]
+pub(crate) fn text(dir: &Path, arguments: &[&str]) -> String {
+    run(rusteron(dir, arguments)).text()
+}
+
+/// What it prints with `--json`, if all goes well.
+#[track_caller]
+pub(crate) fn json(dir: &Path, arguments: &[&str]) -> Value {
+    let text = text(dir, &[arguments, &["--json"]].concat());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The array of a name in an object.
+#[track_caller]
+pub(crate) fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().unwrap_or_else(|| panic!("no array {name} in {value:#}"))
+}
+
+/// Tries until there is an answer; panics with `what` when patience ends.
+pub(crate) fn await_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = attempt() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
+    await_some(what, || condition().then_some(()));
+}
+
+/// A driver in this process, in a directory that it does not delete when it ends.
+pub(crate) fn launch_in(dir: &Path) -> MediaDriver {
+    let mut context = DriverContext::new().expect("settings");
+    context
+        .set_dir(dir)
+        .and_then(|context| context.set_dir_delete_on_shutdown(false))
+        .and_then(|context| context.set_threading_mode(ThreadingMode::Shared))
+        .and_then(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff))
+        .expect("valid settings");
+    MediaDriver::launch(context).expect("a driver")
+}
+
+pub(crate) fn launch() -> MediaDriver {
+    MediaDriver::launch_embedded().expect("a driver")
+}
+
+pub(crate) fn connect(dir: &Path) -> Aeron {
+    let mut context = Context::new().expect("a context");
+    context
+        .set_dir(dir)
+        .and_then(|context| context.set_driver_timeout(PATIENCE))
+        .expect("valid settings");
+    Aeron::connect(context).expect("a client")
+}
+
+/// A publication and a subscription of the same stream that know of each other.
+pub(crate) fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Subscription) {
+    let subscription = aeron.add_subscription(channel, STREAM_ID).expect("a subscription");
+    let publication = aeron.add_exclusive_publication(channel, STREAM_ID).expect("a publication");
+    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    (publication, subscription)
+}
+
+/// As [`connected_pair`], over UDP, with the channel.
+pub(crate) fn connected_udp_pair(aeron: &Aeron) -> (ExclusivePublication, Subscription, String) {
+    let (subscription, channel) = await_some("a port that nobody takes in the meantime", || {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let channel = format!("aeron:udp?endpoint={}", socket.local_addr().expect("an address"));
+        drop(socket);
+        Some((aeron.add_subscription(channel.as_str(), STREAM_ID).ok()?, channel))
+    });
+    let publication = aeron.add_exclusive_publication(channel.as_str(), STREAM_ID);
+    let publication = publication.expect("a publication");
+    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    (publication, subscription, channel)
+}
+
+pub(crate) fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i64 {
+    await_some("a place for the message", || match publication.offer(message) {
+        Ok(position) => Some(position),
+        Err(error) if error.is_retryable() => None,
+        Err(error) => panic!("{error}"),
+    })
+}
+
+/// A driver in a process of its own, which is killed when this is dropped.
+pub(crate) struct DriverProcess(Child);
+
+impl DriverProcess {
+    pub(crate) fn start(dir: &Path) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "support::a_driver_for_other_tests", "--ignored", "--nocapture"])
+            .env(HOST_DIR, dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let process = Self(child);
+        let mut lines = stdout.lines().map(|line| line.expect("UTF-8"));
+        assert!(lines.any(|line| line.contains(READY)), "the driver does not start");
+        process
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Ends the process so that it can do nothing about it.
+    pub(crate) fn kill(mut self) {
+        self.0.kill().expect("it can be killed");
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for DriverProcess {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const HOST_DIR: &str = "RUSTERON_TEST_HOST_DIR";
+const READY: &str = "the driver is ready";
+
+/// What runs in a [`DriverProcess`].
+#[test]
+#[ignore = "other tests start it, as a process of its own"]
+fn a_driver_for_other_tests() {
+    let Some(dir) = std::env::var_os(HOST_DIR) else { return };
+    let _driver = launch_in(dir.as_ref());
+    println!("{READY}");
+    // Until it is killed, or nobody is there any more who could.
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("the end");
+}
