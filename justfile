@@ -55,6 +55,10 @@ test-valgrind *args:
 run-aeron-media-driver-rust *args:
     cargo run --release -p rusteron-media-driver --bin media_driver -- "$@"
 
+# Look into an Aeron directory: `just rusteron stat --watch`; `--help` lists the commands
+rusteron *args:
+    cargo run --release -p rusteron-tools --bin rusteron -- "$@"
+
 # Run the Java media driver as a process of its own; takes properties such as -Daeron.dir=/dev/shm/x
 run-aeron-media-driver-java *args:
     java/run io.aeron.driver.MediaDriver "$@"

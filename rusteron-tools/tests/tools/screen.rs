@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pty_process::Size;
 use pty_process::blocking::{Command as PtyCommand, Pty};
 
-use crate::support::{PATIENCE, connect, launch, launch_in};
+use crate::support::{PATIENCE, connect, launch, launch_in, send_signal};
 
 const ROWS: u16 = 20;
 const COLUMNS: u16 = 100;
@@ -31,7 +31,8 @@ impl Terminal {
         let (pty, pts) = pty_process::blocking::open().expect("a terminal");
         pty.resize(Size::new(ROWS, COLUMNS)).expect("a size");
         let script = format!(
-            "stty -g; echo before; \"$PROGRAM\" {arguments} --watch --interval 20ms; \
+            "stty -g; echo before; \
+             sh -c 'echo process $$; exec \"$PROGRAM\" {arguments} --watch --interval 20ms'; \
              echo \"exit code $?\"; stty -g"
         );
         let child = PtyCommand::new("sh")
@@ -93,12 +94,11 @@ impl Terminal {
         self.pty.write_all(keys).expect("a terminal");
     }
 
-    /// The process number of the program in the shell.
-    fn program(&self) -> String {
-        let shell = self.child.id().to_string();
-        let output = Command::new("ps").args(["-o", "pid=", "--ppid", &shell]).output();
-        let pid = String::from_utf8(output.expect("the command ps").stdout).expect("UTF-8");
-        pid.trim().to_owned()
+    /// The process number of the program, which is printed before it starts.
+    fn program(&self) -> u32 {
+        let text = String::from_utf8_lossy(&self.raw);
+        let line = text.lines().find_map(|line| line.strip_prefix("process "));
+        line.and_then(|number| number.trim().parse().ok()).expect("a process number")
     }
 }
 
@@ -161,9 +161,7 @@ fn the_screen_is_restored_when_a_signal_ends_it() {
     for signal in ["INT", "TERM"] {
         let mut terminal = Terminal::watch(driver.aeron_dir(), "streams");
         terminal.await_full_screen();
-        let pid = terminal.program();
-        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
-        assert!(sent.expect("the command kill").success());
+        send_signal(terminal.program(), signal);
         terminal.await_restored();
     }
 }

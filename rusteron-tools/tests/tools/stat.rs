@@ -167,9 +167,7 @@ fn watching_ends_orderly_on_signals() {
     for signal in ["INT", "TERM"] {
         let mut watch = Watch::start(driver.aeron_dir(), &["--json", "--label", "bytes sent"]);
         watch.line();
-        let pid = watch.child.id().to_string();
-        let sent = std::process::Command::new("kill").args(["-s", signal, &pid]).status();
-        assert!(sent.expect("the command kill").success());
+        crate::support::send_signal(watch.child.id(), signal);
         // Reading on, so that it is the signal that ends it.
         let mut rest = String::new();
         watch.stdout.read_to_string(&mut rest).expect("UTF-8");

@@ -146,6 +146,14 @@ pub(crate) fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i
     })
 }
 
+/// Sends a signal by its name.
+#[cfg(unix)]
+pub(crate) fn send_signal(pid: u32, name: &str) {
+    // The shell's own command: not every machine has one besides.
+    let sent = Command::new("sh").args(["-c", &format!("kill -s {name} {pid}")]).status();
+    assert!(sent.expect("a shell").success());
+}
+
 /// A driver in a process of its own, which is killed when this is dropped.
 pub(crate) struct DriverProcess(Child);
 
