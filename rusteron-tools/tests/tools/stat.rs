@@ -1,7 +1,7 @@
 //! `rusteron stat`.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::Child;
+use std::process::{Child, Stdio};
 
 use rusteron_client::SystemCounter;
 use serde_json::Value;
@@ -178,10 +178,17 @@ fn watching_ends_orderly_on_signals() {
 #[test]
 fn nobody_reading_is_no_error() {
     let driver = launch();
-    let mut child = rusteron(driver.aeron_dir(), ["stat"]).spawn().expect("it starts");
-    drop(child.stdout.take());
-    let output = child.wait_with_output().expect("the end");
-    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+    for arguments in [&["stat"][..], &["stat", "--json"], &["log", "--json"], &["driver"]] {
+        // The input of a program that has ended is a pipe that nobody reads any more.
+        let mut ended = rusteron(driver.aeron_dir(), ["driver"]);
+        let mut ended = ended.stdin(Stdio::piped()).spawn().expect("it starts");
+        let unread = ended.stdin.take().expect("a pipe");
+        ended.wait_with_output().expect("the end");
+        let mut command = rusteron(driver.aeron_dir(), arguments);
+        command.stdout(unread);
+        let finished = run(command);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    }
 }
 
 #[cfg(target_os = "linux")]
