@@ -7,8 +7,8 @@ use std::thread;
 use serde_json::Value;
 
 use crate::support::{
-    STREAM_ID, array, await_that, connect, connected_pair, connected_udp_pair, json, launch, offer,
-    run, rusteron, text,
+    STREAM_ID, array, await_that, connect, connected_pair, free_port, json, launch, offer, run,
+    rusteron, text,
 };
 
 const CHANNEL: &str =
@@ -94,7 +94,8 @@ fn metadata_and_frames_are_those_that_were_published() {
 fn the_image_of_a_stream_over_the_network_has_the_same_frames() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
-    let (mut publication, mut subscription, _) = connected_udp_pair(&aeron);
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
     offer(&mut publication, b"over the network");
     await_that("the message", || {
         subscription.poll(|_, _| {}, 1).expect("an open subscription") == 1

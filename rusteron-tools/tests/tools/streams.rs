@@ -5,8 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::{
-    STREAM_ID, array, await_some, connect, connected_pair, connected_udp_pair, json, launch, offer,
-    text,
+    STREAM_ID, array, await_some, connect, connected_pair, free_port, json, launch, offer, text,
 };
 
 /// The one stream that some arguments choose, as soon as it is as it should be.
@@ -58,7 +57,8 @@ fn positions_and_backlogs_are_those_of_the_stream() {
 fn a_stream_over_the_network_has_a_sender_and_a_receiver() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
-    let (mut publication, _subscription, channel) = connected_udp_pair(&aeron);
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let (mut publication, _subscription) = connected_pair(&aeron, &channel);
     let end = offer(&mut publication, &[1; 1000]);
     let stream = await_stream(driver.aeron_dir(), &["--channel", "udp"], |stream| {
         position(stream, "rcv-hwm") == Some(end) && position(stream, "snd-pos") == Some(end)

@@ -2,17 +2,19 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, ExclusivePublication, IdleStrategyKind, Subscription};
+use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
 use serde_json::Value;
 
-/// Longer than anything takes on a machine that still works.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+#[path = "../../../rusteron-client/tests/support/mod.rs"]
+mod client;
+
+pub(crate) use client::{
+    PATIENCE, await_some, await_that, connected_pair, free_port, launch, offer,
+};
 
 pub(crate) const STREAM_ID: i32 = 1001;
 
@@ -75,22 +77,6 @@ pub(crate) fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().unwrap_or_else(|| panic!("no array {name} in {value:#}"))
 }
 
-/// Tries until there is an answer; panics with `what` when patience ends.
-pub(crate) fn await_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(answer) = attempt() {
-            return answer;
-        }
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::yield_now();
-    }
-}
-
-pub(crate) fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
-    await_some(what, || condition().then_some(()));
-}
-
 /// A driver in this process, in a directory that it does not delete when it ends.
 pub(crate) fn launch_in(dir: &Path) -> MediaDriver {
     let mut context = DriverContext::new().expect("settings");
@@ -103,47 +89,8 @@ pub(crate) fn launch_in(dir: &Path) -> MediaDriver {
     MediaDriver::launch(context).expect("a driver")
 }
 
-pub(crate) fn launch() -> MediaDriver {
-    MediaDriver::launch_embedded().expect("a driver")
-}
-
 pub(crate) fn connect(dir: &Path) -> Aeron {
-    let mut context = Context::new().expect("a context");
-    context
-        .set_dir(dir)
-        .and_then(|context| context.set_driver_timeout(PATIENCE))
-        .expect("valid settings");
-    Aeron::connect(context).expect("a client")
-}
-
-/// A publication and a subscription of the same stream that know of each other.
-pub(crate) fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Subscription) {
-    let subscription = aeron.add_subscription(channel, STREAM_ID).expect("a subscription");
-    let publication = aeron.add_exclusive_publication(channel, STREAM_ID).expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
-    (publication, subscription)
-}
-
-/// As [`connected_pair`], over UDP, with the channel.
-pub(crate) fn connected_udp_pair(aeron: &Aeron) -> (ExclusivePublication, Subscription, String) {
-    let (subscription, channel) = await_some("a port that nobody takes in the meantime", || {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        let channel = format!("aeron:udp?endpoint={}", socket.local_addr().expect("an address"));
-        drop(socket);
-        Some((aeron.add_subscription(channel.as_str(), STREAM_ID).ok()?, channel))
-    });
-    let publication = aeron.add_exclusive_publication(channel.as_str(), STREAM_ID);
-    let publication = publication.expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
-    (publication, subscription, channel)
-}
-
-pub(crate) fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i64 {
-    await_some("a place for the message", || match publication.offer(message) {
-        Ok(position) => Some(position),
-        Err(error) if error.is_retryable() => None,
-        Err(error) => panic!("{error}"),
-    })
+    Aeron::connect(client::context(dir)).expect("a client")
 }
 
 /// Sends a signal by its name.
