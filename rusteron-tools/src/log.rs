@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::driver_dir::DriverDir;
 use crate::failure::Failure;
-use crate::log_file::{Entry, Frame, LogFault, LogFile, Metadata, PARTITION_COUNT};
+use crate::log_file::{Entry, Frame, LogFault, LogFile, LogKind, Metadata, PARTITION_COUNT};
 use crate::options::{LogOptions, PayloadForm};
 use crate::report::{self, Report};
 use crate::text;
@@ -88,7 +88,7 @@ struct LogSummary {
 impl LogSummary {
     fn new(path: &Path, metadata: &Metadata) -> Self {
         let active = metadata.active_term_count.rem_euclid(PARTITION_COUNT as i32);
-        let is_image = metadata.kind == crate::log_file::LogKind::Image;
+        let is_image = metadata.kind == LogKind::Image;
         Self {
             file: path.to_string_lossy().into_owned(),
             position: (!is_image).then(|| metadata.tails[active.unsigned_abs() as usize].position),

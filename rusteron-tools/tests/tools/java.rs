@@ -24,7 +24,7 @@ impl JavaDriver {
         if let Some(program) = missing {
             let is_required = std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|v| v == "1");
             assert!(!is_required, "`{program}` is required and missing");
-            eprintln!("skipped: `{program}` is missing, and with it the Java driver");
+            println!("skipped: `{program}` is missing, and with it the Java driver");
             return None;
         }
         let mut dir_property = std::ffi::OsString::from("-Daeron.dir=");
