@@ -166,6 +166,13 @@ impl Publication {
         Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
     }
 
+    /// The C publication, for the functions that have no safe form.
+    ///
+    /// It is live as long as `self`. Closing it is never allowed.
+    pub fn as_ptr(&self) -> *mut sys::aeron_publication_t {
+        self.raw.as_ptr()
+    }
+
     #[cold]
     fn too_long(&self, length: usize) -> OfferError {
         if self.is_closed() {

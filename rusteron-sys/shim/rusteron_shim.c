@@ -76,6 +76,30 @@ void rusteron_exclusive_publication_fields(
     fields->stream_id = publication->stream_id;
 }
 
+void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publication_t *fields)
+{
+    aeron_logbuffer_metadata_t *meta_data = publication->log_meta_data;
+
+    for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
+    {
+        fields->term_buffers[i] = publication->log_buffer->mapped_raw_log.term_buffers[i].addr;
+    }
+
+    fields->term_tail_counters = (int64_t *)meta_data->term_tail_counters;
+    fields->active_term_count = (int32_t *)&meta_data->active_term_count;
+    fields->is_connected = (int32_t *)&meta_data->is_connected;
+    fields->position_limit = (int64_t *)publication->position_limit;
+    fields->is_closed = (bool *)&publication->is_closed;
+    fields->max_possible_position = publication->max_possible_position;
+    fields->max_payload_length = publication->max_payload_length;
+    fields->max_message_length = publication->max_message_length;
+    fields->position_bits_to_shift = publication->position_bits_to_shift;
+    fields->term_buffer_length = meta_data->term_length;
+    fields->initial_term_id = publication->initial_term_id;
+    fields->session_id = publication->session_id;
+    fields->stream_id = publication->stream_id;
+}
+
 /*
  * The result of an open conductor. Its thread can have closed it meanwhile, which is then what the
  * failure is. Without a thread nobody can have, and the failure, that the driver's buffer has no space

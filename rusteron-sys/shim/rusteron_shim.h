@@ -40,6 +40,28 @@ rusteron_exclusive_publication_t;
 void rusteron_exclusive_publication_fields(
     aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields);
 
+/* The fields of a publication that an offer reads and writes. */
+typedef struct rusteron_publication_stct
+{
+    uint8_t *term_buffers[3];
+    int64_t *term_tail_counters;
+    int32_t *active_term_count;
+    int32_t *is_connected;
+    int64_t *position_limit;
+    bool *is_closed;
+    int64_t max_possible_position;
+    size_t max_payload_length;
+    size_t max_message_length;
+    size_t position_bits_to_shift;
+    int32_t term_buffer_length;
+    int32_t initial_term_id;
+    int32_t session_id;
+    int32_t stream_id;
+}
+rusteron_publication_t;
+
+void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publication_t *fields);
+
 /*
  * aeron_publication_close() and aeron_exclusive_publication_close(), with results that tell whether
  * the notification is C's to call: theirs is 0 also for a publication that was closed by the

@@ -1324,6 +1324,78 @@ const _: () = {
         - 132usize];
 };
 pub type rusteron_exclusive_publication_t = rusteron_exclusive_publication_stct;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_publication_stct {
+    pub term_buffers: [*mut u8; 3usize],
+    pub term_tail_counters: *mut i64,
+    pub active_term_count: *mut i32,
+    pub is_connected: *mut i32,
+    pub position_limit: *mut i64,
+    pub is_closed: *mut bool,
+    pub max_possible_position: i64,
+    pub max_payload_length: usize,
+    pub max_message_length: usize,
+    pub position_bits_to_shift: usize,
+    pub term_buffer_length: i32,
+    pub initial_term_id: i32,
+    pub session_id: i32,
+    pub stream_id: i32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_publication_stct",
+    ][::core::mem::size_of::<rusteron_publication_stct>() - 112usize];
+    [
+        "Alignment of rusteron_publication_stct",
+    ][::core::mem::align_of::<rusteron_publication_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_publication_stct::term_buffers",
+    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffers) - 0usize];
+    [
+        "Offset of field: rusteron_publication_stct::term_tail_counters",
+    ][::core::mem::offset_of!(rusteron_publication_stct, term_tail_counters) - 24usize];
+    [
+        "Offset of field: rusteron_publication_stct::active_term_count",
+    ][::core::mem::offset_of!(rusteron_publication_stct, active_term_count) - 32usize];
+    [
+        "Offset of field: rusteron_publication_stct::is_connected",
+    ][::core::mem::offset_of!(rusteron_publication_stct, is_connected) - 40usize];
+    [
+        "Offset of field: rusteron_publication_stct::position_limit",
+    ][::core::mem::offset_of!(rusteron_publication_stct, position_limit) - 48usize];
+    [
+        "Offset of field: rusteron_publication_stct::is_closed",
+    ][::core::mem::offset_of!(rusteron_publication_stct, is_closed) - 56usize];
+    [
+        "Offset of field: rusteron_publication_stct::max_possible_position",
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_possible_position)
+        - 64usize];
+    [
+        "Offset of field: rusteron_publication_stct::max_payload_length",
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_payload_length) - 72usize];
+    [
+        "Offset of field: rusteron_publication_stct::max_message_length",
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_message_length) - 80usize];
+    [
+        "Offset of field: rusteron_publication_stct::position_bits_to_shift",
+    ][::core::mem::offset_of!(rusteron_publication_stct, position_bits_to_shift)
+        - 88usize];
+    [
+        "Offset of field: rusteron_publication_stct::term_buffer_length",
+    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 96usize];
+    [
+        "Offset of field: rusteron_publication_stct::initial_term_id",
+    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 100usize];
+    [
+        "Offset of field: rusteron_publication_stct::session_id",
+    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 104usize];
+    [
+        "Offset of field: rusteron_publication_stct::stream_id",
+    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 108usize];
+};
+pub type rusteron_publication_t = rusteron_publication_stct;
 pub const rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN: rusteron_close_result_enum = 0;
 pub const rusteron_close_result_enum_RUSTERON_CLOSE_TOO_LATE: rusteron_close_result_enum = 1;
 pub type rusteron_close_result_enum = ::core::ffi::c_uint;
@@ -2300,6 +2372,10 @@ unsafe extern "C" {
     pub fn rusteron_exclusive_publication_fields(
         publication: *mut aeron_exclusive_publication_t,
         fields: *mut rusteron_exclusive_publication_t,
+    );
+    pub fn rusteron_publication_fields(
+        publication: *mut aeron_publication_t,
+        fields: *mut rusteron_publication_t,
     );
     pub fn rusteron_publication_close(
         publication: *mut aeron_publication_t,

@@ -1,0 +1,320 @@
+//! Sends and receives a fixed number of messages through Rust and through C, for callgrind to count.
+//!
+//! `.ci/instructions` runs it under valgrind, and divides what the functions of the module `measured`
+//! cost, everything they call included, by the number of messages, which this prints.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::thread;
+
+use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
+use rusteron_examples::failure::{self, Failure};
+use rusteron_media_driver::MediaDriver;
+
+/// With their headers not quite half a term, which is the window of a publication: none is refused,
+/// and no term ends.
+const MESSAGES: usize = 8_000;
+const CHANNEL: &str = "aeron:ipc?term-length=1m";
+const STREAM_ID: i32 = 1001;
+
+type Receive = fn(&mut Subscription);
+type Send = fn(&mut ExclusivePublication, &[u8]);
+type SendShared = fn(&Publication, &[u8]);
+
+/// Every one of them is called once. A stream needs both ends, so that they come in pairs.
+const EXCLUSIVE: [(Send, Receive); 4] = [
+    (measured::rust_offer, measured::rust_poll_fragments),
+    (measured::c_offer, measured::c_poll_fragments),
+    (measured::rust_claim, measured::rust_poll),
+    (measured::c_claim, measured::c_poll),
+];
+const SHARED: [(SendShared, Receive); 4] = [
+    (measured::rust_shared_offer, measured::rust_controlled_poll),
+    (measured::c_shared_offer, measured::c_controlled_poll),
+    (measured::rust_shared_claim, drain),
+    (measured::c_shared_claim, drain),
+];
+
+fn main() -> ExitCode {
+    failure::exit_code(run())
+}
+
+fn run() -> Result<(), Failure> {
+    let driver = MediaDriver::launch_embedded()?;
+    let mut context = Context::new()?;
+    context.set_dir(driver.aeron_dir())?;
+    let aeron = Aeron::connect(context)?;
+    // The compiler is not to know the length.
+    let message = black_box(vec![7; 32]);
+
+    for (send, receive) in EXCLUSIVE {
+        let mut publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)?;
+        let mut subscription = subscribe(&aeron, || publication.is_connected())?;
+        send(&mut publication, &message);
+        receive(&mut subscription);
+    }
+    for (send, receive) in SHARED {
+        let publication = aeron.add_publication(CHANNEL, STREAM_ID)?;
+        let mut subscription = subscribe(&aeron, || publication.is_connected())?;
+        send(&publication, &message);
+        receive(&mut subscription);
+    }
+    println!("{MESSAGES}");
+    Ok(())
+}
+
+/// A subscription to the only publication there is.
+fn subscribe(aeron: &Aeron, is_connected: impl Fn() -> bool) -> Result<Subscription, Error> {
+    let subscription = aeron.add_subscription(CHANNEL, STREAM_ID)?;
+    while !(is_connected() && subscription.image_count() == 1) {
+        thread::yield_now();
+    }
+    Ok(subscription)
+}
+
+/// Receives the messages without being measured.
+fn drain(subscription: &mut Subscription) {
+    let mut received = 0;
+    while received < MESSAGES {
+        received += subscription.poll(|_, _| {}, MESSAGES).expect("open");
+    }
+}
+
+/// The loops that are measured. They are not inlined, so that callgrind knows them by their names.
+mod measured {
+    use std::ffi::c_void;
+    use std::mem::MaybeUninit;
+    use std::ptr;
+
+    use rusteron_client::{Action, ExclusivePublication, Header, Publication, Subscription};
+    use rusteron_sys as sys;
+
+    use super::MESSAGES;
+
+    const FRAGMENT_LIMIT: usize = 10;
+
+    #[inline(never)]
+    pub(super) fn rust_offer(publication: &mut ExclusivePublication, message: &[u8]) {
+        for _ in 0..MESSAGES {
+            publication.offer(message).expect("room");
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn c_offer(publication: &mut ExclusivePublication, message: &[u8]) {
+        let (data, length) = (message.as_ptr(), message.len());
+        for _ in 0..MESSAGES {
+            // SAFETY: the publication is live and `&mut` its only user; the message is readable.
+            let position = unsafe {
+                let publication = publication.as_ptr();
+                let none = ptr::null_mut();
+                sys::aeron_exclusive_publication_offer(publication, data, length, None, none)
+            };
+            assert!(position > 0);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_claim(publication: &mut ExclusivePublication, message: &[u8]) {
+        for _ in 0..MESSAGES {
+            let mut claim = publication.try_claim(message.len()).expect("room");
+            claim.copy_from_slice(message);
+            claim.commit().expect("in time");
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn c_claim(publication: &mut ExclusivePublication, message: &[u8]) {
+        for _ in 0..MESSAGES {
+            // SAFETY: as in `c_offer`; the claim is filled in, as long as the message, and its own.
+            unsafe {
+                let mut claim = MaybeUninit::uninit();
+                let (publication, length) = (publication.as_ptr(), message.len());
+                let claimed = claim.as_mut_ptr();
+                let position =
+                    sys::aeron_exclusive_publication_try_claim(publication, length, claimed);
+                assert!(position > 0);
+                commit(claim.assume_init(), message);
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_shared_offer(publication: &Publication, message: &[u8]) {
+        for _ in 0..MESSAGES {
+            publication.offer(message).expect("room");
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn c_shared_offer(publication: &Publication, message: &[u8]) {
+        let (data, length) = (message.as_ptr(), message.len());
+        for _ in 0..MESSAGES {
+            // SAFETY: the publication is live and may be shared; the message is readable.
+            let position = unsafe {
+                let none = ptr::null_mut();
+                sys::aeron_publication_offer(publication.as_ptr(), data, length, None, none)
+            };
+            assert!(position > 0);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_shared_claim(publication: &Publication, message: &[u8]) {
+        for _ in 0..MESSAGES {
+            let mut claim = publication.try_claim(message.len()).expect("room");
+            claim.copy_from_slice(message);
+            claim.commit().expect("in time");
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn c_shared_claim(publication: &Publication, message: &[u8]) {
+        for _ in 0..MESSAGES {
+            // SAFETY: as in `c_claim`.
+            unsafe {
+                let mut claim = MaybeUninit::uninit();
+                let (publication, length) = (publication.as_ptr(), message.len());
+                let position =
+                    sys::aeron_publication_try_claim(publication, length, claim.as_mut_ptr());
+                assert!(position > 0);
+                commit(claim.assume_init(), message);
+            }
+        }
+    }
+
+    /// # Safety
+    /// C has filled the claim in for this message, and nobody else uses it.
+    #[inline(always)]
+    unsafe fn commit(mut claim: sys::aeron_buffer_claim_t, message: &[u8]) {
+        // SAFETY: by the contract.
+        unsafe {
+            claim.data.copy_from_nonoverlapping(message.as_ptr(), message.len());
+            assert_eq!(sys::aeron_buffer_claim_commit(&mut claim), 0);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_poll_fragments(subscription: &mut Subscription) {
+        let mut bytes = 0;
+        let mut received = 0;
+        while received < MESSAGES {
+            let count = |message: &[u8], _: &Header<'_>| bytes += message.len();
+            received += subscription.poll_fragments(count, FRAGMENT_LIMIT).expect("open");
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    #[inline(never)]
+    pub(super) fn c_poll_fragments(subscription: &mut Subscription) {
+        let mut bytes = 0_usize;
+        let mut received = 0;
+        while received < MESSAGES {
+            // SAFETY: the subscription is live and `&mut` its only user; `count` gets the address of a
+            // number that nobody else uses.
+            received += unsafe {
+                let clientd = (&raw mut bytes).cast();
+                let subscription = subscription.as_ptr();
+                sys::aeron_subscription_poll(subscription, Some(count), clientd, FRAGMENT_LIMIT)
+            } as usize;
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_poll(subscription: &mut Subscription) {
+        let mut bytes = 0;
+        let mut received = 0;
+        while received < MESSAGES {
+            let count = |message: &[u8], _: &Header<'_>| bytes += message.len();
+            received += subscription.poll(count, FRAGMENT_LIMIT).expect("open");
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    #[inline(never)]
+    pub(super) fn c_poll(subscription: &mut Subscription) {
+        let mut bytes = 0_usize;
+        let mut assembler = ptr::null_mut();
+        let mut received = 0;
+        // SAFETY: as in `c_poll_fragments`; the assembler is deleted after its last use.
+        unsafe {
+            let clientd = (&raw mut bytes).cast();
+            let created =
+                sys::aeron_fragment_assembler_create(&mut assembler, Some(count), clientd);
+            assert_eq!(created, 0);
+            while received < MESSAGES {
+                received += sys::aeron_subscription_poll(
+                    subscription.as_ptr(),
+                    Some(sys::aeron_fragment_assembler_handler),
+                    assembler.cast(),
+                    FRAGMENT_LIMIT,
+                ) as usize;
+            }
+            sys::aeron_fragment_assembler_delete(assembler);
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_controlled_poll(subscription: &mut Subscription) {
+        let mut bytes = 0;
+        let mut received = 0;
+        while received < MESSAGES {
+            let count = |message: &[u8], _: &Header<'_>| {
+                bytes += message.len();
+                Action::Continue
+            };
+            received += subscription.controlled_poll(count, FRAGMENT_LIMIT).expect("open");
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    #[inline(never)]
+    pub(super) fn c_controlled_poll(subscription: &mut Subscription) {
+        let mut bytes = 0_usize;
+        let mut assembler = ptr::null_mut();
+        let mut received = 0;
+        // SAFETY: as in `c_poll`.
+        unsafe {
+            let clientd = (&raw mut bytes).cast();
+            let created = sys::aeron_controlled_fragment_assembler_create(
+                &mut assembler,
+                Some(count_and_continue),
+                clientd,
+            );
+            assert_eq!(created, 0);
+            while received < MESSAGES {
+                received += sys::aeron_subscription_controlled_poll(
+                    subscription.as_ptr(),
+                    Some(sys::aeron_controlled_fragment_assembler_handler),
+                    assembler.cast(),
+                    FRAGMENT_LIMIT,
+                ) as usize;
+            }
+            sys::aeron_controlled_fragment_assembler_delete(assembler);
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    unsafe extern "C" fn count(
+        clientd: *mut c_void,
+        _: *const u8,
+        length: usize,
+        _: *mut sys::aeron_header_t,
+    ) {
+        // SAFETY: every caller passes the address of its own number.
+        unsafe { *clientd.cast::<usize>() += length };
+    }
+
+    unsafe extern "C" fn count_and_continue(
+        clientd: *mut c_void,
+        data: *const u8,
+        length: usize,
+        header: *mut sys::aeron_header_t,
+    ) -> sys::aeron_controlled_fragment_handler_action_t {
+        // SAFETY: as there.
+        unsafe { count(clientd, data, length, header) };
+        sys::aeron_controlled_fragment_handler_action_en_AERON_ACTION_CONTINUE
+    }
+}
