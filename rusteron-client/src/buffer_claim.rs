@@ -12,6 +12,7 @@ use rusteron_sys as sys;
 
 use crate::log_buffer::{self, HEADER_LENGTH};
 use crate::offer_error::{OfferError, Position};
+use crate::protocol;
 
 /// A place claimed in the stream for one message, which is written into it without a copy.
 ///
@@ -97,6 +98,13 @@ impl<'a> BufferClaim<'a> {
     #[inline(always)]
     pub(crate) unsafe fn new(frame: NonNull<u8>, length: usize, position: Position) -> Self {
         Self { frame, length, position, publication: PhantomData }
+    }
+
+    /// The payload's address.
+    #[inline(always)]
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        // SAFETY: within the frame, by the contract of `new`.
+        unsafe { self.frame.add(HEADER_LENGTH).as_ptr() }
     }
 
     /// # Safety
@@ -192,7 +200,7 @@ impl<'a> BufferClaim<'a> {
     fn is_unfinished(&self) -> bool {
         // SAFETY: the frame is mapped, and everybody accesses this field atomically. Relaxed: only
         // the value matters, nothing is read on the strength of it.
-        let length = unsafe { log_buffer::atomic_i32(self.frame.as_ptr().cast()) };
+        let length = unsafe { log_buffer::frame_length_of(self.frame.as_ptr()) };
         length.load(Ordering::Relaxed) == -self.frame_length()
     }
 
@@ -200,10 +208,9 @@ impl<'a> BufferClaim<'a> {
     /// The frame is still this claim's, and not touched after.
     #[inline(always)]
     unsafe fn publish(&self) {
-        // SAFETY: mapped, see above. Release, as in C: what was written into the frame becomes
-        // visible with its length.
-        let length = unsafe { log_buffer::atomic_i32(self.frame.as_ptr().cast()) };
-        length.store(self.frame_length(), Ordering::Release);
+        // SAFETY: mapped, see above.
+        let length = unsafe { log_buffer::frame_length_of(self.frame.as_ptr()) };
+        protocol::publish_frame(length, self.frame_length());
     }
 }
 

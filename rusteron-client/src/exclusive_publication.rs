@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusteron_sys as sys;
 
@@ -16,11 +16,15 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
-use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
+use crate::protocol;
 use crate::registration::{Resource, poll_for_address, sealed};
 use crate::reserved_value::Supplier;
+
+/// Where the next frame begins.
+type Place = sys::rusteron_exclusive_place_t;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///
@@ -56,24 +60,25 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_offer`.
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let (term_offset, term_begin_position) =
-            self.next_place(message.len(), self.fields.max_message_length)?;
-        let fields = &self.fields;
+        let place = self.next_place(message.len(), self.fields.max_message_length)?;
         let frame_length = message.len() + HEADER_LENGTH;
-        let end = term_offset as usize + align(frame_length);
-        if message.len() > fields.max_payload_length || end > fields.term_buffer_length as usize {
+        let end = place.term_offset as usize + align(frame_length);
+        if message.len() > self.fields.max_payload_length {
             // Several fragments, or the end of a term: C does that rarer work.
+            return self.offer_in_c(message);
+        }
+        if end > self.fields.term_buffer_length as usize {
             return self.offer_in_c(message);
         }
         // SAFETY: the frame lies within the active term, as checked above, and behind the position
         // limit, so that nobody reads or cleans there.
         unsafe {
-            let frame = self.begin_frame(frame_length as i32, term_offset, end as i32);
-            ptr::copy_nonoverlapping(message.as_ptr(), frame.add(HEADER_LENGTH), message.len());
-            // Everything above becomes visible with this.
-            log_buffer::atomic_i32(frame.cast()).store(frame_length as i32, Ordering::Release);
+            let frame = self.begin_frame(place, frame_length as i32, end as i32);
+            log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
+            let length = log_buffer::frame_length_of(frame);
+            protocol::publish_frame(length, frame_length as i32);
         }
-        Ok(term_begin_position + end as i64)
+        Ok(place.term_begin_position + end as i64)
     }
 
     /// Offers one message that lies in several places, without putting it together first; otherwise
@@ -112,13 +117,7 @@ impl ExclusivePublication {
             return self.offer_parts_in_c(parts, length);
         }
         let mut claim = self.try_claim(length)?;
-        let mut rest = &mut claim[..];
-        for part in parts {
-            // The parts are as long as the claim, together.
-            let (place, behind) = rest.split_at_mut(part.len());
-            place.copy_from_slice(part);
-            rest = behind;
-        }
+        message_parts::copy(parts, &mut claim);
         claim.commit()
     }
 
@@ -228,9 +227,9 @@ impl ExclusivePublication {
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });
         }
-        let (term_offset, term_begin_position) = self.next_place(length, max)?;
+        let place = self.next_place(length, max)?;
         let frame_length = length + HEADER_LENGTH;
-        let end = term_offset as usize + align(frame_length);
+        let end = place.term_offset as usize + align(frame_length);
         if end > self.fields.term_buffer_length as usize {
             return self.claim_in_c(length);
         }
@@ -240,9 +239,9 @@ impl ExclusivePublication {
         // `aeron_close`, before which `self` holds the client; the death of the client or the driver
         // marks the publication as closed and unmaps nothing.
         unsafe {
-            let frame = self.begin_frame(frame_length as i32, term_offset, end as i32);
+            let frame = self.begin_frame(place, frame_length as i32, end as i32);
             let frame = NonNull::new_unchecked(frame);
-            Ok(BufferClaim::new(frame, length, term_begin_position + end as i64))
+            Ok(BufferClaim::new(frame, length, place.term_begin_position + end as i64))
         }
     }
 
@@ -297,8 +296,8 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_offer_block`, which checks the first frame only.
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
         let max = self.fields.term_buffer_length as usize;
-        let (mut term_offset, mut term_begin_position) = self.next_place(block.len(), max)?;
-        if term_offset >= self.fields.term_buffer_length {
+        let mut place = self.next_place(block.len(), max)?;
+        if place.term_offset >= self.fields.term_buffer_length {
             // A claim at the very end of a term writes nothing but moves on to the next, and unlike
             // C's function for blocks it does not do so from the last term there is.
             match self.claim_in_c(0) {
@@ -306,33 +305,29 @@ impl ExclusivePublication {
                 Err(error) => return Err(error),
                 Ok(_aborted_on_drop) => return Err(OfferError::AdminAction),
             }
-            (term_offset, term_begin_position) = self.next_place(block.len(), max)?;
+            place = self.next_place(block.len(), max)?;
         }
-        // SAFETY: the fields of the only writer, which `&mut self` is.
-        let (term_id, index) =
-            unsafe { (*self.fields.term_id, *self.fields.active_partition_index) };
         let expected = Expected {
-            term_offset,
-            term_id,
+            term_offset: place.term_offset,
+            term_id: place.term_id,
             session_id: self.fields.session_id,
             stream_id: self.fields.stream_id,
             max_payload_length: self.fields.max_payload_length,
             term_buffer_length: self.fields.term_buffer_length,
         };
         expected.check(block)?;
-        let end = term_offset + block.len() as i32;
+        let end = place.term_offset + block.len() as i32;
         let (length, rest) = block.split_at(size_of::<i32>());
         let length = i32::from_ne_bytes([length[0], length[1], length[2], length[3]]);
         // SAFETY: by the check the block lies within the active term; it is behind the position
         // limit, so that nobody reads or cleans there. The order is that of C: first the tail, and
         // last the first frame's length, which makes the whole block visible.
         unsafe {
-            self.move_tail(index, term_id, end);
-            let frame = self.fields.term_buffers.get_unchecked(index).add(term_offset as usize);
+            let frame = self.move_tail(place, end);
             ptr::copy_nonoverlapping(rest.as_ptr(), frame.add(size_of::<i32>()), rest.len());
-            log_buffer::atomic_i32(frame.cast()).store(length, Ordering::Release);
+            protocol::publish_frame(log_buffer::frame_length_of(frame), length);
         }
-        Ok(term_begin_position + i64::from(end))
+        Ok(place.term_begin_position + i64::from(end))
     }
 
     /// Makes closing this publication revoke it, see [`revoke`](Self::revoke).
@@ -354,84 +349,101 @@ impl ExclusivePublication {
         self.revoke_on_close();
     }
 
-    /// Where the next frame begins, as offset in its term, and the position at which that term does;
-    /// or why no message of `length` bytes, `max` at the most, is taken now.
+    /// Where the next frame begins; or why no message of `length` bytes, `max` at the most, is taken
+    /// now.
     #[inline(always)]
-    fn next_place(&self, length: usize, max: usize) -> Result<(i32, Position), OfferError> {
-        let fields = &self.fields;
+    pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
-        // memory that stays mapped until then, even if the driver dies; C writes them atomically.
-        let (is_closed, limit) = unsafe {
+        // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
+        // place is the only writer's, which is the holder of this type, as it is not `Sync`.
+        let (is_closed, limit, place) = unsafe {
             (
-                log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire),
-                log_buffer::atomic_i64(fields.position_limit).load(Ordering::Acquire),
+                log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
+                protocol::position(log_buffer::atomic_i64(self.fields.position_limit)),
+                *self.fields.place,
             )
         };
         if is_closed {
             return Err(OfferError::Closed);
         }
-        // SAFETY: the fields of the only writer, which is the holder of this type, as it is not
-        // `Sync`.
-        let (term_offset, term_begin_position) =
-            unsafe { (*fields.term_offset, *fields.term_begin_position) };
-        let position = term_begin_position + i64::from(term_offset);
+        let position = place.term_begin_position + i64::from(place.term_offset);
         if position >= limit {
             return Err(self.back_pressure(position, length, max));
         }
-        Ok((term_offset, term_begin_position))
+        Ok(place)
     }
 
-    /// Begins a frame at `offset`, header and all but its payload and positive length, and moves the
-    /// stream's end to `end`. Returns the frame's address.
+    /// What writes frames into the active term without looking at the publication again; `None` if no
+    /// message is taken now.
+    #[inline(always)]
+    pub(crate) fn writer(&mut self) -> Option<Writer<'_>> {
+        let place = self.next_place(0, 0).ok()?;
+        let fields = &self.fields;
+        let index = place.active_partition_index;
+        debug_assert!(index < PARTITION_COUNT);
+        // SAFETY: as in `next_place`, and as in `move_tail`. The limit can only have grown since it was
+        // looked at there.
+        unsafe {
+            let limit = protocol::position(log_buffer::atomic_i64(fields.position_limit));
+            let window = limit - place.term_begin_position;
+            Some(Writer {
+                term: *fields.term_buffers.get_unchecked(index),
+                tail: log_buffer::atomic_i64(fields.term_tail_counters.add(index)),
+                term_offset: &mut (*fields.place).term_offset,
+                end: fields.term_buffer_length,
+                limit_offset: window.min(fields.term_buffer_length.into()) as i32,
+                max_payload_length: fields.max_payload_length,
+                ids: FrameIds {
+                    session_id: fields.session_id,
+                    stream_id: fields.stream_id,
+                    term_id: place.term_id,
+                },
+            })
+        }
+    }
+
+    /// Begins a frame at the publication's place, header and all but its payload and positive length,
+    /// and moves the stream's end to the offset `end`. Returns the frame's address.
     ///
     /// # Safety
-    /// `offset` is the publication's term offset, `end` that of the frame's end after alignment, and
-    /// `end` is not beyond the term. The position of `offset` is below the position limit.
+    /// `place` is the publication's, `end` the offset of the frame's end after alignment, which is not
+    /// beyond the term. The position of the place is below the position limit.
     #[inline(always)]
-    unsafe fn begin_frame(&mut self, frame_length: i32, offset: i32, end: i32) -> *mut u8 {
-        // SAFETY: by the contract, all addresses below lie in the frame or are the writer's own
-        // fields; the active index is always below the number of partitions. Payload and header are
-        // not read by anybody before the frame length turns positive.
+    pub(crate) unsafe fn begin_frame(
+        &mut self,
+        place: Place,
+        frame_length: i32,
+        end: i32,
+    ) -> *mut u8 {
+        let ids = FrameIds {
+            session_id: self.fields.session_id,
+            stream_id: self.fields.stream_id,
+            term_id: place.term_id,
+        };
+        // SAFETY: by the contract the frame lies in the active term, behind the position limit, where
+        // payload and header are not read by anybody before the frame length turns positive.
         unsafe {
-            let index = *self.fields.active_partition_index;
-            debug_assert!(index < PARTITION_COUNT);
-            let term_id = *self.fields.term_id;
-            self.move_tail(index, term_id, end);
-
-            let fields = &self.fields;
-            let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
-            let length = log_buffer::atomic_i32(frame.add(log_buffer::FRAME_LENGTH).cast());
-            // Negative: here is a frame, and it is not finished. The fence keeps the rest of the
-            // header from being seen before that.
-            length.store(-frame_length, Ordering::Release);
-            fence(Ordering::Release);
-
-            frame.add(log_buffer::VERSION).write(log_buffer::CURRENT_VERSION);
-            frame.add(log_buffer::FLAGS).write(log_buffer::BEGIN_FLAG | log_buffer::END_FLAG);
-            frame.add(log_buffer::TYPE).cast::<u16>().write(log_buffer::TYPE_DATA);
-            frame.add(log_buffer::TERM_OFFSET).cast::<i32>().write(offset);
-            frame.add(log_buffer::SESSION_ID).cast::<i32>().write(fields.session_id);
-            frame.add(log_buffer::STREAM_ID).cast::<i32>().write(fields.stream_id);
-            frame.add(log_buffer::TERM_ID).cast::<i32>().write(term_id);
+            let frame = self.move_tail(place, end);
+            log_buffer::begin_frame(frame, frame_length, place.term_offset, ids);
             frame
         }
     }
 
-    /// Moves the stream's end to the offset `end` of the active term. This goes first, as in C:
-    /// should this process die before the frames are written, the driver finds the length that it
-    /// has to unblock.
+    /// Moves the stream's end to the offset `end` of the active term; returns the address of the place.
     ///
     /// # Safety
-    /// `index` and `term_id` are those of the active term, and `end` is not beyond it.
+    /// `place` is the publication's, and `end` is not beyond the term.
     #[inline(always)]
-    unsafe fn move_tail(&mut self, index: usize, term_id: i32, end: i32) {
-        let tail = (i64::from(term_id) << 32) | i64::from(end);
-        // SAFETY: by the contract, one of the log's three tail counters; the offset is the writer's
-        // own field.
+    unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
+        let index = place.active_partition_index;
+        debug_assert!(index < PARTITION_COUNT);
+        // SAFETY: the active index is always below the number of partitions, and thus that of one of
+        // the log's three tail counters and term buffers; the offset is the writer's own field.
         unsafe {
-            let counter = log_buffer::atomic_i64(self.fields.term_tail_counters.add(index));
-            counter.store(tail, Ordering::Release);
-            *self.fields.term_offset = end;
+            let tail = log_buffer::atomic_i64(self.fields.term_tail_counters.add(index));
+            protocol::set_tail(tail, place.term_id, end);
+            (*self.fields.place).term_offset = end;
+            self.fields.term_buffers.get_unchecked(index).add(place.term_offset as usize)
         }
     }
 
@@ -483,6 +495,50 @@ impl ExclusivePublication {
     /// exclusiveness as `&mut self`, and closing it is never allowed.
     pub fn as_ptr(&self) -> *mut sys::aeron_exclusive_publication_t {
         self.raw.as_ptr()
+    }
+}
+
+/// Writes messages into the active term of an exclusive publication, one after the other.
+pub(crate) struct Writer<'a> {
+    term: *mut u8,
+    tail: &'a AtomicI64,
+    /// The publication's own.
+    term_offset: &'a mut i32,
+    /// The length of the term.
+    end: i32,
+    /// Where the position limit is, or the end of the term; frames begin before.
+    limit_offset: i32,
+    max_payload_length: usize,
+    ids: FrameIds,
+}
+
+impl Writer<'_> {
+    /// Publishes a message that needs one frame, which is before the limit and within the term; returns
+    /// whether it is such a message.
+    ///
+    /// # Safety
+    /// Nobody else has used the publication since the writer was made.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&mut self, message: &[u8]) -> bool {
+        let offset = *self.term_offset;
+        if message.len() > self.max_payload_length || offset >= self.limit_offset {
+            return false;
+        }
+        let frame_length = (message.len() + HEADER_LENGTH) as i32;
+        let aligned = align(message.len() + HEADER_LENGTH) as i32;
+        if aligned > self.end - offset {
+            return false;
+        }
+        // SAFETY: by the checks, as in `offer`.
+        unsafe {
+            protocol::set_tail(self.tail, self.ids.term_id, offset + aligned);
+            *self.term_offset = offset + aligned;
+            let frame = self.term.add(offset as usize);
+            log_buffer::begin_frame(frame, frame_length, offset, self.ids);
+            log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
+            protocol::publish_frame(log_buffer::frame_length_of(frame), frame_length);
+        }
+        true
     }
 }
 

@@ -13,7 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{self, Fallible};
 use crate::generated::ImageConstants;
 use crate::header::Header;
-use crate::image_fields::{Frame, ImageFields};
+use crate::image_fields::{Frame, Frames, ImageFields};
+use crate::messages::{self, Messages};
 use crate::offer_error::Position;
 
 /// The stream of one publisher, as it arrives at a subscription.
@@ -87,6 +88,21 @@ impl Image<'_> {
     {
         // SAFETY: the subscription is borrowed, so that the image is live and polled here only.
         unsafe { self.image.poll(&mut handler, fragment_limit) }
+    }
+
+    /// Passes the messages that have arrived to the handler all at once, `fragment_limit` at the most,
+    /// and returns how many fragments were taken.
+    ///
+    /// As [`Subscription::poll_batch`](crate::Subscription::poll_batch), for this image.
+    ///
+    /// Corresponds to no function of C.
+    #[inline]
+    pub fn poll_batch<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&mut Messages<'_>),
+    {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.poll_batch(&mut handler, fragment_limit) }
     }
 
     /// As [`poll`](Self::poll), but long messages arrive in fragments.
@@ -469,6 +485,24 @@ impl SubscribedImage {
         let give = |frame: Frame<'_>| frame.give_message(assembly, handler);
         // SAFETY: handed on to the caller.
         unsafe { fields.poll(give, fragment_limit) }
+    }
+
+    /// Whole messages at once, and how many fragments were taken.
+    ///
+    /// # Safety
+    /// As for [`ImageFields::poll`].
+    #[inline(always)]
+    pub(crate) unsafe fn poll_batch<F>(&mut self, handler: &mut F, fragment_limit: usize) -> usize
+    where
+        F: FnMut(&mut Messages<'_>),
+    {
+        let Self { fields, assembly } = self;
+        if fields.is_closed() {
+            return 0;
+        }
+        // SAFETY: handed on to the caller; handlers keep nothing of what they are given.
+        let frames = unsafe { Frames::new(fields) };
+        messages::poll(frames, assembly, handler, fragment_limit)
     }
 
     /// Fragments, with [`ImageFields::poll`].

@@ -1,7 +1,7 @@
 //! The polls of an image, in Rust, on the fields that C works on.
 
 use std::slice;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusteron_sys as sys;
 
@@ -11,6 +11,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::header::Header;
 use crate::log_buffer::{self, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::offer_error::Position;
+use crate::protocol;
+
+/// How often a poll looks whether its image has been closed. C looks at every fragment, which would be a
+/// seventh of what a fragment costs here.
+const FRAGMENTS_PER_LOOK: usize = 16;
 
 /// The fields of a C image that a poll works on, at the addresses C uses itself.
 ///
@@ -55,8 +60,13 @@ impl ImageFields {
 
     #[inline(always)]
     pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed_flag().load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn is_closed_flag(&self) -> &AtomicBool {
         // SAFETY: part of the C image, which lives by the contract of `new`.
-        unsafe { log_buffer::atomic_bool(self.0.is_closed).load(Ordering::Acquire) }
+        unsafe { log_buffer::atomic_bool(self.0.is_closed) }
     }
 
     /// Gives up to `fragment_limit` fragments to `give`, which is one of [`Frame`]'s functions of that
@@ -68,15 +78,12 @@ impl ImageFields {
     #[inline(always)]
     pub(crate) unsafe fn poll(
         &self,
-        give: impl FnMut(Frame<'_>) -> usize,
+        give: impl FnMut(Frame<'_>) -> bool,
         fragment_limit: usize,
     ) -> usize {
-        if self.is_closed() {
-            return 0;
-        }
         let place = self.place(self.subscriber_position());
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(give, fragment_limit, place, self.term_length()) }
+        unsafe { self.poll_to(give, fragment_limit, place, 0) }
     }
 
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
@@ -86,41 +93,63 @@ impl ImageFields {
     #[inline(always)]
     pub(crate) unsafe fn bounded_poll(
         &self,
-        give: impl FnMut(Frame<'_>) -> usize,
+        give: impl FnMut(Frame<'_>) -> bool,
         limit_position: Position,
         fragment_limit: usize,
     ) -> usize {
-        if self.is_closed() {
-            return 0;
-        }
         let place = self.place(self.subscriber_position());
-        let limit_offset = self.limit_offset(&place, limit_position);
+        let beyond = self.term_length() - align(self.limit_offset(&place, limit_position));
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(give, fragment_limit, place, limit_offset) }
+        unsafe { self.poll_to(give, fragment_limit, place, beyond as i32) }
     }
 
+    /// As [`poll`](Self::poll), for fragments that do not begin in the last `beyond` bytes of the term,
+    /// a multiple of the frame alignment.
+    ///
     /// # Safety
     /// As for [`poll`](Self::poll), and `place` is that of the subscriber position.
     #[inline(always)]
     unsafe fn poll_to(
         &self,
-        mut give: impl FnMut(Frame<'_>) -> usize,
+        mut give: impl FnMut(Frame<'_>) -> bool,
         fragment_limit: usize,
         place: Place,
-        limit_offset: usize,
+        beyond: i32,
     ) -> usize {
         let mut progress = Progress::new(self, &place);
-        let mut fragments = 0;
-        while fragments < fragment_limit && progress.offset < limit_offset && !self.is_closed() {
-            // SAFETY: the offset is below the limit, and a frame starts there: the subscriber
-            // position is the end of one, and so is what follows. It stays as it is until the
-            // position has moved past it, at the end of this function.
-            let Some(frame) = (unsafe { self.frame(place.term, progress.offset) }) else { break };
-            // Before the handler, so that one that panics has had this fragment.
-            progress.offset += frame.aligned_length();
-            fragments += give(frame);
+        let mut left = fragment_limit;
+        let mut longest = self.longest(place.offset);
+        // What is left of the term, and this, are multiples of the alignment: one frame header less of
+        // it is below `beyond` exactly when a frame there is not wanted.
+        while left > 0 && longest >= beyond && !self.is_closed() {
+            let run = left.min(FRAGMENTS_PER_LOOK);
+            let mut left_of_run = run;
+            let has_more = loop {
+                // SAFETY: the offset is within the term, and a frame starts there: the subscriber
+                // position is the end of one, and so is what follows. It stays as it is until the
+                // position has moved past it, at the end of this function.
+                let frame = unsafe { self.frame_of(place.term, progress.offset, longest) };
+                let Some(frame) = frame else { break false };
+                // Before the handler, so that one that panics has had this fragment.
+                let length = frame.aligned_length();
+                progress.offset += length;
+                longest -= length as i32;
+                if give(frame) {
+                    left_of_run -= 1;
+                    if left_of_run == 0 {
+                        break true;
+                    }
+                }
+                if longest < beyond {
+                    break false;
+                }
+            };
+            left -= run - left_of_run;
+            if !has_more {
+                break;
+            }
         }
-        fragments
+        fragment_limit - left
     }
 
     /// Passes up to `fragment_limit` fragments that begin before `limit_position` to the handler,
@@ -321,24 +350,40 @@ impl ImageFields {
 
     /// The frame at an offset of a term, if it has been published.
     ///
+    /// # Safety
+    /// As for [`frame_of`](Self::frame_of), without `longest`.
+    #[inline(always)]
+    unsafe fn frame(&self, term: *const u8, offset: usize) -> Option<Frame<'_>> {
+        // SAFETY: handed on to the caller.
+        unsafe { self.frame_of(term, offset, self.longest(offset)) }
+    }
+
+    /// The length, without header, of the longest frame that fits between an offset and the end of the
+    /// term; negative at the end.
+    #[inline(always)]
+    fn longest(&self, offset: usize) -> i32 {
+        self.0.term_length - offset as i32 - HEADER_LENGTH as i32
+    }
+
+    /// As [`frame`](Self::frame), where `longest` is known.
+    ///
     /// A length that a frame at this offset cannot have is taken for none: a driver that has given
     /// this client up for dead, because its conductor was kept from its work for too long, lets
     /// publishers overwrite what is being read, and a length may then be anything.
     ///
     /// # Safety
     /// The contract of [`new`](Self::new) holds, a frame starts or will start at the offset, which is
-    /// aligned to frames and below the term's length, and the subscriber position does not move past it while it is used.
+    /// aligned to frames and below the term's length, and the subscriber position does not move past
+    /// it while it is used. `longest` is what the function of that name says of the offset.
     #[inline(always)]
-    unsafe fn frame(&self, term: *const u8, offset: usize) -> Option<Frame<'_>> {
-        // SAFETY: by the contract; the length is written to in atomic steps only. Acquire: it
-        // publishes the rest of the frame.
+    unsafe fn frame_of(&self, term: *const u8, offset: usize, longest: i32) -> Option<Frame<'_>> {
+        // SAFETY: by the contract.
         unsafe {
             let start = term.add(offset);
-            let length = start.add(log_buffer::FRAME_LENGTH).cast::<i32>().cast_mut();
-            let length = log_buffer::atomic_i32(length).load(Ordering::Acquire);
+            let length = log_buffer::frame_length_of(start.cast_mut());
+            let length = protocol::published_length(length) as u32;
             // One comparison for "not positive", "shorter than a header" and "beyond the term".
-            let longest = (self.term_length() - offset - HEADER_LENGTH) as u32;
-            let fits = (length as u32).wrapping_sub(HEADER_LENGTH as u32) <= longest;
+            let fits = length.wrapping_sub(HEADER_LENGTH as u32) <= longest as u32;
             fits.then_some(Frame { image: self, start, length: length as usize })
         }
     }
@@ -359,12 +404,9 @@ impl ImageFields {
     #[inline(always)]
     fn publish(&self, position: Position) {
         if !self.is_closed() {
-            // SAFETY: mapped, by the contract of `new`. Release: the publisher may overwrite what
-            // was read only after it has seen the position.
-            unsafe {
-                log_buffer::atomic_i64(self.0.subscriber_position)
-                    .store(position, Ordering::Release);
-            }
+            // SAFETY: mapped, by the contract of `new`.
+            let counter = unsafe { log_buffer::atomic_i64(self.0.subscriber_position) };
+            protocol::set_position(counter, position);
         }
     }
 
@@ -415,41 +457,47 @@ pub(crate) struct Frame<'a> {
     length: usize,
 }
 
-impl Frame<'_> {
-    /// Gives the fragment to the handler, unless it is padding; returns how many that were.
+impl<'a> Frame<'a> {
+    /// Gives the fragment to the handler, unless it is padding; returns whether it was none.
     #[inline(always)]
-    pub(crate) fn give_fragment<F>(self, handler: &mut F) -> usize
+    pub(crate) fn give_fragment<F>(self, handler: &mut F) -> bool
     where
         F: FnMut(&[u8], &Header<'_>),
     {
         if self.is_padding() {
-            return 0;
+            return false;
         }
         handler(self.payload(), &self.header());
-        1
+        true
     }
 
     /// As [`give_fragment`](Self::give_fragment), for whole messages. One that is a fragment by
     /// itself costs a single comparison, which also tells it from padding.
     #[inline(always)]
-    pub(crate) fn give_message<F>(self, assembly: &mut Assembly, handler: &mut F) -> usize
+    pub(crate) fn give_message<F>(self, assembly: &mut Assembly, handler: &mut F) -> bool
     where
         F: FnMut(&[u8], &Header<'_>),
     {
+        if self.is_message() {
+            handler(self.payload(), &self.header());
+        } else if self.is_padding() {
+            return false;
+        } else {
+            assembly.give(self.payload(), &self.header(), handler);
+        }
+        true
+    }
+
+    /// Whether it is a whole message, and no padding.
+    #[inline(always)]
+    pub(crate) fn is_message(&self) -> bool {
         const BOTH: u8 = log_buffer::BEGIN_FLAG | log_buffer::END_FLAG;
         const MASK: u32 = u32::from_ne_bytes([0, BOTH, 0xff, 0xff]);
         const DATA: [u8; 2] = log_buffer::TYPE_DATA.to_ne_bytes();
         const WHOLE: u32 = u32::from_ne_bytes([0, BOTH, DATA[0], DATA[1]]);
         // SAFETY: version, flags and type, in this order, in one aligned word of the header.
         let word = unsafe { self.start.add(log_buffer::VERSION).cast::<u32>().read() };
-        if word & MASK == WHOLE {
-            handler(self.payload(), &self.header());
-        } else if self.is_padding() {
-            return 0;
-        } else {
-            assembly.give(self.payload(), &self.header(), handler);
-        }
-        1
+        word & MASK == WHOLE
     }
 
     #[inline(always)]
@@ -458,7 +506,7 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn is_padding(&self) -> bool {
+    pub(crate) fn is_padding(&self) -> bool {
         // SAFETY: a field of the published header.
         let kind = unsafe { self.start.add(log_buffer::TYPE).cast::<u16>().read() };
         kind == log_buffer::TYPE_PAD
@@ -466,15 +514,59 @@ impl Frame<'_> {
 
     /// The payload; of padding, for which it was never written, nobody asks.
     #[inline(always)]
-    fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &'a [u8] {
         // SAFETY: a published frame is as long as it says, header included.
         unsafe { slice::from_raw_parts(self.start.add(HEADER_LENGTH), self.length - HEADER_LENGTH) }
     }
 
     #[inline(always)]
-    fn header(&self) -> Header<'_> {
+    pub(crate) fn header(&self) -> Header<'a> {
         // SAFETY: published and unchanged, by the type's own contract.
         unsafe { Header::new(self.start, self.image) }
+    }
+}
+
+/// The frames that have arrived, one after the other. Dropping it moves the subscriber position past
+/// those that were taken.
+pub(crate) struct Frames<'a> {
+    term: *const u8,
+    /// What [`ImageFields::longest`] says of where the progress has come to.
+    longest: i32,
+    progress: Progress<'a>,
+}
+
+impl<'a> Frames<'a> {
+    /// # Safety
+    /// As for [`ImageFields::poll`], as long as this lives, and nobody uses a frame after it.
+    #[inline(always)]
+    pub(crate) unsafe fn new(image: &'a ImageFields) -> Self {
+        let place = image.place(image.subscriber_position());
+        let longest = image.longest(place.offset);
+        Self { term: place.term, longest, progress: Progress::new(image, &place) }
+    }
+
+    /// The next frame of the term, if it has arrived.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> Option<Frame<'a>> {
+        if self.longest < 0 {
+            return None;
+        }
+        // SAFETY: the offset is within the term, as above, and a frame starts there: the subscriber
+        // position is the end of one, and so is what follows.
+        unsafe { self.progress.image.frame_of(self.term, self.progress.offset, self.longest) }
+    }
+
+    /// Goes on after a frame, the one that [`peek`](Self::peek) has returned last.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, frame: &Frame<'a>) {
+        self.progress.offset += frame.aligned_length();
+        self.longest -= frame.aligned_length() as i32;
+    }
+
+    /// Takes back what was taken last.
+    pub(crate) fn put_back(&mut self, frame: &Frame<'a>) {
+        self.progress.offset -= frame.aligned_length();
+        self.longest += frame.aligned_length() as i32;
     }
 }
 

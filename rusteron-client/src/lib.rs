@@ -63,6 +63,7 @@
 mod action;
 mod aeron;
 mod assembly;
+mod batch;
 mod block;
 mod buffer_claim;
 mod callback;
@@ -92,9 +93,11 @@ mod image_info;
 mod log_buffer;
 mod loss_report;
 mod message_parts;
+mod messages;
 mod next_session_id;
 mod offer_error;
 mod properties;
+mod protocol;
 mod publication;
 mod publication_details;
 mod registration;
@@ -120,6 +123,7 @@ mod generated {
 
 pub use action::Action;
 pub use aeron::Aeron;
+pub use batch::OfferedBatch;
 pub use buffer_claim::BufferClaim;
 pub use channel_status::ChannelStatus;
 pub use channel_uri::{
@@ -149,6 +153,7 @@ pub use idle::{
 pub use image::{Image, Images};
 pub use image_info::ImageInfo;
 pub use loss_report::LossReportEntry;
+pub use messages::Messages;
 pub use offer_error::{BlockFault, OfferError, PollError, Position};
 pub use properties::{load_properties, load_properties_file};
 pub use publication::Publication;

@@ -3,7 +3,10 @@
 //! Everything here mirrors `aeron_udp_protocol.h` and `aeron_logbuffer_descriptor.h`; the layout is
 //! also Aeron's wire format and does not change within a major version.
 
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64};
+
+use crate::protocol;
 
 /// How many term buffers a log has.
 pub(crate) const PARTITION_COUNT: usize = 3;
@@ -32,6 +35,83 @@ pub(crate) const TYPE_DATA: u16 = 0x01;
 #[inline(always)]
 pub(crate) const fn align(length: usize) -> usize {
     (length + (FRAME_ALIGNMENT - 1)) & !(FRAME_ALIGNMENT - 1)
+}
+
+/// What the header of a frame says besides its length.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameIds {
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) term_id: i32,
+}
+
+/// Begins a frame of data that is a message by itself: header and all but payload and positive length.
+/// The reserved value is left as the driver's cleaning made it, 0.
+///
+/// # Safety
+/// The frame, `frame_length` bytes from `frame`, header included, is mapped, aligned to 32 bytes, and
+/// this publisher's; nobody reads it before its length turns positive. `offset` is its place in the term.
+#[inline(always)]
+pub(crate) unsafe fn begin_frame(frame: *mut u8, frame_length: i32, offset: i32, ids: FrameIds) {
+    // SAFETY: by the contract.
+    unsafe {
+        protocol::begin_frame(frame_length_of(frame), frame_length);
+        frame.add(VERSION).write(CURRENT_VERSION);
+        frame.add(FLAGS).write(BEGIN_FLAG | END_FLAG);
+        frame.add(TYPE).cast::<u16>().write(TYPE_DATA);
+        frame.add(TERM_OFFSET).cast::<i32>().write(offset);
+        frame.add(SESSION_ID).cast::<i32>().write(ids.session_id);
+        frame.add(STREAM_ID).cast::<i32>().write(ids.stream_id);
+        frame.add(TERM_ID).cast::<i32>().write(ids.term_id);
+    }
+}
+
+/// Writes a whole frame of padding, which subscribers skip.
+///
+/// # Safety
+/// As for [`begin_frame`].
+#[cold]
+pub(crate) unsafe fn write_padding(frame: *mut u8, frame_length: i32, offset: i32, ids: FrameIds) {
+    // SAFETY: by the contract.
+    unsafe {
+        begin_frame(frame, frame_length, offset, ids);
+        frame.add(TYPE).cast::<u16>().write(TYPE_PAD);
+        protocol::publish_frame(frame_length_of(frame), frame_length);
+    }
+}
+
+/// The length of the frame at an address.
+///
+/// # Safety
+/// For `'a`, the frame is mapped and aligned to 32 bytes.
+#[inline(always)]
+pub(crate) unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
+    // SAFETY: by the contract, and everybody accesses this field atomically.
+    unsafe { atomic_i32(frame.add(FRAME_LENGTH).cast()) }
+}
+
+/// Copies a message; short ones, which most are, without a call.
+///
+/// # Safety
+/// The `message.len()` bytes at `target` are writable and no part of `message`.
+#[inline(always)]
+pub(crate) unsafe fn copy_message(message: &[u8], target: *mut u8) {
+    const HALF: usize = 16;
+    type Bytes = [u8; HALF];
+    let length = message.len();
+    let source = message.as_ptr();
+    // SAFETY: by the contract; two pieces that overlap, or just do not, cover 16 to 32 bytes.
+    unsafe {
+        if length.wrapping_sub(HALF) <= HALF {
+            let last = length - HALF;
+            let (head, tail) =
+                (source.cast::<Bytes>().read(), source.add(last).cast::<Bytes>().read());
+            target.cast::<Bytes>().write(head);
+            target.add(last).cast::<Bytes>().write(tail);
+        } else {
+            ptr::copy_nonoverlapping(source, target, length);
+        }
+    }
 }
 
 /// The atomic at an address that C handed out.

@@ -10,6 +10,16 @@ pub(crate) fn total_length(parts: &[IoSlice<'_>]) -> usize {
     parts.iter().fold(0, |sum, part| sum.saturating_add(part.len()))
 }
 
+/// Copies the parts one after the other into a target of their [`total_length`].
+#[inline]
+pub(crate) fn copy(parts: &[IoSlice<'_>], mut target: &mut [u8]) {
+    for part in parts {
+        let (place, rest) = target.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        target = rest;
+    }
+}
+
 /// Calls `offer` with the parts in C's structure.
 #[cfg(unix)]
 #[inline]

@@ -6,6 +6,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 use rusteron_sys as sys;
 
@@ -14,8 +15,10 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
+use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
+use crate::protocol::{self, Tail, Terms};
 use crate::registration::{Resource, poll_for_address, sealed};
 use crate::reserved_value::Supplier;
 
@@ -27,6 +30,8 @@ use crate::reserved_value::Supplier;
 ///
 /// Made by [`Aeron::add_publication`](crate::Aeron::add_publication).
 pub struct Publication {
+    /// The fields of the C structure that an offer works on, at the addresses C uses itself.
+    fields: sys::rusteron_publication_t,
     pub(crate) raw: NonNull<sys::aeron_publication_t>,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
@@ -34,8 +39,29 @@ pub struct Publication {
     pub(crate) is_handed_over: bool,
 }
 
-// SAFETY: this is Aeron's publication for concurrent use: its C functions move the shared tail with
-// atomic operations and may be called from any number of threads.
+/// A part of the stream that one publisher has taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// Where the first frame is to be.
+    pub(crate) frame: *mut u8,
+    /// The same as offset in the term.
+    pub(crate) offset: i32,
+    pub(crate) ids: FrameIds,
+    pub(crate) length: usize,
+    pub(crate) end_position: Position,
+}
+
+/// How much there is to take, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// Up to the position limit, below which every message has to begin.
+    pub(crate) window: usize,
+    /// Up to the end of the term, or the most that is taken at once.
+    pub(crate) length: usize,
+}
+
+// SAFETY: this is Aeron's publication for concurrent use: C and Rust move the shared tail with atomic
+// operations and may do so on any number of threads. What else the fields point to is read only.
 unsafe impl Send for Publication {}
 // SAFETY: as above.
 unsafe impl Sync for Publication {}
@@ -44,57 +70,79 @@ impl Publication {
     /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length) bytes,
     /// to the subscribers; if it does not fit in one fragment, it is sent in several.
     ///
-    /// Copies the message into the log buffer and returns the position after it. Does not block,
-    /// does not allocate; may be called from any thread.
+    /// Copies the message into the log buffer and returns the position after it. Does not block, does
+    /// not allocate, makes no system call; may be called from any thread.
     ///
     /// # Errors
-    /// Nothing has been sent; see [`OfferError`].
+    /// Nothing has been sent; see [`OfferError`]. [`OfferError::Unblocked`] comes only to a thread that
+    /// was held up in this call for longer than the driver's publication unblock timeout.
     ///
     /// Corresponds to `aeron_publication_offer`.
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
+        if message.len() > self.fields.max_payload_length {
+            return self.offer_fragments(message);
+        }
+        let claim = self.claim(message.len())?;
+        // SAFETY: the claim is as long as the message, and memory that nobody else has a slice of.
+        unsafe { log_buffer::copy_message(message, claim.as_ptr()) };
+        claim.commit()
+    }
+
+    /// C does the rarer work.
+    #[cold]
+    fn offer_fragments(&self, message: &[u8]) -> Result<Position, OfferError> {
         let length = message.len();
-        if length > self.max_message_length() {
+        if length > self.fields.max_message_length {
             return Err(self.too_long(length));
         }
         // SAFETY: the publication is live and made for concurrent use; the message is readable for
         // its whole length, and without a supplier C calls nothing back.
         let returned = unsafe {
-            let publication = self.raw.as_ptr();
-            sys::aeron_publication_offer(
-                publication,
-                message.as_ptr(),
-                length,
-                None,
-                ptr::null_mut(),
-            )
+            let (publication, none) = (self.raw.as_ptr(), ptr::null_mut());
+            sys::aeron_publication_offer(publication, message.as_ptr(), length, None, none)
         };
-        OfferError::from_c(returned, length, self.max_message_length())
+        OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
     /// Offers one message that lies in several places, without putting it together first; otherwise
     /// as [`offer`](Self::offer). No parts are an empty message.
     ///
-    /// Does not block; does not allocate, except on Windows.
+    /// Does not block; does not allocate, except for a message of several fragments on Windows.
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
     ///
     /// Corresponds to `aeron_publication_offerv`.
+    #[inline]
     pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         // C adds the lengths up without looking for an overflow.
         let length = message_parts::total_length(parts);
-        if length > self.max_message_length() {
+        if length > self.fields.max_payload_length {
+            return self.offer_parts_in_c(parts, length);
+        }
+        let mut claim = self.try_claim(length)?;
+        message_parts::copy(parts, &mut claim);
+        claim.commit()
+    }
+
+    #[cold]
+    fn offer_parts_in_c(
+        &self,
+        parts: &[IoSlice<'_>],
+        length: usize,
+    ) -> Result<Position, OfferError> {
+        if length > self.fields.max_message_length {
             return Err(self.too_long(length));
         }
         let returned = message_parts::with_iovecs(parts, |iovecs, count| {
             let publication = self.raw.as_ptr();
-            // SAFETY: as in `offer`; the parts are readable, and C does not write to them.
+            // SAFETY: as in `offer_fragments`; the parts are readable, and C does not write to them.
             unsafe {
                 sys::aeron_publication_offerv(publication, iovecs, count, None, ptr::null_mut())
             }
         });
-        OfferError::from_c(returned, length, self.max_message_length())
+        OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -117,14 +165,14 @@ impl Publication {
         mut supplier: impl FnMut(&[u8]) -> i64,
     ) -> Result<Position, OfferError> {
         let length = message.len();
-        if length <= self.max_payload_length() {
+        if length <= self.fields.max_payload_length {
             let mut claim = self.try_claim(length)?;
             claim.copy_from_slice(message);
             let value = supplier(message);
             claim.set_reserved_value(value);
             return claim.commit();
         }
-        if length > self.max_message_length() {
+        if length > self.fields.max_message_length {
             return Err(self.too_long(length));
         }
         let part = [IoSlice::new(message)];
@@ -138,7 +186,7 @@ impl Publication {
                 }
             })
         });
-        OfferError::from_c(returned, length, self.max_message_length())
+        OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
     /// Claims a place for a message of `length` bytes, up to
@@ -153,17 +201,145 @@ impl Publication {
     /// Corresponds to `aeron_publication_try_claim`.
     #[inline]
     pub fn try_claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
-        let mut claim = MaybeUninit::uninit();
-        // SAFETY: the publication is live and made for concurrent use.
-        let returned = unsafe {
-            sys::aeron_publication_try_claim(self.raw.as_ptr(), length, claim.as_mut_ptr())
-        };
-        let position = OfferError::from_c(returned, length, self.max_payload_length())?;
-        // SAFETY: with a position C has filled the claim in, for this caller alone. Its memory is
+        let max = self.fields.max_payload_length;
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
+        self.claim(length)
+    }
+
+    /// A claim of a length that fits into a fragment.
+    #[inline(always)]
+    fn claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let frame_length = length + HEADER_LENGTH;
+        let place = self.claim_place(length, |_| align(frame_length))?;
+        // SAFETY: the place is this call's alone, whose claim is the frame's only user. Its memory is
         // mapped as long as the publication lives: the conductor unmaps it on closing it, for which
         // `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the client; the
         // death of the client or the driver marks the publication as closed and unmaps nothing.
-        Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
+        unsafe {
+            log_buffer::begin_frame(place.frame, frame_length as i32, place.offset, place.ids);
+            let frame = NonNull::new_unchecked(place.frame);
+            Ok(BufferClaim::new(frame, length, place.end_position))
+        }
+    }
+
+    /// Takes a part of the stream, of a length that `take` says when it knows how much room there is, a
+    /// multiple of the frame alignment; or says why no message of `length` bytes is taken now.
+    ///
+    /// What is returned is a place in the active term that no other publisher is given, and that nobody
+    /// reads or cleans: its position was below the limit. A publisher that others come before can begin
+    /// above the limit, but not far: what is taken at once is no more than the longest message, an
+    /// eighth of a term, and the limit is half a term at the most ahead of what is read.
+    #[inline(always)]
+    pub(crate) fn claim_place(
+        &self,
+        length: usize,
+        take: impl FnOnce(Room) -> usize,
+    ) -> Result<Place, OfferError> {
+        let fields = &self.fields;
+        // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
+        // memory that stays mapped until then, even if the driver dies; all write them atomically.
+        let (is_closed, limit) = unsafe {
+            (
+                log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire),
+                protocol::position(log_buffer::atomic_i64(fields.position_limit)),
+            )
+        };
+        if is_closed {
+            return Err(OfferError::Closed);
+        }
+        let terms = self.terms();
+        let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction) };
+        let position = self.position_of(tail);
+        if position >= limit {
+            return Err(self.back_pressure(position, length));
+        }
+        let left_of_term = i64::from(fields.term_buffer_length) - tail.offset;
+        let taken = take(Room {
+            // Not negative, by the check above, and cut to what an address can count.
+            window: usize::try_from(limit - position).unwrap_or(usize::MAX),
+            length: fields.max_message_length.min(left_of_term.max(0) as usize),
+        });
+        // By now the tail can be further on, or, after a long pause, in a later term.
+        let tail = terms.claim(tail.index, taken);
+        let end = tail.offset + taken as i64;
+        if end > i64::from(fields.term_buffer_length) {
+            return Err(self.end_of_term(tail, taken));
+        }
+        Ok(self.place(tail, taken))
+    }
+
+    /// # Panics
+    /// Never: the index of a tail is below the number of term buffers.
+    #[inline(always)]
+    fn place(&self, tail: Tail, taken: usize) -> Place {
+        let fields = &self.fields;
+        Place {
+            // An offset within the term, or the term's length.
+            frame: fields.term_buffers[tail.index].wrapping_add(tail.offset as usize),
+            offset: tail.offset as i32,
+            ids: FrameIds {
+                session_id: fields.session_id,
+                stream_id: fields.stream_id,
+                term_id: tail.term_id,
+            },
+            length: taken,
+            end_position: self.position_of(tail) + taken as i64,
+        }
+    }
+
+    /// The position of a tail; of one beyond the end of its term, that of the end.
+    #[inline(always)]
+    fn position_of(&self, tail: Tail) -> Position {
+        let term_count = tail.term_id.wrapping_sub(self.fields.initial_term_id);
+        (i64::from(term_count) << self.fields.position_bits_to_shift)
+            + tail.offset.min(self.fields.term_buffer_length.into())
+    }
+
+    /// Fills what is left of the term, if this is the publisher who came to its end, and rotates the
+    /// log, unless another has done so; the tail is where `taken` bytes were asked for in vain.
+    #[cold]
+    fn end_of_term(&self, tail: Tail, taken: usize) -> OfferError {
+        let left = i64::from(self.fields.term_buffer_length) - tail.offset;
+        if left > 0 {
+            let place = self.place(tail, taken);
+            // SAFETY: the rest of the term is this publisher's: the tail is now beyond the term.
+            unsafe {
+                log_buffer::write_padding(place.frame, left as i32, place.offset, place.ids);
+            }
+        }
+        if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
+            return OfferError::MaxPositionExceeded;
+        }
+        self.terms().rotate(tail.term_id);
+        OfferError::AdminAction
+    }
+
+    #[inline(always)]
+    fn terms(&self) -> Terms<'_, AtomicI64, AtomicI32> {
+        let fields = &self.fields;
+        // SAFETY: mapped as in `claim_place`, the first is the address of one tail for each term
+        // buffer, and all write them atomically.
+        unsafe {
+            Terms {
+                tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),
+                active_term_count: log_buffer::atomic_i32(fields.active_term_count),
+                initial_term_id: fields.initial_term_id,
+            }
+        }
+    }
+
+    #[cold]
+    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
+        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+        if end >= self.fields.max_possible_position {
+            OfferError::MaxPositionExceeded
+        } else if self.is_connected() {
+            OfferError::BackPressured
+        } else {
+            OfferError::NotConnected
+        }
     }
 
     /// The C publication, for the functions that have no safe form.
@@ -178,7 +354,8 @@ impl Publication {
         if self.is_closed() {
             return OfferError::Closed;
         }
-        OfferError::MessageTooLong { length, max_message_length: self.max_message_length() }
+        let max_message_length = self.fields.max_message_length;
+        OfferError::MessageTooLong { length, max_message_length }
     }
 }
 
@@ -211,7 +388,13 @@ impl sealed::Resource for Publication {
             .into_result()?;
         // SAFETY: filled in just now; its channel lives as long as the publication.
         let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
-        Ok(Self { raw, constants, client, is_handed_over: false })
+        let mut fields = MaybeUninit::uninit();
+        // SAFETY: the publication is live, and the function fills in the whole structure.
+        let fields = unsafe {
+            sys::rusteron_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
+            fields.assume_init()
+        };
+        Ok(Self { fields, raw, constants, client, is_handed_over: false })
     }
 }
 

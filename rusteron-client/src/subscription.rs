@@ -19,6 +19,7 @@ use crate::header::Header;
 use crate::image::{Image, Images, SubscribedImage};
 use crate::image_fields::ImageFields;
 use crate::log_buffer;
+use crate::messages::Messages;
 use crate::offer_error::{PollError, Position};
 use crate::registration::{Resource, poll_for_address, sealed};
 use crate::subscription_callbacks::{
@@ -97,6 +98,58 @@ impl Subscription {
     {
         // SAFETY: `poll_images` passes live images, and `&mut self` is the only poller.
         let poll = |image: &mut SubscribedImage, limit| unsafe { image.poll(&mut handler, limit) };
+        self.poll_images(poll, fragment_limit)
+    }
+
+    /// Passes the messages that have arrived to the handler all at once, as an iterator,
+    /// `fragment_limit` fragments of them at the most, and returns how many fragments were taken.
+    ///
+    /// The handler is called once for each publisher that has sent something. What it takes from the
+    /// iterator is valid until it returns, so that messages can be looked at together; what it leaves
+    /// there comes again with the next poll. The publisher learns how far it may write when the handler
+    /// returns. A message that was sent in several fragments comes alone. If the handler panics, the
+    /// panic goes through to the caller, and the next poll continues after the messages it had taken.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+    /// # while !publication.is_connected() { std::thread::yield_now(); }
+    /// # assert_eq!(publication.offer_batch(&[[1_u8; 8]; 3]).accepted, 3);
+    /// let mut total = 0;
+    /// while total < 24 {
+    ///     subscription.poll_batch(
+    ///         |messages| total += messages.map(|(message, _header)| message.len()).sum::<usize>(),
+    ///         10,
+    ///     )?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to no function of C.
+    #[inline]
+    pub fn poll_batch<F>(
+        &mut self,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&mut Messages<'_>),
+    {
+        let poll = |image: &mut SubscribedImage, limit| {
+            // SAFETY: as in `poll`.
+            unsafe { image.poll_batch(&mut handler, limit) }
+        };
         self.poll_images(poll, fragment_limit)
     }
 
@@ -218,24 +271,22 @@ impl Subscription {
     ) -> Result<usize, PollError> {
         // After this, and until the next time, the images are live: see `refresh`.
         self.refresh();
-        let count = self.images.len();
+        let images = self.images.as_mut_slice();
+        let count = images.len();
         if count == 0 {
             return self.nothing_to_poll();
         }
-        let mut first = self.round_robin_index;
-        self.round_robin_index += 1;
-        if first >= count {
-            first = 0;
-            self.round_robin_index = 1;
-        }
+        let first = if self.round_robin_index < count { self.round_robin_index } else { 0 };
+        self.round_robin_index = first + 1;
 
         let mut fragments = 0;
-        let (before, after) = self.images.split_at_mut(first);
-        for image in after.iter_mut().chain(before) {
-            if fragments >= fragment_limit {
+        let mut index = first;
+        while let Some(image) = images.get_mut(index) {
+            fragments += poll(image, fragment_limit - fragments);
+            index = if index + 1 == count { 0 } else { index + 1 };
+            if index == first || fragments >= fragment_limit {
                 break;
             }
-            fragments += poll(image, fragment_limit - fragments);
         }
         if fragments == 0 && self.is_closed() {
             return Err(PollError::Closed);

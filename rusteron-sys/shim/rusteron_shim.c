@@ -48,6 +48,19 @@ _Static_assert(
     offsetof(aeron_subscription_t, command_base) == 0,
     "the conductor reads the type of a resource through a pointer to its command base");
 
+#define RUSTERON_PLACE_OFFSET(field) \
+    (offsetof(aeron_exclusive_publication_t, field) - \
+        offsetof(aeron_exclusive_publication_t, term_begin_position))
+
+_Static_assert(
+    offsetof(rusteron_exclusive_place_t, term_offset) == RUSTERON_PLACE_OFFSET(term_offset) &&
+    offsetof(rusteron_exclusive_place_t, term_id) == RUSTERON_PLACE_OFFSET(term_id) &&
+    offsetof(rusteron_exclusive_place_t, active_partition_index) ==
+        RUSTERON_PLACE_OFFSET(active_partition_index) &&
+    sizeof(((rusteron_exclusive_place_t *)0)->active_partition_index) ==
+        sizeof(((aeron_exclusive_publication_t *)0)->active_partition_index),
+    "rusteron_exclusive_place_t must be laid out as the end of an aeron_exclusive_publication_t");
+
 void rusteron_exclusive_publication_fields(
     aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields)
 {
@@ -63,10 +76,7 @@ void rusteron_exclusive_publication_fields(
     fields->is_connected = (int32_t *)&meta_data->is_connected;
     fields->position_limit = (int64_t *)publication->position_limit;
     fields->is_closed = (bool *)&publication->is_closed;
-    fields->term_begin_position = &publication->term_begin_position;
-    fields->term_offset = &publication->term_offset;
-    fields->term_id = &publication->term_id;
-    fields->active_partition_index = &publication->active_partition_index;
+    fields->place = (rusteron_exclusive_place_t *)&publication->term_begin_position;
     fields->max_possible_position = publication->max_possible_position;
     fields->max_payload_length = publication->max_payload_length;
     fields->max_message_length = publication->max_message_length;

@@ -14,6 +14,16 @@
 
 #include "aeronc.h"
 
+/* Where an exclusive publication has come to: fields that follow each other in C's structure. */
+typedef struct rusteron_exclusive_place_stct
+{
+    int64_t term_begin_position;
+    int32_t term_offset;
+    int32_t term_id;
+    size_t active_partition_index;
+}
+rusteron_exclusive_place_t;
+
 /* The fields of an exclusive publication that an offer reads and writes. */
 typedef struct rusteron_exclusive_publication_stct
 {
@@ -23,10 +33,7 @@ typedef struct rusteron_exclusive_publication_stct
     int32_t *is_connected;
     int64_t *position_limit;
     bool *is_closed;
-    int64_t *term_begin_position;
-    int32_t *term_offset;
-    int32_t *term_id;
-    size_t *active_partition_index;
+    rusteron_exclusive_place_t *place;
     int64_t max_possible_position;
     size_t max_payload_length;
     size_t max_message_length;

@@ -22,17 +22,19 @@ type Send = fn(&mut ExclusivePublication, &[u8]);
 type SendShared = fn(&Publication, &[u8]);
 
 /// Every one of them is called once. A stream needs both ends, so that they come in pairs.
-const EXCLUSIVE: [(Send, Receive); 4] = [
+const EXCLUSIVE: [(Send, Receive); 5] = [
     (measured::rust_offer, measured::rust_poll_fragments),
     (measured::c_offer, measured::c_poll_fragments),
     (measured::rust_claim, measured::rust_poll),
     (measured::c_claim, measured::c_poll),
+    (measured::rust_offer_batch, measured::rust_poll_batch),
 ];
-const SHARED: [(SendShared, Receive); 4] = [
+const SHARED: [(SendShared, Receive); 5] = [
     (measured::rust_shared_offer, measured::rust_controlled_poll),
     (measured::c_shared_offer, measured::c_controlled_poll),
     (measured::rust_shared_claim, drain),
     (measured::c_shared_claim, drain),
+    (measured::rust_shared_offer_batch, drain),
 ];
 
 fn main() -> ExitCode {
@@ -86,12 +88,15 @@ mod measured {
     use std::mem::MaybeUninit;
     use std::ptr;
 
-    use rusteron_client::{Action, ExclusivePublication, Header, Publication, Subscription};
+    use rusteron_client::{
+        Action, ExclusivePublication, Header, Messages, Publication, Subscription,
+    };
     use rusteron_sys as sys;
 
     use super::MESSAGES;
 
     const FRAGMENT_LIMIT: usize = 10;
+    const BATCH: usize = 10;
 
     #[inline(never)]
     pub(super) fn rust_offer(publication: &mut ExclusivePublication, message: &[u8]) {
@@ -136,6 +141,20 @@ mod measured {
                 assert!(position > 0);
                 commit(claim.assume_init(), message);
             }
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_offer_batch(publication: &mut ExclusivePublication, message: &[u8]) {
+        for _ in 0..MESSAGES / BATCH {
+            assert_eq!(publication.offer_batch(&[message; BATCH]).accepted, BATCH);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_shared_offer_batch(publication: &Publication, message: &[u8]) {
+        for _ in 0..MESSAGES / BATCH {
+            assert_eq!(publication.offer_batch(&[message; BATCH]).accepted, BATCH);
         }
     }
 
@@ -252,6 +271,19 @@ mod measured {
                 ) as usize;
             }
             sys::aeron_fragment_assembler_delete(assembler);
+        }
+        assert_eq!(bytes, 32 * MESSAGES);
+    }
+
+    #[inline(never)]
+    pub(super) fn rust_poll_batch(subscription: &mut Subscription) {
+        let mut bytes = 0;
+        let mut received = 0;
+        while received < MESSAGES {
+            let count = |messages: &mut Messages<'_>| {
+                bytes += messages.map(|(message, _)| message.len()).sum::<usize>();
+            };
+            received += subscription.poll_batch(count, FRAGMENT_LIMIT).expect("open");
         }
         assert_eq!(bytes, 32 * MESSAGES);
     }

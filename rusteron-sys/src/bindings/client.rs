@@ -1228,6 +1228,38 @@ const _: () = {
 pub type aeron_archive_recording_position_key_layout_t = aeron_archive_recording_position_key_layout_stct;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct rusteron_exclusive_place_stct {
+    pub term_begin_position: i64,
+    pub term_offset: i32,
+    pub term_id: i32,
+    pub active_partition_index: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_exclusive_place_stct",
+    ][::core::mem::size_of::<rusteron_exclusive_place_stct>() - 24usize];
+    [
+        "Alignment of rusteron_exclusive_place_stct",
+    ][::core::mem::align_of::<rusteron_exclusive_place_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_exclusive_place_stct::term_begin_position",
+    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, term_begin_position)
+        - 0usize];
+    [
+        "Offset of field: rusteron_exclusive_place_stct::term_offset",
+    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, term_offset) - 8usize];
+    [
+        "Offset of field: rusteron_exclusive_place_stct::term_id",
+    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, term_id) - 12usize];
+    [
+        "Offset of field: rusteron_exclusive_place_stct::active_partition_index",
+    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, active_partition_index)
+        - 16usize];
+};
+pub type rusteron_exclusive_place_t = rusteron_exclusive_place_stct;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct rusteron_exclusive_publication_stct {
     pub term_buffers: [*mut u8; 3usize],
     pub term_tail_counters: *mut i64,
@@ -1235,10 +1267,7 @@ pub struct rusteron_exclusive_publication_stct {
     pub is_connected: *mut i32,
     pub position_limit: *mut i64,
     pub is_closed: *mut bool,
-    pub term_begin_position: *mut i64,
-    pub term_offset: *mut i32,
-    pub term_id: *mut i32,
-    pub active_partition_index: *mut usize,
+    pub place: *mut rusteron_exclusive_place_t,
     pub max_possible_position: i64,
     pub max_payload_length: usize,
     pub max_message_length: usize,
@@ -1251,7 +1280,7 @@ pub struct rusteron_exclusive_publication_stct {
 const _: () = {
     [
         "Size of rusteron_exclusive_publication_stct",
-    ][::core::mem::size_of::<rusteron_exclusive_publication_stct>() - 136usize];
+    ][::core::mem::size_of::<rusteron_exclusive_publication_stct>() - 112usize];
     [
         "Alignment of rusteron_exclusive_publication_stct",
     ][::core::mem::align_of::<rusteron_exclusive_publication_stct>() - 8usize];
@@ -1279,49 +1308,36 @@ const _: () = {
         "Offset of field: rusteron_exclusive_publication_stct::is_closed",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_closed) - 56usize];
     [
-        "Offset of field: rusteron_exclusive_publication_stct::term_begin_position",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_begin_position)
-        - 64usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::term_offset",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_offset)
-        - 72usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::term_id",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_id) - 80usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::active_partition_index",
-    ][::core::mem::offset_of!(
-        rusteron_exclusive_publication_stct, active_partition_index
-    ) - 88usize];
+        "Offset of field: rusteron_exclusive_publication_stct::place",
+    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, place) - 64usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_possible_position",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_possible_position)
-        - 96usize];
+        - 72usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_payload_length",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_payload_length)
-        - 104usize];
+        - 80usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_message_length",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_message_length)
-        - 112usize];
+        - 88usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::term_buffer_length",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_buffer_length)
-        - 120usize];
+        - 96usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::initial_term_id",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, initial_term_id)
-        - 124usize];
+        - 100usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::session_id",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, session_id)
-        - 128usize];
+        - 104usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::stream_id",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, stream_id)
-        - 132usize];
+        - 108usize];
 };
 pub type rusteron_exclusive_publication_t = rusteron_exclusive_publication_stct;
 #[repr(C)]

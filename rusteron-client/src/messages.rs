@@ -1,0 +1,126 @@
+//! Messages that are polled together.
+
+use std::fmt;
+
+use crate::action::Action;
+use crate::assembly::Assembly;
+use crate::header::Header;
+use crate::image_fields::Frames;
+
+/// The messages of one publisher that a poll has found, with their headers, in order.
+///
+/// What is taken from it has been received; the rest comes again with the next poll. Both messages and
+/// headers are read in place, and valid until the handler returns:
+///
+/// ```compile_fail,E0521
+/// # use rusteron_client::Subscription;
+/// fn keep_one(subscription: &mut Subscription) {
+///     let mut kept: &[u8] = &[];
+///     let _ = subscription.poll_batch(|messages| kept = messages.next().unwrap().0, 10);
+/// }
+/// ```
+///
+/// Made by [`Subscription::poll_batch`](crate::Subscription::poll_batch) and
+/// [`Image::poll_batch`](crate::Image::poll_batch).
+pub struct Messages<'a> {
+    source: Source<'a>,
+    left: usize,
+}
+
+enum Source<'a> {
+    /// Whole messages in the log.
+    Frames(Frames<'a>),
+    /// One that was put together.
+    Assembled(&'a [u8], Header<'a>),
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = (&'a [u8], Header<'a>);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let item = match &mut self.source {
+            Source::Assembled(message, header) => (*message, *header),
+            Source::Frames(frames) => loop {
+                let frame = frames.peek()?;
+                if frame.is_message() {
+                    frames.take(&frame);
+                    break (frame.payload(), frame.header());
+                }
+                if !frame.is_padding() {
+                    // The next poll puts it together.
+                    return None;
+                }
+                frames.take(&frame);
+            },
+        };
+        self.left -= 1;
+        Some(item)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}
+
+impl fmt::Debug for Messages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("at_most", &self.left).finish_non_exhaustive()
+    }
+}
+
+/// Gives the handler what there is: a run of whole messages or, when a longer one comes first, that one
+/// as soon as all of its fragments are there. Returns how many fragments were taken.
+#[inline(always)]
+pub(crate) fn poll<F>(
+    mut frames: Frames<'_>,
+    assembly: &mut Assembly,
+    handler: &mut F,
+    fragment_limit: usize,
+) -> usize
+where
+    F: FnMut(&mut Messages<'_>),
+{
+    let mut fragments = 0;
+    while fragments < fragment_limit {
+        let Some(frame) = frames.peek() else { break };
+        if frame.is_message() {
+            if fragments > 0 {
+                // Of a message whose end is missing; the poll that follows goes on here.
+                break;
+            }
+            let mut messages = Messages { source: Source::Frames(frames), left: fragment_limit };
+            handler(&mut messages);
+            return fragment_limit - messages.left;
+        }
+        frames.take(&frame);
+        if frame.is_padding() {
+            continue;
+        }
+        fragments += 1;
+        let mut is_given = false;
+        let action = assembly.controlled_poll(
+            frame.payload(),
+            &frame.header(),
+            &mut |message: &[u8], header: &Header<'_>| {
+                is_given = true;
+                let mut messages =
+                    Messages { source: Source::Assembled(message, *header), left: 1 };
+                handler(&mut messages);
+                if messages.left == 0 { Action::Continue } else { Action::Abort }
+            },
+        );
+        if action == Action::Abort {
+            frames.put_back(&frame);
+            fragments -= 1;
+        }
+        if is_given {
+            break;
+        }
+    }
+    fragments
+}
