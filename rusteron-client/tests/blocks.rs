@@ -16,7 +16,7 @@ const ORIGIN: Position = TERM_LENGTH as Position + 64;
 
 /// What a publication of `REPLAYED` wrote from a position on.
 fn recorded(driver: &MediaDriver, publication: &ExclusivePublication, from: Position) -> Vec<u8> {
-    log_bytes(driver, publication, from..publication.position().expect("open"))
+    log_bytes(driver, publication.constants(), from..publication.position().expect("open"))
 }
 
 /// A frame as it lies in the log.

@@ -9,7 +9,10 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::slice;
 
-use rusteron_client::{Aeron, ExclusivePublication, Header, OfferError, Subscription};
+use rusteron_client::{
+    Aeron, BufferClaim, ExclusivePublication, Header, OfferError, OfferedBatch, Publication,
+    PublicationConstants, Subscription,
+};
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
 use support::{Random, await_some, await_that, connect, launch, log_bytes};
@@ -28,6 +31,8 @@ enum Operation {
     Claim { message: Vec<u8>, flags: u8, reserved_value: i64, is_committed: bool },
     ReservedValues(Vec<u8>),
     Padding(usize),
+    /// In C, the messages one by one.
+    Batch(Vec<Vec<u8>>),
 }
 
 impl Operation {
@@ -41,7 +46,15 @@ impl Operation {
             _ => random.below(200),
         };
         let message = random.bytes(length);
-        match random.below(6) {
+        match random.below(7) {
+            6 => {
+                let mut messages = vec![message];
+                for _ in 0..random.below(12) {
+                    let length = random.below(100);
+                    messages.push(random.bytes(length));
+                }
+                Self::Batch(messages)
+            }
             0 => {
                 let count = random.below(5);
                 let cuts: Vec<usize> = (0..count).map(|_| random.below(length + 1)).collect();
@@ -87,6 +100,9 @@ impl fmt::Display for Operation {
             }
             Self::ReservedValues(message) => write!(f, "{} supplied bytes", message.len()),
             Self::Padding(length) => write!(f, "padding of {length} bytes"),
+            Self::Batch(messages) => {
+                write!(f, "a batch of {:?}", messages.iter().map(Vec::len).collect::<Vec<_>>())
+            }
         }
     }
 }
@@ -101,9 +117,136 @@ unsafe extern "C" fn supply(_: *mut c_void, frame: *mut u8, length: usize) -> i6
     checksum(unsafe { slice::from_raw_parts(frame.add(32), length - 32) })
 }
 
+/// A publication of either kind, through Rust and through C.
+trait Subject: Sized {
+    /// Whether it has a function for padding.
+    const CAN_PAD: bool;
+
+    fn add(aeron: &Aeron) -> Self;
+    fn is_connected(&self) -> bool;
+    fn position(&self) -> Result<i64, OfferError>;
+    fn constants(&self) -> &PublicationConstants;
+
+    fn offer(&mut self, message: &[u8]) -> Result<i64, OfferError>;
+    fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<i64, OfferError>;
+    fn offer_reserved(&mut self, message: &[u8]) -> Result<i64, OfferError>;
+    fn offer_batch(&mut self, messages: &[Vec<u8>]) -> OfferedBatch;
+    fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError>;
+    fn append_padding(&mut self, length: usize) -> Result<i64, OfferError>;
+
+    fn c_offer(&mut self, message: &[u8]) -> i64;
+    /// # Safety
+    /// The parts are readable.
+    unsafe fn c_offer_parts(
+        &mut self,
+        parts: &mut [sys::aeron_iovec_t],
+        supplier: sys::aeron_reserved_value_supplier_t,
+    ) -> i64;
+    fn c_try_claim(&mut self, length: usize) -> (i64, MaybeUninit<sys::aeron_buffer_claim_t>);
+    fn c_append_padding(&mut self, length: usize) -> i64;
+}
+
+macro_rules! subject {
+    (
+        $publication:ty, $add:ident, $offer:ident, $offerv:ident, $try_claim:ident, $can_pad:literal,
+        |$this:ident, $length:ident| $padding:expr, $c_padding:expr
+    ) => {
+        impl Subject for $publication {
+            const CAN_PAD: bool = $can_pad;
+
+            fn add(aeron: &Aeron) -> Self {
+                aeron.$add(CHANNEL, 1001).expect("a publication")
+            }
+
+            fn is_connected(&self) -> bool {
+                <$publication>::is_connected(self)
+            }
+
+            fn position(&self) -> Result<i64, OfferError> {
+                <$publication>::position(self)
+            }
+
+            fn constants(&self) -> &PublicationConstants {
+                <$publication>::constants(self)
+            }
+
+            fn offer(&mut self, message: &[u8]) -> Result<i64, OfferError> {
+                <$publication>::offer(self, message)
+            }
+
+            fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<i64, OfferError> {
+                <$publication>::offer_parts(self, parts)
+            }
+
+            fn offer_reserved(&mut self, message: &[u8]) -> Result<i64, OfferError> {
+                self.offer_with_reserved_value(message, checksum)
+            }
+
+            fn offer_batch(&mut self, messages: &[Vec<u8>]) -> OfferedBatch {
+                <$publication>::offer_batch(self, messages)
+            }
+
+            fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+                <$publication>::try_claim(self, length)
+            }
+
+            fn append_padding(&mut $this, $length: usize) -> Result<i64, OfferError> {
+                $padding
+            }
+
+            fn c_offer(&mut self, message: &[u8]) -> i64 {
+                let (data, length) = (message.as_ptr(), message.len());
+                // SAFETY: the publication is live and used by this thread only, here and below.
+                unsafe { sys::$offer(self.as_ptr(), data, length, None, std::ptr::null_mut()) }
+            }
+
+            unsafe fn c_offer_parts(
+                &mut self,
+                parts: &mut [sys::aeron_iovec_t],
+                supplier: sys::aeron_reserved_value_supplier_t,
+            ) -> i64 {
+                let none = std::ptr::null_mut();
+                let (parts, count) = (parts.as_mut_ptr(), parts.len());
+                // SAFETY: handed on to the caller.
+                unsafe { sys::$offerv(self.as_ptr(), parts, count, supplier, none) }
+            }
+
+            fn c_try_claim(
+                &mut self,
+                length: usize,
+            ) -> (i64, MaybeUninit<sys::aeron_buffer_claim_t>) {
+                let mut claim = MaybeUninit::uninit();
+                // SAFETY: as in `c_offer`.
+                let position =
+                    unsafe { sys::$try_claim(self.as_ptr(), length, claim.as_mut_ptr()) };
+                (position, claim)
+            }
+
+            fn c_append_padding(&mut $this, $length: usize) -> i64 {
+                $c_padding
+            }
+        }
+    };
+}
+
+subject! {
+    ExclusivePublication, add_exclusive_publication, aeron_exclusive_publication_offer,
+    aeron_exclusive_publication_offerv, aeron_exclusive_publication_try_claim, true,
+    |self, length| ExclusivePublication::append_padding(self, length),
+    // SAFETY: as in `c_offer`.
+    unsafe { sys::aeron_exclusive_publication_append_padding(self.as_ptr(), length) }
+}
+
+subject! {
+    Publication, add_publication, aeron_publication_offer, aeron_publication_offerv,
+    aeron_publication_try_claim, false,
+    |self, length| unreachable!("padding of {length} bytes"),
+    unreachable!("padding of {length} bytes")
+}
+
 /// A stream on a driver of its own. Fields are dropped in order: clients before the driver.
-struct Side {
-    publication: ExclusivePublication,
+struct Side<P> {
+    publication: P,
     subscription: Subscription,
     _aeron: Aeron,
     driver: MediaDriver,
@@ -112,12 +255,12 @@ struct Side {
 /// What a handler is given: payload, position, flags, term offset, term id, reserved value.
 type Fragment = (Vec<u8>, i64, u8, i32, i32, i64);
 
-impl Side {
+impl<P: Subject> Side<P> {
     fn new() -> Self {
         let driver = launch();
         let aeron = connect(&driver);
         let subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
-        let publication = aeron.add_exclusive_publication(CHANNEL, 1001).expect("a publication");
+        let publication = P::add(&aeron);
         await_that("the connection", || publication.is_connected() && subscription.is_connected());
         Self { publication, subscription, _aeron: aeron, driver }
     }
@@ -126,6 +269,19 @@ impl Side {
     /// come is repeated.
     fn perform_in_rust(&mut self, operation: &Operation) -> i64 {
         use rusteron_client::OfferError::*;
+        if let Operation::Batch(messages) = operation {
+            let mut accepted = 0;
+            return await_some("an answer", || {
+                let batch = self.publication.offer_batch(&messages[accepted..]);
+                accepted += batch.accepted;
+                match batch.stopped_by {
+                    None => Some(self.publication.position().expect("open")),
+                    Some(BackPressured | AdminAction) => None,
+                    Some(MessageTooLong { .. }) => Some(sys::AERON_PUBLICATION_ERROR.into()),
+                    Some(error) => panic!("{error}"),
+                }
+            });
+        }
         await_some("an answer", || match attempt_in_rust(&mut self.publication, operation) {
             Ok(position) => Some(position),
             Err(BackPressured) => None,
@@ -137,11 +293,43 @@ impl Side {
 
     /// The same through C.
     fn perform_in_c(&mut self, operation: &Operation) -> i64 {
+        const BACK_PRESSURED: i64 = sys::AERON_PUBLICATION_BACK_PRESSURED as i64;
+        const ADMIN_ACTION: i64 = sys::AERON_PUBLICATION_ADMIN_ACTION as i64;
+        if let Operation::Batch(messages) = operation {
+            let mut result = 0;
+            for message in messages {
+                result = await_some("an answer", || match self.publication.c_offer(message) {
+                    BACK_PRESSURED | ADMIN_ACTION => None,
+                    result => Some(result),
+                });
+                if result < 0 {
+                    break;
+                }
+            }
+            return result;
+        }
         await_some("an answer", || {
-            // SAFETY: the publication is live and used by this thread only.
-            let result = unsafe { attempt_in_c(self.publication.as_ptr(), operation) };
-            (result != sys::AERON_PUBLICATION_BACK_PRESSURED.into()).then_some(result)
+            let result = attempt_in_c(&mut self.publication, operation);
+            (result != BACK_PRESSURED).then_some(result)
         })
+    }
+
+    /// The frames between two positions, of which no later one lies in the same buffer: of padding the
+    /// header, behind which is whatever was there.
+    fn frames(&self, mut from: i64, to: i64) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while from < to {
+            let mut frame = self.log(from, from + HEADER_LENGTH);
+            let length = i32::from_ne_bytes(frame[..4].try_into().expect("4 bytes"));
+            assert!(length >= 32, "a frame of {length} bytes at {from}");
+            let aligned = (i64::from(length) + 31) / 32 * 32;
+            if frame[6..8] != [0, 0] {
+                frame = self.log(from, from + aligned);
+            }
+            frames.push(frame);
+            from += aligned;
+        }
+        frames
     }
 
     fn poll_in_rust(&mut self, limit: usize, fragments: &mut Vec<Fragment>) -> usize {
@@ -169,12 +357,12 @@ impl Side {
     }
 
     fn log(&self, from: i64, to: i64) -> Vec<u8> {
-        log_bytes(&self.driver, &self.publication, from..to)
+        log_bytes(&self.driver, self.publication.constants(), from..to)
     }
 }
 
 fn attempt_in_rust(
-    publication: &mut ExclusivePublication,
+    publication: &mut impl Subject,
     operation: &Operation,
 ) -> Result<i64, OfferError> {
     match operation {
@@ -183,9 +371,7 @@ fn attempt_in_rust(
             let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
             publication.offer_parts(&parts)
         }
-        Operation::ReservedValues(message) => {
-            publication.offer_with_reserved_value(message, checksum)
-        }
+        Operation::ReservedValues(message) => publication.offer_reserved(message),
         Operation::Padding(length) => publication.append_padding(*length),
         Operation::Claim { message, flags, reserved_value, is_committed } => {
             let mut claim = publication.try_claim(message.len())?;
@@ -200,55 +386,34 @@ fn attempt_in_rust(
             }
             Ok(position)
         }
+        Operation::Batch(_) => unreachable!("offered until it is through"),
     }
 }
 
-/// # Safety
-/// The publication is live and used by this thread only.
-unsafe fn attempt_in_c(
-    publication: *mut sys::aeron_exclusive_publication_t,
-    operation: &Operation,
-) -> i64 {
-    let none = std::ptr::null_mut();
+fn attempt_in_c(publication: &mut impl Subject, operation: &Operation) -> i64 {
     let iovec = |part: &Vec<u8>| sys::aeron_iovec_t {
         iov_base: part.as_ptr().cast_mut(),
         iov_len: part.len(),
     };
-    // SAFETY: all that is passed is readable for its length; what is claimed is writable.
-    unsafe {
-        match operation {
-            Operation::Offer(message) => sys::aeron_exclusive_publication_offer(
-                publication,
-                message.as_ptr(),
-                message.len(),
-                None,
-                none,
-            ),
-            Operation::Parts(parts) => {
-                let mut parts: Vec<_> = parts.iter().map(iovec).collect();
-                let (parts, count) = (parts.as_mut_ptr(), parts.len());
-                sys::aeron_exclusive_publication_offerv(publication, parts, count, None, none)
-            }
-            // Not C's `offer`: it passes the first frame of a message for every one of them.
-            Operation::ReservedValues(message) => sys::aeron_exclusive_publication_offerv(
-                publication,
-                &mut iovec(message),
-                1,
-                Some(supply),
-                none,
-            ),
-            Operation::Padding(length) => {
-                sys::aeron_exclusive_publication_append_padding(publication, *length)
-            }
-            Operation::Claim { message, flags, reserved_value, is_committed } => {
-                let mut claim = MaybeUninit::uninit();
-                let position = sys::aeron_exclusive_publication_try_claim(
-                    publication,
-                    message.len(),
-                    claim.as_mut_ptr(),
-                );
-                if position > 0 {
-                    let mut claim: sys::aeron_buffer_claim_t = claim.assume_init();
+    match operation {
+        Operation::Offer(message) => publication.c_offer(message),
+        Operation::Parts(parts) => {
+            let mut parts: Vec<_> = parts.iter().map(iovec).collect();
+            // SAFETY: the parts live as long as the operation.
+            unsafe { publication.c_offer_parts(&mut parts, None) }
+        }
+        // Not C's `offer`: it passes the first frame of a message for every one of them.
+        // SAFETY: as above.
+        Operation::ReservedValues(message) => unsafe {
+            publication.c_offer_parts(&mut [iovec(message)], Some(supply))
+        },
+        Operation::Padding(length) => publication.c_append_padding(*length),
+        Operation::Claim { message, flags, reserved_value, is_committed } => {
+            let (position, claim) = publication.c_try_claim(message.len());
+            if position > 0 {
+                // SAFETY: with a position C has filled the claim in; what is claimed is writable.
+                unsafe {
+                    let mut claim = claim.assume_init();
                     claim.data.copy_from(message.as_ptr(), message.len());
                     claim.frame_header.add(5).write(*flags);
                     claim.frame_header.add(24).cast::<i64>().write(*reserved_value);
@@ -258,9 +423,10 @@ unsafe fn attempt_in_c(
                         sys::aeron_buffer_claim_abort(&mut claim);
                     }
                 }
-                position
             }
+            position
         }
+        Operation::Batch(_) => unreachable!("offered until it is through"),
     }
 }
 
@@ -292,28 +458,40 @@ unsafe extern "C" fn collect(
     ));
 }
 
-#[test]
-fn random_operations_through_both_paths_leave_the_same_log_and_read_the_same() {
-    let (mut rust, mut c) = (Side::new(), Side::new());
+fn random_operations<P: Subject>() {
+    let (mut rust, mut c) = (Side::<P>::new(), Side::<P>::new());
     let max_payload = rust.publication.constants().max_payload_length;
     let max_message = rust.publication.constants().max_message_length;
-    assert_eq!(rust.publication.constants().session_id, c.publication.constants().session_id);
     let mut random = Random::new(42);
 
     let (mut rust_read, mut c_read) = (Vec::new(), Vec::new());
-    let (mut admin_actions, mut bytes_compared) = (0, 0);
+    let (mut admin_actions, mut bytes_compared, mut batches) = (0, 0, 0);
     for round in 0..2_500 {
-        let operation = Operation::random(&mut random, max_payload, max_message);
+        let operation = match Operation::random(&mut random, max_payload, max_message) {
+            Operation::Padding(length) if !P::CAN_PAD => Operation::Offer(random.bytes(length)),
+            operation => operation,
+        };
         let before = rust.publication.position().expect("open");
         let (in_rust, in_c) = (rust.perform_in_rust(&operation), c.perform_in_c(&operation));
         assert_eq!(in_rust, in_c, "round {round}, {operation}");
         assert_eq!(rust.publication.position(), c.publication.position(), "round {round}");
 
+        if let Operation::Batch(_) = operation {
+            let after = rust.publication.position().expect("open");
+            assert!(
+                rust.frames(before, after) == c.frames(before, after),
+                "round {round}, {operation}: other frames from {before} to {after}"
+            );
+            batches += 1;
+        }
         let at_term_end = in_rust == sys::AERON_PUBLICATION_ADMIN_ACTION.into();
         admin_actions += usize::from(at_term_end);
         let has_padding = at_term_end && before % TERM_LENGTH != 0;
-        let written =
-            if has_padding { before + HEADER_LENGTH } else { operation.written(before, in_rust) };
+        let written = match operation {
+            Operation::Batch(_) => before,
+            _ if has_padding => before + HEADER_LENGTH,
+            _ => operation.written(before, in_rust),
+        };
         bytes_compared += written - before;
         assert!(
             rust.log(before, written) == c.log(before, written),
@@ -333,12 +511,22 @@ fn random_operations_through_both_paths_leave_the_same_log_and_read_the_same() {
         c_read.clear();
     }
     assert!(admin_actions > 10, "only {admin_actions} terms came to an end");
+    assert!(batches > 100, "only {batches} batches");
     assert!(bytes_compared > 10 * TERM_LENGTH, "only {bytes_compared} bytes compared");
 }
 
 #[test]
-fn both_paths_write_alternately_on_the_same_publication() {
-    let mut side = Side::new();
+fn random_operations_through_both_paths_leave_the_same_log_and_read_the_same() {
+    random_operations::<ExclusivePublication>();
+}
+
+#[test]
+fn random_operations_on_a_shared_publication_leave_the_same_log_and_read_the_same() {
+    random_operations::<Publication>();
+}
+
+fn alternate<P: Subject>() {
+    let mut side = Side::<P>::new();
     let mut random = Random::new(7);
     let mut read = Vec::new();
     for round in 0..1_000 {
@@ -366,4 +554,14 @@ fn both_paths_write_alternately_on_the_same_publication() {
         read.clear();
         assert!(assembled == message, "round {round}");
     }
+}
+
+#[test]
+fn both_paths_write_alternately_on_the_same_publication() {
+    alternate::<ExclusivePublication>();
+}
+
+#[test]
+fn both_paths_write_alternately_on_the_same_shared_publication() {
+    alternate::<Publication>();
 }

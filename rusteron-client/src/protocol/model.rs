@@ -1,4 +1,4 @@
-//! The steps under `loom`: every interleaving, and every value that a load may see.
+//! The steps under `loom`: interleavings, and every value that a load may see.
 //!
 //! A payload is a cell in which `loom` reports accesses that nothing has ordered.
 
@@ -14,6 +14,13 @@ word!(AtomicI64, i64, fence);
 
 const FRAME_LENGTH: i32 = 40;
 
+/// With every interleaving of two threads; of more, those with no more than two threads interrupted.
+fn model(threads: usize, test: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = (threads > 2).then_some(2);
+    model.check(test);
+}
+
 #[test]
 fn a_subscriber_sees_the_whole_frame_and_the_publisher_overwrites_what_was_read() {
     struct Log {
@@ -21,7 +28,7 @@ fn a_subscriber_sees_the_whole_frame_and_the_publisher_overwrites_what_was_read(
         payload: UnsafeCell<u64>,
         position: AtomicI64,
     }
-    loom::model(|| {
+    model(2, || {
         let log = Arc::new(Log {
             length: AtomicI32::new(0),
             payload: UnsafeCell::new(0),
@@ -55,7 +62,7 @@ fn a_subscriber_sees_the_whole_frame_and_the_publisher_overwrites_what_was_read(
 /// as if it were finished, nor as if it had not begun.
 #[test]
 fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
-    loom::model(|| {
+    model(2, || {
         let frame = Arc::new((AtomicI32::new(0), AtomicI32::new(0)));
         let publisher = {
             let frame = Arc::clone(&frame);
@@ -130,7 +137,7 @@ impl Log {
 
 #[test]
 fn publishers_at_the_end_of_a_term_get_a_place_each_and_rotate_once() {
-    loom::model(|| {
+    model(2, || {
         // One place is left in the term.
         let log = Arc::new(Log::new(FRAME as i64));
         let other = {
@@ -148,7 +155,7 @@ fn publishers_at_the_end_of_a_term_get_a_place_each_and_rotate_once() {
 
 #[test]
 fn a_subscriber_follows_the_publishers_into_the_next_term() {
-    loom::model(|| {
+    model(3, || {
         let log = Arc::new(Log::new(FRAME as i64));
         let publishers = [1, 2].map(|message| {
             let log = Arc::clone(&log);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{
     Aeron, Context, ExclusivePublication, Header, IdleStrategyKind, OfferError, Position,
-    Publication, Result, Subscription,
+    Publication, PublicationConstants, Result, Subscription,
 };
 use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
 
@@ -159,11 +159,11 @@ pub fn log_file(driver: &MediaDriver, original_registration_id: i64) -> File {
 /// driver has not cleaned any.
 pub fn log_bytes(
     driver: &MediaDriver,
-    publication: &ExclusivePublication,
+    publication: &PublicationConstants,
     positions: Range<Position>,
 ) -> Vec<u8> {
-    let mut log = log_file(driver, publication.registration_id());
-    let start = positions.start % (3 * publication.term_buffer_length() as Position);
+    let mut log = log_file(driver, publication.original_registration_id);
+    let start = positions.start % (3 * publication.term_buffer_length as Position);
     let mut bytes = vec![0; (positions.end - positions.start) as usize];
     log.seek(SeekFrom::Start(start as u64)).expect("a place in the log buffer");
     log.read_exact(&mut bytes).expect("the frames");

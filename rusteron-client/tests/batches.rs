@@ -1,0 +1,285 @@
+//! Batches: nothing that was accepted is lost or counted twice, whatever stops them.
+
+mod support;
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rusteron_client::{Aeron, Messages, OfferError, OfferedBatch, Publication, Subscription};
+use support::{Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, receive};
+
+fn shared_pair(aeron: &Aeron) -> (Publication, Subscription) {
+    let subscription = aeron.add_subscription(SHORT_TERMS, 1002).expect("a subscription");
+    let publication = aeron.add_publication(SHORT_TERMS, 1002).expect("a publication");
+    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    (publication, subscription)
+}
+
+/// Messages that say which they are, of all lengths up to one of several fragments.
+fn numbered(random: &mut Random, count: usize, max_payload: usize) -> Vec<Vec<u8>> {
+    let message = |number: usize| {
+        let length = match random.below(20) {
+            0 => max_payload + 1 + random.below(max_payload),
+            1 => max_payload,
+            _ => random.below(150),
+        };
+        let mut message = number.to_le_bytes().to_vec();
+        message.resize(length.max(8), number as u8);
+        message
+    };
+    (0..count).map(message).collect()
+}
+
+/// Offers batches of random lengths against a subscriber that is too slow, and expects all messages once
+/// and in order.
+fn everything_arrives_once(
+    mut subscription: Subscription,
+    max_payload: usize,
+    mut offer: impl FnMut(&[Vec<u8>]) -> OfferedBatch,
+) {
+    let mut random = Random::new(3);
+    let messages = numbered(&mut random, 20_000, max_payload);
+    let (mut sent, mut received, mut partial) = (0, 0, 0);
+    await_that("all messages", || {
+        let end = (sent + random.below(60)).min(messages.len());
+        let batch = offer(&messages[sent..end]);
+        match batch.stopped_by {
+            None => assert_eq!(batch.accepted, end - sent),
+            Some(OfferError::BackPressured | OfferError::AdminAction) => {
+                assert!(batch.accepted < end - sent);
+                partial += usize::from(batch.accepted > 0);
+            }
+            Some(error) => panic!("{error}"),
+        }
+        sent += batch.accepted;
+        let limit = random.below(50);
+        subscription
+            .poll(
+                |message, _| {
+                    assert!(message == messages[received], "message {received}");
+                    received += 1;
+                },
+                limit,
+            )
+            .expect("open");
+        assert!(received <= sent);
+        received == messages.len()
+    });
+    assert!(partial > 10, "only {partial} batches were accepted in part");
+}
+
+#[test]
+fn a_subscriber_gets_every_accepted_message_of_an_exclusive_publication_once() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let max_payload = publication.max_payload_length();
+    everything_arrives_once(subscription, max_payload, |batch| publication.offer_batch(batch));
+}
+
+#[test]
+fn a_subscriber_gets_every_accepted_message_of_a_shared_publication_once() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (publication, subscription) = shared_pair(&aeron);
+    let max_payload = publication.max_payload_length();
+    everything_arrives_once(subscription, max_payload, |batch| publication.offer_batch(batch));
+}
+
+#[test]
+fn a_batch_stops_at_a_message_that_is_too_long() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let (shared, mut shared_subscription) = shared_pair(&aeron);
+    let max_message_length = exclusive.max_message_length();
+    let messages = [vec![1], vec![2], vec![3; max_message_length + 1], vec![4]];
+    let length = max_message_length + 1;
+    let error = OfferError::MessageTooLong { length, max_message_length };
+    for batch in [exclusive.offer_batch(&messages), shared.offer_batch(&messages)] {
+        assert_eq!((batch.accepted, batch.stopped_by), (2, Some(error)));
+    }
+    for batch in [exclusive.offer_batch(&messages[3..]), shared.offer_batch(&messages[3..])] {
+        assert_eq!((batch.accepted, batch.stopped_by), (1, None));
+    }
+    for subscription in [&mut subscription, &mut shared_subscription] {
+        assert_eq!(receive(subscription, 3), [[1], [2], [4]]);
+    }
+}
+
+#[test]
+fn without_a_subscriber_nothing_of_a_batch_is_accepted() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut exclusive = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
+    let shared = aeron.add_publication("aeron:ipc", 2).expect("a publication");
+    for batch in [exclusive.offer_batch(&[[1]]), shared.offer_batch(&[[1]])] {
+        assert_eq!((batch.accepted, batch.stopped_by), (0, Some(OfferError::NotConnected)));
+    }
+    let none: [&[u8]; 0] = [];
+    for batch in [exclusive.offer_batch(&none), shared.offer_batch(&none)] {
+        assert_eq!((batch.accepted, batch.stopped_by), (0, None));
+    }
+}
+
+/// A message that is not the same each time it is asked for.
+struct Fickle<'a> {
+    first: &'a [u8],
+    second: Box<dyn Fn() -> &'a [u8] + 'a>,
+    calls: Cell<usize>,
+}
+
+impl<'a> Fickle<'a> {
+    fn new(first: &'a [u8], second: impl Fn() -> &'a [u8] + 'a) -> Self {
+        Self { first, second: Box::new(second), calls: Cell::new(0) }
+    }
+}
+
+impl AsRef<[u8]> for Fickle<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.calls.set(self.calls.get() + 1);
+        // The first message of a batch is looked at once more, before all others.
+        if self.calls.get() <= 2 { self.first } else { (self.second)() }
+    }
+}
+
+#[test]
+fn messages_that_change_while_they_are_offered_leave_a_stream_that_goes_on() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron);
+    let too_long = vec![9; 2_000];
+    // Shorter: the rest of the place becomes padding. Longer: the batch ends before it.
+    for (second, accepted) in [(&b"!"[..], 1), (&[8; 100][..], 0), (&too_long[..], 0)] {
+        let batch = publication.offer_batch(&[Fickle::new(&[7; 90], || second)]);
+        assert_eq!(batch.accepted, accepted, "{} bytes", second.len());
+        assert_eq!(batch.stopped_by.is_some(), accepted == 0);
+    }
+    let thrown = catch_unwind(AssertUnwindSafe(|| {
+        publication.offer_batch(&[Fickle::new(b"?", || panic!("no message"))])
+    }));
+    assert!(thrown.is_err());
+    assert_eq!(publication.offer_batch(&[b"next"]).accepted, 1);
+    assert_eq!(receive(&mut subscription, 2), [&b"!"[..], b"next"]);
+}
+
+#[test]
+fn a_batch_that_the_driver_gave_up_is_not_published_again() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron);
+    let id = publication.original_registration_id();
+    let path = driver.aeron_dir().join(format!("publications/{id}.logbuffer"));
+    // What the driver does when nothing has been written for its timeout: all that was taken, two frames
+    // of 64 bytes, becomes one padding.
+    let unblock = || {
+        let mut log = File::options().write(true).open(&path).expect("the log buffer");
+        log.seek(SeekFrom::Start(6)).expect("a place");
+        log.write_all(&0_u16.to_ne_bytes()).expect("the type");
+        log.seek(SeekFrom::Start(0)).expect("a place");
+        log.write_all(&128_i32.to_ne_bytes()).expect("the length");
+        &b"late"[..]
+    };
+    let batch = [Fickle::new(b"late", unblock), Fickle::new(b"too", || b"too")];
+    let batch = publication.offer_batch(&batch);
+    assert_eq!((batch.accepted, batch.stopped_by), (0, Some(OfferError::Unblocked)));
+    assert_eq!(publication.position(), Ok(128));
+    await_some("a place", || publication.offer(b"next").ok());
+    assert_eq!(receive(&mut subscription, 1), [b"next"]);
+}
+
+/// One poll for all that is there; what the handler takes is `take` messages at the most.
+fn poll_batch(subscription: &mut Subscription, limit: usize, take: usize) -> (usize, Vec<Vec<u8>>) {
+    let mut taken = Vec::new();
+    let handler = |messages: &mut Messages<'_>| {
+        // All of them at the same time.
+        let together: Vec<_> = messages.take(take).collect();
+        for (message, header) in together {
+            assert_eq!(header.frame_length(), message.len() + 32);
+            taken.push(message.to_vec());
+        }
+        assert!(messages.size_hint().1 <= Some(limit));
+    };
+    (subscription.poll_batch(handler, limit).expect("open"), taken)
+}
+
+#[test]
+fn a_poll_of_a_batch_takes_what_the_handler_takes() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let start = publication.position().expect("open");
+    assert_eq!(publication.offer_batch(&[[1], [2], [3], [4], [5]]).accepted, 5);
+    await_that("an image", || subscription.image_count() == 1);
+
+    assert_eq!(poll_batch(&mut subscription, 0, 10), (0, vec![]));
+    assert_eq!(poll_batch(&mut subscription, 10, 0), (0, vec![]));
+    assert_eq!(poll_batch(&mut subscription, 2, 10), (2, vec![vec![1], vec![2]]));
+    let position = |subscription: &mut Subscription| {
+        subscription.image_at_index(0).expect("an image").position() - start
+    };
+    assert_eq!(position(&mut subscription), 128);
+    assert_eq!(poll_batch(&mut subscription, 10, 1), (1, vec![vec![3]]));
+    assert_eq!(position(&mut subscription), 192);
+    let thrown = catch_unwind(AssertUnwindSafe(|| {
+        subscription.poll_batch(
+            |messages| {
+                assert_eq!(messages.next().expect("a message").0, [4]);
+                panic!("enough");
+            },
+            10,
+        )
+    }));
+    assert!(thrown.is_err());
+    assert_eq!(position(&mut subscription), 256);
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![vec![5]]));
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (0, vec![]));
+}
+
+#[test]
+fn long_messages_come_alone_and_again_until_they_are_taken() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let long = vec![7; 3_000];
+    let messages = [vec![1], long.clone(), vec![2]];
+    assert_eq!(publication.offer_batch(&messages).accepted, 3);
+    await_that("an image", || subscription.image_count() == 1);
+
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![vec![1]]));
+    // Three fragments, of which the last is refused twice.
+    assert_eq!(poll_batch(&mut subscription, 10, 0), (2, vec![]));
+    assert_eq!(poll_batch(&mut subscription, 10, 0), (0, vec![]));
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![long]));
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![vec![2]]));
+}
+
+#[test]
+fn polls_of_batches_give_what_single_polls_do() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let mut random = Random::new(11);
+    let messages = numbered(&mut random, 20_000, publication.max_payload_length());
+    let (mut sent, mut received) = (0, 0);
+    await_that("all messages", || {
+        let end = (sent + random.below(60)).min(messages.len());
+        sent += publication.offer_batch(&messages[sent..end]).accepted;
+        if random.below(4) == 0 {
+            // Padding of aborted claims, in the middle of terms.
+            drop(publication.try_claim(random.below(100)));
+        }
+        let (limit, take) = (random.below(30), random.below(30));
+        let handler = |poll: &mut Messages<'_>| {
+            for (message, header) in poll.take(take) {
+                assert!(message == messages[received], "message {received}");
+                assert!(header.position() > 0);
+                received += 1;
+            }
+        };
+        subscription.poll_batch(handler, limit).expect("open");
+        received == messages.len()
+    });
+}

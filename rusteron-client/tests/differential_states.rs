@@ -1,0 +1,188 @@
+//! What keeps messages from being taken, in Rust and in C: on the same publication, in a state in which
+//! nothing is written, both say the same about messages of every length.
+
+mod support;
+
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::time::Duration;
+
+use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication};
+use rusteron_sys as sys;
+use support::{await_that, connect, connected_pair, context, launch};
+
+/// Of a publication with terms of 64 KiB: around the ends of fragments and messages.
+fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
+    let around = |length: usize| [length - 1, length, length + 1];
+    [0, 1, 31, 32, 33].into_iter().chain(around(max_payload)).chain(around(max_message)).collect()
+}
+
+/// Rust's answer as C gives it.
+fn as_c(outcome: Result<i64, OfferError>) -> i64 {
+    match outcome {
+        Ok(position) => position,
+        Err(OfferError::NotConnected) => sys::AERON_PUBLICATION_NOT_CONNECTED.into(),
+        Err(OfferError::BackPressured) => sys::AERON_PUBLICATION_BACK_PRESSURED.into(),
+        Err(OfferError::AdminAction) => sys::AERON_PUBLICATION_ADMIN_ACTION.into(),
+        Err(OfferError::Closed) => sys::AERON_PUBLICATION_CLOSED.into(),
+        Err(OfferError::MaxPositionExceeded) => sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED.into(),
+        Err(OfferError::MessageTooLong { .. }) => sys::AERON_PUBLICATION_ERROR.into(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// For each length, what the offers, the claim and the batch of both sides say; `expected` where the
+/// length is one that can be taken.
+macro_rules! same_answers {
+    ($publication:expr, $offer:ident, $offerv:ident, $try_claim:ident, $expected:expr) => {{
+        let publication = $publication;
+        let expected: OfferError = $expected;
+        let before = publication.position();
+        let max_payload = publication.max_payload_length();
+        let max_message = publication.max_message_length();
+        for length in lengths(max_payload, max_message) {
+            let message = vec![7; length];
+            let (head, tail) = message.split_at(length / 2);
+            let none = ptr::null_mut();
+            // SAFETY: the publication is live and used by this thread only; what is passed is readable.
+            let (offered, in_parts, claimed) = unsafe {
+                let c = publication.as_ptr();
+                let iovec = |part: &[u8]| sys::aeron_iovec_t {
+                    iov_base: part.as_ptr().cast_mut(),
+                    iov_len: part.len(),
+                };
+                let mut parts = [iovec(head), iovec(tail)];
+                let mut claim = MaybeUninit::uninit();
+                (
+                    sys::$offer(c, message.as_ptr(), length, None, none),
+                    sys::$offerv(c, parts.as_mut_ptr(), 2, None, none),
+                    sys::$try_claim(c, length, claim.as_mut_ptr()),
+                )
+            };
+            let rust_offered = publication.offer(&message);
+            let rust_in_parts =
+                publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)]);
+            let rust_claimed = publication.try_claim(length).map(|claim| claim.position());
+            let batch = publication.offer_batch(&[&message]);
+            assert_eq!((batch.accepted, batch.stopped_by), (0, rust_offered.err()));
+
+            if length <= max_message {
+                assert_eq!(rust_offered, Err(expected), "{length} bytes");
+                assert_eq!(as_c(rust_offered), offered, "{length} bytes");
+                assert_eq!(as_c(rust_in_parts), in_parts, "{length} bytes in parts");
+            } else {
+                // C looks at the length last. Waiting for a subscriber would not help.
+                let error = rust_offered.expect_err("too long");
+                assert!(
+                    matches!(error, OfferError::MessageTooLong { .. } | OfferError::Closed),
+                    "{error}"
+                );
+                assert_eq!(rust_in_parts, Err(error));
+            }
+            assert_eq!(as_c(rust_claimed), claimed, "a claim of {length} bytes");
+        }
+        assert_eq!(publication.position(), before, "something was written");
+    }};
+}
+
+fn same_answers_exclusive(publication: &mut ExclusivePublication, expected: OfferError) {
+    same_answers!(
+        publication,
+        aeron_exclusive_publication_offer,
+        aeron_exclusive_publication_offerv,
+        aeron_exclusive_publication_try_claim,
+        expected
+    );
+}
+
+fn same_answers_shared(publication: &Publication, expected: OfferError) {
+    same_answers!(
+        publication,
+        aeron_publication_offer,
+        aeron_publication_offerv,
+        aeron_publication_try_claim,
+        expected
+    );
+}
+
+fn shared_and_exclusive(aeron: &Aeron, channel: &str) -> (Publication, ExclusivePublication) {
+    let shared = aeron.add_publication(channel, 1002).expect("a publication");
+    let exclusive = aeron.add_exclusive_publication(channel, 1001).expect("a publication");
+    (shared, exclusive)
+}
+
+#[test]
+fn not_connected() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (shared, mut exclusive) = shared_and_exclusive(&aeron, "aeron:ipc?term-length=64k");
+    same_answers_shared(&shared, OfferError::NotConnected);
+    same_answers_exclusive(&mut exclusive, OfferError::NotConnected);
+}
+
+#[test]
+fn back_pressured() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k";
+    let (mut exclusive, _subscription) = connected_pair(&aeron, channel);
+    let _other = aeron.add_subscription(channel, 1002).expect("a subscription");
+    let shared = aeron.add_publication(channel, 1002).expect("a publication");
+    await_that("back-pressure", || exclusive.offer(&[0; 500]) == Err(OfferError::BackPressured));
+    await_that("back-pressure", || shared.offer(&[0; 500]) == Err(OfferError::BackPressured));
+    same_answers_exclusive(&mut exclusive, OfferError::BackPressured);
+    same_answers_shared(&shared, OfferError::BackPressured);
+}
+
+#[test]
+fn closed_with_the_client() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_driver_timeout(Duration::from_millis(500))
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let (shared, mut exclusive) = shared_and_exclusive(&aeron, "aeron:ipc?term-length=64k");
+    drop(driver);
+    await_that("the client is closed", || aeron.is_closed());
+    same_answers_shared(&shared, OfferError::Closed);
+    same_answers_exclusive(&mut exclusive, OfferError::Closed);
+}
+
+#[test]
+fn revoked_while_it_is_open() {
+    // Revoking is what closing does then; until it is closed, messages are taken.
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
+    publication.revoke_on_close();
+    let position = publication.offer(b"message").expect("a place");
+    // SAFETY: the publication is live and used by this thread only.
+    let in_c = unsafe {
+        let (data, none) = (b"message".as_ptr(), ptr::null_mut());
+        sys::aeron_exclusive_publication_offer(publication.as_ptr(), data, 7, None, none)
+    };
+    assert_eq!(in_c, position + 64);
+    publication.close();
+    await_that("the image is gone", || subscription.image_count() == 0);
+}
+
+/// The last term there is: at its end, publications of both kinds write padding once, and are at the end
+/// of all positions from then on.
+#[test]
+fn at_the_end_of_all_positions() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
+    let (mut exclusive, _subscription) = connected_pair(&aeron, channel);
+    let _other = aeron.add_subscription(channel, 1002).expect("a subscription");
+    let shared = aeron.add_publication(channel, 1002).expect("a publication");
+    await_that("the connection", || shared.is_connected());
+    assert_eq!(shared.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
+    assert_eq!(shared.position(), Ok(1 << 47));
+    assert_eq!(exclusive.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
+    same_answers_shared(&shared, OfferError::MaxPositionExceeded);
+    same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
+}
