@@ -75,6 +75,10 @@ benchmark-java-ipc-throughput *args:
 benchmark-ipc-throughput *args:
     cargo run --release -p rusteron-examples --bin benchmark_ipc_throughput -- "$@"
 
+# Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind)
+benchmark-instructions:
+    .ci/instructions
+
 # Clone Aeron 1.54.0 into aeron/ and make the next build look for it
 aeron-checkout:
     git clone --depth 1 --branch 1.54.0 https://github.com/aeron-io/aeron.git aeron && touch rusteron-sys/build/main.rs

@@ -381,17 +381,18 @@ impl ExclusivePublication {
         let fields = &self.fields;
         let index = place.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: as in `next_place`, and as in `move_tail`. The limit can only have grown since it was
-        // looked at there.
+        // SAFETY: as in `next_place`, and as in `move_tail`.
         unsafe {
             let limit = protocol::position(log_buffer::atomic_i64(fields.position_limit));
             let window = limit - place.term_begin_position;
             Some(Writer {
                 term: *fields.term_buffers.get_unchecked(index),
                 tail: log_buffer::atomic_i64(fields.term_tail_counters.add(index)),
+                offset: place.term_offset,
                 term_offset: &mut (*fields.place).term_offset,
                 end: fields.term_buffer_length,
-                limit_offset: window.min(fields.term_buffer_length.into()) as i32,
+                // The driver has taken the limit back, if it is behind this term.
+                limit_offset: window.clamp(0, fields.term_buffer_length.into()) as i32,
                 max_payload_length: fields.max_payload_length,
                 ids: FrameIds {
                     session_id: fields.session_id,
@@ -502,7 +503,8 @@ impl ExclusivePublication {
 pub(crate) struct Writer<'a> {
     term: *mut u8,
     tail: &'a AtomicI64,
-    /// The publication's own.
+    /// Where the next frame begins; and the publication's own number for that.
+    offset: i32,
     term_offset: &'a mut i32,
     /// The length of the term.
     end: i32,
@@ -520,19 +522,22 @@ impl Writer<'_> {
     /// Nobody else has used the publication since the writer was made.
     #[inline(always)]
     pub(crate) unsafe fn write(&mut self, message: &[u8]) -> bool {
-        let offset = *self.term_offset;
-        if message.len() > self.max_payload_length || offset >= self.limit_offset {
+        let offset = self.offset;
+        let length = message.len();
+        if length > self.max_payload_length || offset >= self.limit_offset {
             return false;
         }
-        let frame_length = (message.len() + HEADER_LENGTH) as i32;
-        let aligned = align(message.len() + HEADER_LENGTH) as i32;
-        if aligned > self.end - offset {
+        let frame_length = (length + HEADER_LENGTH) as i32;
+        // Both are far from what the type can hold: a term has 1 GiB at the most.
+        let end = offset + align(length + HEADER_LENGTH) as i32;
+        if end > self.end {
             return false;
         }
         // SAFETY: by the checks, as in `offer`.
         unsafe {
-            protocol::set_tail(self.tail, self.ids.term_id, offset + aligned);
-            *self.term_offset = offset + aligned;
+            protocol::set_tail(self.tail, self.ids.term_id, end);
+            self.offset = end;
+            *self.term_offset = end;
             let frame = self.term.add(offset as usize);
             log_buffer::begin_frame(frame, frame_length, offset, self.ids);
             log_buffer::copy_message(message, frame.add(HEADER_LENGTH));

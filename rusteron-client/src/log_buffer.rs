@@ -97,17 +97,14 @@ pub(crate) unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
 #[inline(always)]
 pub(crate) unsafe fn copy_message(message: &[u8], target: *mut u8) {
     const HALF: usize = 16;
-    type Bytes = [u8; HALF];
     let length = message.len();
     let source = message.as_ptr();
-    // SAFETY: by the contract; two pieces that overlap, or just do not, cover 16 to 32 bytes.
+    // SAFETY: by the contract; two halves that overlap, or just do not, cover 16 to 32 bytes.
     unsafe {
         if length.wrapping_sub(HALF) <= HALF {
             let last = length - HALF;
-            let (head, tail) =
-                (source.cast::<Bytes>().read(), source.add(last).cast::<Bytes>().read());
-            target.cast::<Bytes>().write(head);
-            target.add(last).cast::<Bytes>().write(tail);
+            ptr::copy_nonoverlapping(source, target, HALF);
+            ptr::copy_nonoverlapping(source.add(last), target.add(last), HALF);
         } else {
             ptr::copy_nonoverlapping(source, target, length);
         }

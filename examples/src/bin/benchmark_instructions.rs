@@ -18,8 +18,8 @@ const CHANNEL: &str = "aeron:ipc?term-length=1m";
 const STREAM_ID: i32 = 1001;
 
 type Receive = fn(&mut Subscription);
-type Send = fn(&mut ExclusivePublication, &[u8]);
-type SendShared = fn(&Publication, &[u8]);
+type Send = fn(&mut ExclusivePublication, &[&[u8]]);
+type SendShared = fn(&Publication, &[&[u8]]);
 
 /// Every one of them is called once. A stream needs both ends, so that they come in pairs.
 const EXCLUSIVE: [(Send, Receive); 5] = [
@@ -46,19 +46,20 @@ fn run() -> Result<(), Failure> {
     let mut context = Context::new()?;
     context.set_dir(driver.aeron_dir())?;
     let aeron = Aeron::connect(context)?;
-    // The compiler is not to know the length.
-    let message = black_box(vec![7; 32]);
+    // The compiler is to know neither the length nor that it is always the same.
+    let message = black_box([7; 32]);
+    let messages = black_box(vec![&message[..]; MESSAGES]);
 
     for (send, receive) in EXCLUSIVE {
         let mut publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)?;
         let mut subscription = subscribe(&aeron, || publication.is_connected())?;
-        send(&mut publication, &message);
+        send(&mut publication, &messages);
         receive(&mut subscription);
     }
     for (send, receive) in SHARED {
         let publication = aeron.add_publication(CHANNEL, STREAM_ID)?;
         let mut subscription = subscribe(&aeron, || publication.is_connected())?;
-        send(&publication, &message);
+        send(&publication, &messages);
         receive(&mut subscription);
     }
     println!("{MESSAGES}");
@@ -99,16 +100,16 @@ mod measured {
     const BATCH: usize = 10;
 
     #[inline(never)]
-    pub(super) fn rust_offer(publication: &mut ExclusivePublication, message: &[u8]) {
-        for _ in 0..MESSAGES {
+    pub(super) fn rust_offer(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
+        for message in messages {
             publication.offer(message).expect("room");
         }
     }
 
     #[inline(never)]
-    pub(super) fn c_offer(publication: &mut ExclusivePublication, message: &[u8]) {
-        let (data, length) = (message.as_ptr(), message.len());
-        for _ in 0..MESSAGES {
+    pub(super) fn c_offer(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
+        for message in messages {
+            let (data, length) = (message.as_ptr(), message.len());
             // SAFETY: the publication is live and `&mut` its only user; the message is readable.
             let position = unsafe {
                 let publication = publication.as_ptr();
@@ -120,8 +121,8 @@ mod measured {
     }
 
     #[inline(never)]
-    pub(super) fn rust_claim(publication: &mut ExclusivePublication, message: &[u8]) {
-        for _ in 0..MESSAGES {
+    pub(super) fn rust_claim(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
+        for message in messages {
             let mut claim = publication.try_claim(message.len()).expect("room");
             claim.copy_from_slice(message);
             claim.commit().expect("in time");
@@ -129,8 +130,8 @@ mod measured {
     }
 
     #[inline(never)]
-    pub(super) fn c_claim(publication: &mut ExclusivePublication, message: &[u8]) {
-        for _ in 0..MESSAGES {
+    pub(super) fn c_claim(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
+        for message in messages {
             // SAFETY: as in `c_offer`; the claim is filled in, as long as the message, and its own.
             unsafe {
                 let mut claim = MaybeUninit::uninit();
@@ -145,30 +146,30 @@ mod measured {
     }
 
     #[inline(never)]
-    pub(super) fn rust_offer_batch(publication: &mut ExclusivePublication, message: &[u8]) {
-        for _ in 0..MESSAGES / BATCH {
-            assert_eq!(publication.offer_batch(&[message; BATCH]).accepted, BATCH);
+    pub(super) fn rust_offer_batch(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
+        for batch in messages.chunks(BATCH) {
+            assert_eq!(publication.offer_batch(batch).accepted, BATCH);
         }
     }
 
     #[inline(never)]
-    pub(super) fn rust_shared_offer_batch(publication: &Publication, message: &[u8]) {
-        for _ in 0..MESSAGES / BATCH {
-            assert_eq!(publication.offer_batch(&[message; BATCH]).accepted, BATCH);
+    pub(super) fn rust_shared_offer_batch(publication: &Publication, messages: &[&[u8]]) {
+        for batch in messages.chunks(BATCH) {
+            assert_eq!(publication.offer_batch(batch).accepted, BATCH);
         }
     }
 
     #[inline(never)]
-    pub(super) fn rust_shared_offer(publication: &Publication, message: &[u8]) {
-        for _ in 0..MESSAGES {
+    pub(super) fn rust_shared_offer(publication: &Publication, messages: &[&[u8]]) {
+        for message in messages {
             publication.offer(message).expect("room");
         }
     }
 
     #[inline(never)]
-    pub(super) fn c_shared_offer(publication: &Publication, message: &[u8]) {
-        let (data, length) = (message.as_ptr(), message.len());
-        for _ in 0..MESSAGES {
+    pub(super) fn c_shared_offer(publication: &Publication, messages: &[&[u8]]) {
+        for message in messages {
+            let (data, length) = (message.as_ptr(), message.len());
             // SAFETY: the publication is live and may be shared; the message is readable.
             let position = unsafe {
                 let none = ptr::null_mut();
@@ -179,8 +180,8 @@ mod measured {
     }
 
     #[inline(never)]
-    pub(super) fn rust_shared_claim(publication: &Publication, message: &[u8]) {
-        for _ in 0..MESSAGES {
+    pub(super) fn rust_shared_claim(publication: &Publication, messages: &[&[u8]]) {
+        for message in messages {
             let mut claim = publication.try_claim(message.len()).expect("room");
             claim.copy_from_slice(message);
             claim.commit().expect("in time");
@@ -188,8 +189,8 @@ mod measured {
     }
 
     #[inline(never)]
-    pub(super) fn c_shared_claim(publication: &Publication, message: &[u8]) {
-        for _ in 0..MESSAGES {
+    pub(super) fn c_shared_claim(publication: &Publication, messages: &[&[u8]]) {
+        for message in messages {
             // SAFETY: as in `c_claim`.
             unsafe {
                 let mut claim = MaybeUninit::uninit();

@@ -159,7 +159,7 @@ fn a_subscriber_follows_the_publishers_into_the_next_term() {
         let log = Arc::new(Log::new(FRAME as i64));
         let publishers = [1, 2].map(|message| {
             let log = Arc::clone(&log);
-            thread::spawn(move || drop(log.publish(message)))
+            thread::spawn(move || log.publish(message))
         });
         let mut sum = 0;
         for (index, frame) in [(0, 1), (1, 0)] {
