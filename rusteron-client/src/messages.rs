@@ -103,17 +103,17 @@ where
         }
         fragments += 1;
         let mut is_given = false;
-        let action = assembly.controlled_poll(
-            frame.payload(),
-            &frame.header(),
-            &mut |message: &[u8], header: &Header<'_>| {
+        let action =
+            assembly.controlled_poll(frame.payload(), &frame.header(), &mut |message: &[u8],
+                                                                             header: &Header<
+                '_,
+            >| {
                 is_given = true;
                 let mut messages =
                     Messages { source: Source::Assembled(message, *header), left: 1 };
                 handler(&mut messages);
                 if messages.left == 0 { Action::Continue } else { Action::Abort }
-            },
-        );
+            });
         if action == Action::Abort {
             frames.put_back(&frame);
             fragments -= 1;

@@ -7,8 +7,13 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rusteron_client::{Aeron, Messages, OfferError, OfferedBatch, Publication, Subscription};
-use support::{Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, receive};
+use rusteron_client::{
+    Aeron, IdleStrategyKind, Messages, OfferError, OfferedBatch, Publication, Subscription,
+};
+use rusteron_media_driver::{MediaDriver, ThreadingMode};
+use support::{
+    PATIENCE, Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, receive,
+};
 
 fn shared_pair(aeron: &Aeron) -> (Publication, Subscription) {
     let subscription = aeron.add_subscription(SHORT_TERMS, 1002).expect("a subscription");
@@ -147,7 +152,14 @@ impl AsRef<[u8]> for Fickle<'_> {
 
 #[test]
 fn messages_that_change_while_they_are_offered_leave_a_stream_that_goes_on() {
-    let driver = launch();
+    // One that does not make padding of what a publisher has left undone.
+    let mut context = rusteron_media_driver::Context::new().expect("a context");
+    context
+        .set_threading_mode(ThreadingMode::Shared)
+        .and_then(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff))
+        .and_then(|context| context.set_publication_unblock_timeout(PATIENCE * 10))
+        .expect("valid settings");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron);
     let too_long = vec![9; 2_000];

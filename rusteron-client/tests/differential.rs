@@ -28,7 +28,12 @@ const CHANNEL: &str = "aeron:ipc?term-length=64k|session-id=77|\
 enum Operation {
     Offer(Vec<u8>),
     Parts(Vec<Vec<u8>>),
-    Claim { message: Vec<u8>, flags: u8, reserved_value: i64, is_committed: bool },
+    Claim {
+        message: Vec<u8>,
+        flags: u8,
+        reserved_value: i64,
+        is_committed: bool,
+    },
     ReservedValues(Vec<u8>),
     Padding(usize),
     /// In C, the messages one by one.

@@ -135,22 +135,32 @@ impl Log {
     }
 }
 
-#[test]
-fn publishers_at_the_end_of_a_term_get_a_place_each_and_rotate_once() {
-    model(2, || {
-        // One place is left in the term.
-        let log = Arc::new(Log::new(FRAME as i64));
+/// Two publishers with so many places left in the term; where they come to.
+fn two_publishers(places_left: usize, expected: [(i32, usize); 2]) {
+    model(2, move || {
+        let log = Arc::new(Log::new(((TERM - places_left) * FRAME) as i64));
         let other = {
             let log = Arc::clone(&log);
             thread::spawn(move || log.publish(1))
         };
         let mut places = [log.publish(2), other.join().expect("no assertion has failed")];
         places.sort_unstable();
-        assert_eq!(places, [(0, 1), (1, 0)]);
+        assert_eq!(places, expected);
         assert_eq!(log.active_term_count.load(Ordering::Relaxed), 1);
-        let next_tail = i64::from(INITIAL_TERM_ID.wrapping_add(1)) << 32 | FRAME as i64;
+        let frames = expected.iter().filter(|(term_count, _)| *term_count == 1).count();
+        let next_tail = i64::from(INITIAL_TERM_ID.wrapping_add(1)) << 32 | (frames * FRAME) as i64;
         assert_eq!(log.tails[1].load(Ordering::Relaxed), next_tail);
     });
+}
+
+#[test]
+fn a_publisher_takes_the_last_place_and_the_other_the_first_of_the_next_term() {
+    two_publishers(1, [(0, 1), (1, 0)]);
+}
+
+#[test]
+fn publishers_who_both_find_the_term_full_rotate_once() {
+    two_publishers(0, [(1, 0), (1, 1)]);
 }
 
 #[test]
