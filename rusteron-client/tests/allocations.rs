@@ -6,8 +6,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
 
-use rusteron_client::{Action, Header, Messages, Publication, Subscription};
-use support::{await_that, connect, connected_pair, launch};
+use rusteron_client::{Action, Header, Messages, Subscription};
+use support::{SHORT_TERMS, await_that, connect, connected_pair, launch, shared_pair};
 
 /// The system's, which counts the calls of each thread.
 struct Counting;
@@ -115,7 +115,7 @@ fn receive_in_every_way(subscription: &mut Subscription, mut send: impl FnMut())
 fn an_exclusive_publication_and_its_subscription_do_not_allocate() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
     let (message, long) = ([7; 32], vec![7; 5_000]);
     // The list of images, and the memory that long messages are put together in.
     until_taken("offer", || publication.offer(&long));
@@ -150,10 +150,7 @@ fn an_exclusive_publication_and_its_subscription_do_not_allocate() {
 fn a_shared_publication_does_not_allocate() {
     let driver = launch();
     let aeron = connect(&driver);
-    let channel = "aeron:ipc?term-length=64k";
-    let mut subscription = aeron.add_subscription(channel, 1001).expect("a subscription");
-    let publication: Publication = aeron.add_publication(channel, 1001).expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     let (message, long) = ([7; 32], vec![7; 5_000]);
     for _ in 0..300 {
         until_taken("offer", || publication.offer(&message));

@@ -3,24 +3,14 @@
 mod support;
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rusteron_client::{
-    Aeron, IdleStrategyKind, Messages, OfferError, OfferedBatch, Publication, Subscription,
-};
-use rusteron_media_driver::{MediaDriver, ThreadingMode};
+use rusteron_client::{Messages, OfferError, OfferedBatch, Subscription};
 use support::{
-    PATIENCE, Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, receive,
+    Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, launch_patient,
+    log_file, receive, shared_pair,
 };
-
-fn shared_pair(aeron: &Aeron) -> (Publication, Subscription) {
-    let subscription = aeron.add_subscription(SHORT_TERMS, 1002).expect("a subscription");
-    let publication = aeron.add_publication(SHORT_TERMS, 1002).expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
-    (publication, subscription)
-}
 
 /// Messages that say which they are, of all lengths up to one of several fragments.
 fn numbered(random: &mut Random, count: usize, max_payload: usize) -> Vec<Vec<u8>> {
@@ -88,7 +78,7 @@ fn a_subscriber_gets_every_accepted_message_of_an_exclusive_publication_once() {
 fn a_subscriber_gets_every_accepted_message_of_a_shared_publication_once() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (publication, subscription) = shared_pair(&aeron);
+    let (publication, subscription) = shared_pair(&aeron, SHORT_TERMS);
     let max_payload = publication.max_payload_length();
     everything_arrives_once(subscription, max_payload, |batch| publication.offer_batch(batch));
 }
@@ -98,7 +88,7 @@ fn a_batch_stops_at_a_message_that_is_too_long() {
     let driver = launch();
     let aeron = connect(&driver);
     let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron);
+    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
     let max_message_length = exclusive.max_message_length();
     let messages = [vec![1], vec![2], vec![3; max_message_length + 1], vec![4]];
     let length = max_message_length + 1;
@@ -152,16 +142,10 @@ impl AsRef<[u8]> for Fickle<'_> {
 
 #[test]
 fn messages_that_change_while_they_are_offered_leave_a_stream_that_goes_on() {
-    // One that does not make padding of what a publisher has left undone.
-    let mut context = rusteron_media_driver::Context::new().expect("a context");
-    context
-        .set_threading_mode(ThreadingMode::Shared)
-        .and_then(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff))
-        .and_then(|context| context.set_publication_unblock_timeout(PATIENCE * 10))
-        .expect("valid settings");
-    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    // Its driver does not make padding of what a publisher has left undone.
+    let driver = launch_patient();
     let aeron = connect(&driver);
-    let (publication, mut subscription) = shared_pair(&aeron);
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     let too_long = vec![9; 2_000];
     // Shorter: the rest of the place becomes padding. Longer: the batch ends before it.
     for (second, accepted) in [(&b"!"[..], 1), (&[8; 100][..], 0), (&too_long[..], 0)] {
@@ -181,13 +165,11 @@ fn messages_that_change_while_they_are_offered_leave_a_stream_that_goes_on() {
 fn a_batch_that_the_driver_gave_up_is_not_published_again() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (publication, mut subscription) = shared_pair(&aeron);
-    let id = publication.original_registration_id();
-    let path = driver.aeron_dir().join(format!("publications/{id}.logbuffer"));
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     // What the driver does when nothing has been written for its timeout: all that was taken, two frames
     // of 64 bytes, becomes one padding.
     let unblock = || {
-        let mut log = File::options().write(true).open(&path).expect("the log buffer");
+        let mut log = log_file(&driver, publication.original_registration_id());
         log.seek(SeekFrom::Start(6)).expect("a place");
         log.write_all(&0_u16.to_ne_bytes()).expect("the type");
         log.seek(SeekFrom::Start(0)).expect("a place");

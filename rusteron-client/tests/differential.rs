@@ -221,9 +221,9 @@ macro_rules! subject {
                 length: usize,
             ) -> (i64, MaybeUninit<sys::aeron_buffer_claim_t>) {
                 let mut claim = MaybeUninit::uninit();
+                let claimed = claim.as_mut_ptr();
                 // SAFETY: as in `c_offer`.
-                let position =
-                    unsafe { sys::$try_claim(self.as_ptr(), length, claim.as_mut_ptr()) };
+                let position = unsafe { sys::$try_claim(self.as_ptr(), length, claimed) };
                 (position, claim)
             }
 

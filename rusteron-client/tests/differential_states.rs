@@ -6,11 +6,12 @@ mod support;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::time::Duration;
 
 use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication};
 use rusteron_sys as sys;
-use support::{await_that, connect, connected_pair, context, launch};
+use support::{
+    SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, shared_pair,
+};
 
 /// Of a publication with terms of 64 KiB: around the ends of fragments and messages.
 fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
@@ -116,7 +117,7 @@ fn shared_and_exclusive(aeron: &Aeron, channel: &str) -> (Publication, Exclusive
 fn not_connected() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (shared, mut exclusive) = shared_and_exclusive(&aeron, "aeron:ipc?term-length=64k");
+    let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
     same_answers_shared(&shared, OfferError::NotConnected);
     same_answers_exclusive(&mut exclusive, OfferError::NotConnected);
 }
@@ -125,10 +126,8 @@ fn not_connected() {
 fn back_pressured() {
     let driver = launch();
     let aeron = connect(&driver);
-    let channel = "aeron:ipc?term-length=64k";
-    let (mut exclusive, _subscription) = connected_pair(&aeron, channel);
-    let _other = aeron.add_subscription(channel, 1002).expect("a subscription");
-    let shared = aeron.add_publication(channel, 1002).expect("a publication");
+    let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
     await_that("back-pressure", || exclusive.offer(&[0; 500]) == Err(OfferError::BackPressured));
     await_that("back-pressure", || shared.offer(&[0; 500]) == Err(OfferError::BackPressured));
     same_answers_exclusive(&mut exclusive, OfferError::BackPressured);
@@ -138,13 +137,8 @@ fn back_pressured() {
 #[test]
 fn closed_with_the_client() {
     let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context
-        .set_driver_timeout(Duration::from_millis(500))
-        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
-        .expect("valid settings");
-    let aeron = Aeron::connect(context).expect("a client");
-    let (shared, mut exclusive) = shared_and_exclusive(&aeron, "aeron:ipc?term-length=64k");
+    let aeron = connect_watchfully(&driver);
+    let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
     drop(driver);
     await_that("the client is closed", || aeron.is_closed());
     same_answers_shared(&shared, OfferError::Closed);
@@ -156,7 +150,7 @@ fn revoked_while_it_is_open() {
     // Revoking is what closing does then; until it is closed, messages are taken.
     let driver = launch();
     let aeron = connect(&driver);
-    let (mut publication, subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
+    let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
     publication.revoke_on_close();
     let position = publication.offer(b"message").expect("a place");
     // SAFETY: the publication is live and used by this thread only.
@@ -177,9 +171,7 @@ fn at_the_end_of_all_positions() {
     let aeron = connect(&driver);
     let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
     let (mut exclusive, _subscription) = connected_pair(&aeron, channel);
-    let _other = aeron.add_subscription(channel, 1002).expect("a subscription");
-    let shared = aeron.add_publication(channel, 1002).expect("a publication");
-    await_that("the connection", || shared.is_connected());
+    let (shared, _other) = shared_pair(&aeron, channel);
     assert_eq!(shared.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
     assert_eq!(shared.position(), Ok(1 << 47));
     assert_eq!(exclusive.append_padding(96), Ok(1 << 47));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rusteron_client::{Header, OfferError, Publication};
-use support::{Random, SHORT_TERMS, await_that, connect, launch};
+use support::{Random, SHORT_TERMS, await_that, connect, launch, shared_pair};
 
 const PUBLISHERS: usize = 4;
 const MESSAGES: usize = 10_000;
@@ -71,9 +71,7 @@ fn publish(publication: &Publication, publisher: usize, is_over: &AtomicBool) {
 fn every_message_of_every_thread_arrives_once_and_in_order() {
     let driver = launch();
     let aeron = connect(&driver);
-    let mut subscription = aeron.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
-    let publication = aeron.add_publication(SHORT_TERMS, 1001).expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
 
     let is_over = AtomicBool::new(false);
     let mut next = [0; PUBLISHERS];
