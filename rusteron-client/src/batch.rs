@@ -1,6 +1,6 @@
 //! Offering many messages at once.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::exclusive_publication::ExclusivePublication;
 use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align};
@@ -154,6 +154,54 @@ impl Publication {
             }
         }
         Ok(count)
+    }
+}
+
+/// Writes messages into the active term of an exclusive publication, one after the other.
+pub(crate) struct Writer<'a> {
+    pub(crate) term: *mut u8,
+    pub(crate) tail: &'a AtomicI64,
+    /// Where the next frame begins; and the publication's own number for that.
+    pub(crate) offset: i32,
+    pub(crate) term_offset: &'a mut i32,
+    /// The length of the term.
+    pub(crate) end: i32,
+    /// Where the position limit is, or the end of the term; frames begin before.
+    pub(crate) limit_offset: i32,
+    pub(crate) max_payload_length: usize,
+    pub(crate) ids: FrameIds,
+}
+
+impl Writer<'_> {
+    /// Publishes a message that needs one frame, which is before the limit and within the term; returns
+    /// whether it is such a message.
+    ///
+    /// # Safety
+    /// Nobody else has used the publication since the writer was made.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&mut self, message: &[u8]) -> bool {
+        let offset = self.offset;
+        let length = message.len();
+        if length > self.max_payload_length || offset >= self.limit_offset {
+            return false;
+        }
+        let frame_length = (length + HEADER_LENGTH) as i32;
+        // Both are far from what the type can hold: a term has 1 GiB at the most.
+        let end = offset + align(length + HEADER_LENGTH) as i32;
+        if end > self.end {
+            return false;
+        }
+        // SAFETY: by the checks, as in `offer`.
+        unsafe {
+            protocol::set_tail(self.tail, self.ids.term_id, end);
+            self.offset = end;
+            *self.term_offset = end;
+            let frame = self.term.add(offset as usize);
+            log_buffer::begin_frame(frame, frame_length, offset, self.ids);
+            log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
+            protocol::publish_frame(log_buffer::frame_length_of(frame), frame_length);
+        }
+        true
     }
 }
 
