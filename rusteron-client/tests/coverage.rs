@@ -140,7 +140,7 @@ fn publications() -> Vec<Row> {
         calls aeron_publication_offer => Publication::offer,
             Publication::offer_with_reserved_value as fn(_, _, fn(&[u8]) -> i64) -> _;
         calls aeron_publication_offerv => Publication::offer_parts;
-        calls aeron_publication_try_claim => Publication::try_claim;
+        replaces aeron_publication_try_claim => Publication::try_claim;
         replaces aeron_buffer_claim_commit => BufferClaim::commit;
         replaces aeron_buffer_claim_abort => BufferClaim::abort, drop::<BufferClaim<'_>>;
         calls aeron_publication_is_connected => Publication::is_connected;
