@@ -23,7 +23,11 @@ pub(crate) fn generate(sources: &Sources, out_dir: &Path) -> Result<(), String> 
             allowed_files: r".*(aeronc|aeron_common|aeron_counters|aeron_client_error|rusteron_shim)\.h",
             uses: "",
         },
-        Unit { name: "driver", allowed_files: r".*aeronmd\.h", uses: "use super::*;" },
+        Unit {
+            name: "driver",
+            allowed_files: r".*(aeronmd|rusteron_driver_shim)\.h",
+            uses: "use super::*;",
+        },
         Unit {
             name: "archive",
             allowed_files: r".*(aeron_archive|aeron_archive_client_error)\.h",

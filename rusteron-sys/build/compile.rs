@@ -39,9 +39,9 @@ impl Plan {
     }
 
     #[cfg_attr(feature = "cmake", allow(dead_code))]
-    pub(crate) fn compile(&self, target: &Target) -> Result<(), String> {
+    pub(crate) fn compile(&self, features: Features, target: &Target) -> Result<(), String> {
         let mut build = self.builder(target);
-        build.files(&self.files).files(shim_files());
+        build.files(&self.files).files(shim_files(features));
         build
             .try_compile("rusteron_aeron")
             .map_err(|error| format!("compiling Aeron {AERON_VERSION} failed: {error}"))
@@ -55,7 +55,7 @@ impl Plan {
         target: &Target,
     ) -> Result<(), String> {
         let mut build = self.builder(target);
-        build.files(shim_files());
+        build.files(shim_files(features));
         if features.driver {
             let left_out = crate::cmake_options::LEFT_OUT_OF_DRIVER;
             build.files(
@@ -92,8 +92,10 @@ impl Plan {
     }
 }
 
-fn shim_files() -> Vec<PathBuf> {
-    vec![manifest_dir().join("shim").join("rusteron_shim.c")]
+fn shim_files(features: Features) -> Vec<PathBuf> {
+    let driver = features.driver.then_some("rusteron_driver_shim.c");
+    let shim = manifest_dir().join("shim");
+    ["rusteron_shim.c"].into_iter().chain(driver).map(|name| shim.join(name)).collect()
 }
 
 fn defines(target: &Target) -> Vec<(String, Option<String>)> {

@@ -59,7 +59,7 @@ fn run() -> Result<(), String> {
 
     let plan = compile::Plan::new(&sources, features, &target)?;
     #[cfg(not(feature = "cmake"))]
-    plan.compile(&target)?;
+    plan.compile(features, &target)?;
     #[cfg(feature = "cmake")]
     plan.compile_beside_cmake(features, &target)?;
 

@@ -2,3 +2,4 @@
 #include <stddef.h>
 #include "aeronc.h"
 #include "aeronmd.h"
+#include "rusteron_driver_shim.h"

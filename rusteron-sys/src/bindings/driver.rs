@@ -250,6 +250,32 @@ pub struct aeron_port_manager_stct {
     _unused: [u8; 0],
 }
 pub type aeron_port_manager_t = aeron_port_manager_stct;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_loss_stct {
+    pub data_rate: f64,
+    pub control_rate: f64,
+    pub seed: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_loss_stct",
+    ][::core::mem::size_of::<rusteron_loss_stct>() - 24usize];
+    [
+        "Alignment of rusteron_loss_stct",
+    ][::core::mem::align_of::<rusteron_loss_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_loss_stct::data_rate",
+    ][::core::mem::offset_of!(rusteron_loss_stct, data_rate) - 0usize];
+    [
+        "Offset of field: rusteron_loss_stct::control_rate",
+    ][::core::mem::offset_of!(rusteron_loss_stct, control_rate) - 8usize];
+    [
+        "Offset of field: rusteron_loss_stct::seed",
+    ][::core::mem::offset_of!(rusteron_loss_stct, seed) - 16usize];
+};
+pub type rusteron_loss_t = rusteron_loss_stct;
 unsafe extern "C" {
     pub fn aeron_driver_context_set_dir(
         context: *mut aeron_driver_context_t,
@@ -1151,4 +1177,28 @@ unsafe extern "C" {
         state: *mut ::core::ffi::c_void,
         role_name: *const ::core::ffi::c_char,
     );
+    pub fn rusteron_driver_context_set_send_loss(
+        context: *mut aeron_driver_context_t,
+        loss: *mut rusteron_loss_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_context_set_receive_loss(
+        context: *mut aeron_driver_context_t,
+        loss: *mut rusteron_loss_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_congestion_control_supplier(
+        name: *const ::core::ffi::c_char,
+    ) -> aeron_congestion_control_strategy_supplier_func_t;
+    pub fn rusteron_name_resolver_supplier(
+        name: *const ::core::ffi::c_char,
+    ) -> aeron_name_resolver_supplier_func_t;
+    pub fn rusteron_driver_context_load_incoming_interceptors(
+        context: *mut aeron_driver_context_t,
+        names: *const ::core::ffi::c_char,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_context_unusable_interceptor(
+        context: *mut aeron_driver_context_t,
+    ) -> *const ::core::ffi::c_char;
+    pub fn rusteron_driver_context_apply_affinity(
+        context: *mut aeron_driver_context_t,
+    ) -> ::core::ffi::c_int;
 }

@@ -1,0 +1,135 @@
+#if defined(__linux__)
+#define _BSD_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "aeron_alloc.h"
+#include "aeron_congestion_control.h"
+#include "aeron_driver.h"
+#include "aeron_driver_context.h"
+#include "aeron_name_resolver.h"
+#include "media/aeron_random_loss_generator.h"
+#include "media/aeron_receive_channel_endpoint.h"
+#include "media/aeron_send_channel_endpoint.h"
+#include "media/aeron_udp_channel_transport_bindings.h"
+#include "util/aeron_error.h"
+
+#include "rusteron_driver_shim.h"
+
+/* An endpoint whose generator cannot be allocated loses nothing. */
+static void rusteron_attach(const aeron_loss_generator_t **slot, double rate, int64_t seed)
+{
+    aeron_loss_generator_t *generator = NULL;
+
+    if (rate <= 0.0 || NULL != *slot)
+    {
+        return;
+    }
+
+    if (aeron_random_loss_generator_create(&generator, rate, seed) < 0)
+    {
+        aeron_err_clear();
+        return;
+    }
+
+    generator->close = aeron_random_loss_generator_delete;
+    *slot = generator;
+}
+
+/* The control frames of an endpoint are lost by another sequence than its data. */
+static int64_t rusteron_control_seed(const rusteron_loss_t *loss)
+{
+    return loss->seed ^ INT64_C(0x5DEECE66D);
+}
+
+static void rusteron_on_send_channel(void *clientd, struct aeron_send_channel_endpoint_stct *endpoint)
+{
+    const rusteron_loss_t *loss = clientd;
+
+    rusteron_attach(&endpoint->data_loss_generator, loss->data_rate, loss->seed);
+    rusteron_attach(&endpoint->control_loss_generator, loss->control_rate, rusteron_control_seed(loss));
+}
+
+static void rusteron_on_receive_channel(void *clientd, struct aeron_receive_channel_endpoint_stct *endpoint)
+{
+    const rusteron_loss_t *loss = clientd;
+
+    rusteron_attach(&endpoint->data_loss_generator, loss->data_rate, loss->seed);
+    rusteron_attach(&endpoint->control_loss_generator, loss->control_rate, rusteron_control_seed(loss));
+}
+
+int rusteron_driver_context_set_send_loss(aeron_driver_context_t *context, rusteron_loss_t *loss)
+{
+    return aeron_driver_context_set_send_channel_loss_supplier(
+        context, NULL != loss ? rusteron_on_send_channel : NULL, loss);
+}
+
+int rusteron_driver_context_set_receive_loss(aeron_driver_context_t *context, rusteron_loss_t *loss)
+{
+    return aeron_driver_context_set_receive_channel_loss_supplier(
+        context, NULL != loss ? rusteron_on_receive_channel : NULL, loss);
+}
+
+aeron_congestion_control_strategy_supplier_func_t rusteron_congestion_control_supplier(const char *name)
+{
+    return aeron_congestion_control_strategy_supplier_load(name);
+}
+
+aeron_name_resolver_supplier_func_t rusteron_name_resolver_supplier(const char *name)
+{
+    return aeron_name_resolver_supplier_load(name);
+}
+
+int rusteron_driver_context_load_incoming_interceptors(aeron_driver_context_t *context, const char *names)
+{
+    aeron_udp_channel_interceptor_bindings_t *bindings = NULL;
+
+    if (NULL != names && NULL == (bindings = aeron_udp_channel_interceptor_bindings_load(NULL, names)))
+    {
+        AERON_APPEND_ERR("incoming interceptors: %s", names);
+        return -1;
+    }
+
+    /* Aeron's own setter would leave the ones before to nobody. */
+    const aeron_udp_channel_interceptor_bindings_t *before = context->udp_channel_incoming_interceptor_bindings;
+    while (NULL != before)
+    {
+        const aeron_udp_channel_interceptor_bindings_t *next = before->meta_info.next_interceptor_bindings;
+        aeron_free((void *)before);
+        before = next;
+    }
+
+    return aeron_driver_context_set_udp_channel_incoming_interceptors(context, bindings);
+}
+
+const char *rusteron_driver_context_unusable_interceptor(aeron_driver_context_t *context)
+{
+    const aeron_udp_channel_interceptor_bindings_t *bindings;
+
+    for (bindings = context->udp_channel_outgoing_interceptor_bindings;
+        NULL != bindings;
+        bindings = bindings->meta_info.next_interceptor_bindings)
+    {
+        if (NULL == bindings->outgoing_init_func || NULL == bindings->outgoing_send_func)
+        {
+            return bindings->meta_info.name;
+        }
+    }
+
+    for (bindings = context->udp_channel_incoming_interceptor_bindings;
+        NULL != bindings;
+        bindings = bindings->meta_info.next_interceptor_bindings)
+    {
+        if (NULL == bindings->incoming_init_func || NULL == bindings->incoming_func)
+        {
+            return bindings->meta_info.name;
+        }
+    }
+
+    return NULL;
+}
+
+int rusteron_driver_context_apply_affinity(aeron_driver_context_t *context)
+{
+    return aeron_driver_validate_and_apply_affinity_configuration(context);
+}
