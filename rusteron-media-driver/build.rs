@@ -25,8 +25,6 @@ fn generate() -> Result<(), Error> {
 const RAW: &str = "rusteron_sys::driver";
 const SUPPORT: &str = "rusteron_client::ffi";
 
-const LATER: &str = "not offered yet";
-
 fn enums() -> [EnumSpec; 3] {
     [
         EnumSpec::new("aeron_threading_mode_t", "ThreadingMode", RAW)
@@ -271,21 +269,23 @@ fn corrected(mut spec: ContextSpec) -> ContextSpec {
 }
 
 fn by_hand(mut spec: ContextSpec) -> ContextSpec {
-    let supplier = "not offered yet: a C function that makes a C strategy";
     let internal = "not offered: a struct of the driver's internals";
     let callback = "not offered: a boxed closure cannot be handed out while C may call it";
-    for name in [
-        "multicast_flowcontrol_supplier",
-        "unicast_flowcontrol_supplier",
-        "congestioncontrol_supplier",
-        "name_resolver_supplier",
+    for (name, rust_name) in [
+        ("multicast_flowcontrol_supplier", "multicast_flow_control"),
+        ("unicast_flowcontrol_supplier", "unicast_flow_control"),
+        ("congestioncontrol_supplier", "congestion_control"),
+        ("name_resolver_supplier", "name_resolver"),
+        ("sender_wildcard_port_range", "sender_wildcard_port_range"),
+        ("receiver_wildcard_port_range", "receiver_wildcard_port_range"),
     ] {
-        spec = both(spec, name, supplier);
+        spec = spec
+            .hand_written(set(name), format!("Context::set_{rust_name}"))
+            .hand_written(get(name), format!("Context::{rust_name}"));
     }
     for name in [
         "udp_channel_transport_bindings",
         "udp_channel_outgoing_interceptors",
-        "udp_channel_incoming_interceptors",
         "conductor_duty_cycle_tracker",
         "sender_duty_cycle_tracker",
         "receiver_duty_cycle_tracker",
@@ -293,24 +293,23 @@ fn by_hand(mut spec: ContextSpec) -> ContextSpec {
         "sender_port_manager",
         "receiver_port_manager",
     ] {
-        spec = both(spec, name, internal);
-    }
-    for name in ["sender_wildcard_port_range", "receiver_wildcard_port_range"] {
-        spec = both(spec, name, LATER);
+        spec = spec.hand_written(set(name), internal).hand_written(get(name), internal);
     }
     for (function, item) in [
         ("init", "Context::new"),
         ("close", "Drop of Context"),
-        ("set_receiver_group_tag", LATER),
-        ("get_receiver_group_tag_is_present", LATER),
-        ("get_receiver_group_tag_value", LATER),
-        ("set_agent_on_start_function", LATER),
+        ("set_udp_channel_incoming_interceptors", "Context::set_incoming_interceptors"),
+        ("get_udp_channel_incoming_interceptors", internal),
+        ("set_receiver_group_tag", "Context::set_receiver_group_tag"),
+        ("get_receiver_group_tag_is_present", "Context::receiver_group_tag"),
+        ("get_receiver_group_tag_value", "Context::receiver_group_tag"),
+        ("set_agent_on_start_function", "Context::set_agent_on_start"),
         ("get_agent_on_start_function", callback),
         ("get_agent_on_start_state", callback),
-        ("set_driver_termination_validator", LATER),
+        ("set_driver_termination_validator", "Context::set_termination_validator"),
         ("get_driver_termination_validator", callback),
         ("get_driver_termination_validator_state", callback),
-        ("set_driver_termination_hook", LATER),
+        ("set_driver_termination_hook", "Context::set_termination_hook"),
         ("get_driver_termination_hook", callback),
         ("get_driver_termination_hook_state", callback),
     ] {
@@ -319,7 +318,10 @@ fn by_hand(mut spec: ContextSpec) -> ContextSpec {
     spec
 }
 
-fn both(spec: ContextSpec, name: &str, reason: &str) -> ContextSpec {
-    spec.hand_written(format!("aeron_driver_context_set_{name}"), reason)
-        .hand_written(format!("aeron_driver_context_get_{name}"), reason)
+fn set(name: &str) -> String {
+    format!("aeron_driver_context_set_{name}")
+}
+
+fn get(name: &str) -> String {
+    format!("aeron_driver_context_get_{name}")
 }

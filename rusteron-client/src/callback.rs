@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// Runs a callback on the conductor's thread; a panic ends here and is logged.
-pub(crate) fn run(role: &str, callback: impl FnOnce()) {
+pub fn run(role: &str, callback: impl FnOnce()) {
     mark(|| catch(role, callback));
 }
 

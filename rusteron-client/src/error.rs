@@ -45,6 +45,10 @@ pub enum ErrorKind {
     BroadcastReceiverIllegalState,
     /// The media driver in the directory speaks another version of the protocol.
     IncompatibleDriver,
+    /// Another media driver is running in the directory.
+    ActiveDriver,
+    /// A media driver has died in the directory just now, and still counts as running.
+    StaleDirectory,
     /// The channel URI is not valid, or the media driver does not accept it.
     InvalidChannel,
     /// The media driver does not know the subscription.
@@ -111,8 +115,17 @@ impl Error {
         Self::with_code(ErrorKind::from_code(code), code, message)
     }
 
-    pub(crate) fn with_kind(mut self, kind: ErrorKind) -> Self {
+    /// The same failure, known better than its number says.
+    #[doc(hidden)]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
+        self
+    }
+
+    /// The same failure with another line of text.
+    #[doc(hidden)]
+    pub fn with_line(mut self, line: &str) -> Self {
+        self.0.message = format!("{}\n{line}", self.0.message).into();
         self
     }
 
@@ -206,6 +219,8 @@ impl ErrorKind {
             Self::ClientClosed => "client closed",
             Self::BroadcastReceiverIllegalState => "broadcast receiver fell behind",
             Self::IncompatibleDriver => "incompatible driver",
+            Self::ActiveDriver => "active media driver",
+            Self::StaleDirectory => "stale directory",
             Self::InvalidChannel => "invalid channel",
             Self::UnknownSubscription => "unknown subscription",
             Self::UnknownPublication => "unknown publication",

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use rusteron_sys as sys;
 
+pub use crate::callback::run;
 pub use crate::error::{Error, ErrorKind, Result};
+pub use crate::retained::Retained;
 
 /// The result of a C function that reports failure by a negative number.
 ///

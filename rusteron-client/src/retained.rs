@@ -7,18 +7,20 @@ use std::ptr::NonNull;
 ///
 /// Owned through a raw pointer and not a `Box`, because a `Box` claims to be the only way to its
 /// content, and C has another.
-pub(crate) struct Retained<F: ?Sized>(NonNull<Box<F>>);
+#[allow(missing_debug_implementations, reason = "what it holds has none")]
+pub struct Retained<F: ?Sized>(NonNull<Box<F>>);
 
 // SAFETY: what is owned is a closure; moving it needs no more than the closure does.
 unsafe impl<F: ?Sized + Send> Send for Retained<F> {}
 
 impl<F: ?Sized> Retained<F> {
-    pub(crate) fn new(closure: Box<F>) -> Self {
+    /// Moves a closure to where it stays.
+    pub fn new(closure: Box<F>) -> Self {
         Self(NonNull::from(Box::leak(Box::new(closure))))
     }
 
     /// What C gets to know, and gives to its callback.
-    pub(crate) fn clientd(&self) -> *mut c_void {
+    pub fn clientd(&self) -> *mut c_void {
         self.0.as_ptr().cast()
     }
 
@@ -26,7 +28,7 @@ impl<F: ?Sized> Retained<F> {
     ///
     /// # Safety
     /// `clientd` comes from [`clientd`](Self::clientd) of the same `F`, and its `Retained` lives.
-    pub(crate) unsafe fn shared<'a>(clientd: *mut c_void) -> &'a F {
+    pub unsafe fn shared<'a>(clientd: *mut c_void) -> &'a F {
         // SAFETY: handed on to the caller.
         unsafe { &*clientd.cast::<Box<F>>() }
     }
@@ -35,7 +37,7 @@ impl<F: ?Sized> Retained<F> {
     ///
     /// # Safety
     /// As for [`shared`](Self::shared); and no other reference to the closure is in use.
-    pub(crate) unsafe fn exclusive<'a>(clientd: *mut c_void) -> &'a mut F {
+    pub unsafe fn exclusive<'a>(clientd: *mut c_void) -> &'a mut F {
         // SAFETY: handed on to the caller.
         unsafe { &mut *clientd.cast::<Box<F>>() }
     }

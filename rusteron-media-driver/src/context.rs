@@ -2,12 +2,15 @@
 
 use std::ffi::{CString, c_char};
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
 use rusteron_client::ffi::{self, Fallible};
-use rusteron_client::{Error, Result};
+use rusteron_client::{Error, IdleStrategyKind, Result};
 use rusteron_sys::driver as sys;
+
+use crate::callbacks::{AgentOnStart, Callbacks};
+use crate::loss::RetainedLoss;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
 ///
@@ -26,13 +29,25 @@ use rusteron_sys::driver as sys;
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_driver_context_t>,
-    /// Strings that C keeps pointers to. Older ones stay as well: C may have copied the pointer.
-    retained: Vec<CString>,
+    pub(crate) kept: Kept,
+    /// Until the launch, which makes one function of this and the CPU affinity.
+    pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
 }
 
-// SAFETY: the C structure is plain memory without ties to a thread.
+/// What C keeps pointers to until the context is closed.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// Older ones stay as well: C may have copied the pointer.
+    strings: Vec<CString>,
+    pub(crate) callbacks: Callbacks,
+    pub(crate) losses: Vec<RetainedLoss>,
+}
+
+// SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
+// has pointers, are `Send`.
 unsafe impl Send for Context {}
-// SAFETY: through a shared reference the structure is only read, by the getters.
+// SAFETY: through a shared reference the structure is only read, by the getters, and the handlers
+// are not reached at all.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -50,7 +65,33 @@ impl Context {
         // from the static variables that it uses.
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        Ok(Self { raw: NonNull::new(raw).ok_or_else(Error::last)?, retained: Vec::new() })
+        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        let mut context = Self { raw, kept: Kept::default(), agent_on_start: None };
+        context.name_idle_strategies()?;
+        Ok(context)
+    }
+
+    /// Sets the idle strategies of the environment once more: C has loaded them, and remembers the
+    /// names of its defaults.
+    fn name_idle_strategies(&mut self) -> Result<()> {
+        type Set = fn(&mut Context, IdleStrategyKind) -> Result<&mut Context>;
+        let setters: [(&str, Set); 6] = [
+            ("AERON_CONDUCTOR_IDLE_STRATEGY", Self::set_conductor_idle_strategy),
+            ("AERON_SENDER_IDLE_STRATEGY", Self::set_sender_idle_strategy),
+            ("AERON_RECEIVER_IDLE_STRATEGY", Self::set_receiver_idle_strategy),
+            ("AERON_SHARED_IDLE_STRATEGY", Self::set_shared_idle_strategy),
+            ("AERON_SHAREDNETWORK_IDLE_STRATEGY", Self::set_shared_network_idle_strategy),
+            (
+                "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY",
+                Self::set_native_resource_agent_idle_strategy,
+            ),
+        ];
+        for (variable, set) in setters {
+            if let Some(kind) = std::env::var(variable).ok().and_then(|name| idle_strategy(&name)) {
+                set(self, kind)?;
+            }
+        }
+        Ok(())
     }
 
     /// The C structure, which lives as long as `self`.
@@ -62,7 +103,7 @@ impl Context {
     pub(crate) fn retain(&mut self, value: CString) -> *const c_char {
         // The bytes are on the heap and do not move with the `CString`.
         let pointer = value.as_ptr();
-        self.retained.push(value);
+        self.kept.strings.push(value);
         pointer
     }
 
@@ -91,9 +132,22 @@ impl Context {
         let mut context = ManuallyDrop::new(self);
         // SAFETY: the structure is live, and by the `ManuallyDrop` nothing uses it again.
         let closed = unsafe { sys::aeron_driver_context_close(context.as_ptr()) }.into_result();
-        context.retained = Vec::new();
+        drop(mem::take(&mut context.kept));
+        drop(context.agent_on_start.take());
         closed.map(|_| ())
     }
+}
+
+/// One of Aeron's idle strategies by either of the names that C knows it by.
+fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
+    Some(match name {
+        "sleeping" | "aeron_idle_strategy_sleeping" => IdleStrategyKind::Sleeping,
+        "aeron_idle_strategy_yielding" => IdleStrategyKind::Yielding,
+        "aeron_idle_strategy_busy_spinning" => IdleStrategyKind::BusySpin,
+        "aeron_idle_strategy_noop" => IdleStrategyKind::NoOp,
+        "aeron_idle_strategy_backoff" => IdleStrategyKind::Backoff,
+        _ => name.parse().ok()?,
+    })
 }
 
 impl Drop for Context {

@@ -1,15 +1,37 @@
 //! Where an embedded driver puts its files.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rusteron_client::Result;
+
+use crate::Context;
+
 /// Memory that is a file system, where the operating system has one.
 const SHARED_MEMORY: &str = "/dev/shm";
 
+/// Sets a directory that no other driver has, to be deleted with the driver.
+pub(crate) fn choose(context: &mut Context) -> Result<PathBuf> {
+    let dir = unique();
+    context.set_dir(&dir)?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
+    Ok(dir)
+}
+
+/// Deletes what is left of a directory, if anything.
+pub(crate) fn remove(dir: &Path) {
+    match fs::remove_dir_all(dir) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => log::warn!("{}: not deleted: {error}", dir.display()),
+    }
+}
+
 /// A directory that no other driver has: `rusteron-<pid>-<number>-<time>`.
-pub(crate) fn unique() -> PathBuf {
+fn unique() -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     // A process that was killed leaves its directory behind, and its pid is used again some day.

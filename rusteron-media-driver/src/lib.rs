@@ -7,7 +7,8 @@
 //! # Threads
 //! [`MediaDriver::launch`] starts the driver's own threads: four for [`ThreadingMode::Dedicated`],
 //! three for [`ThreadingMode::SharedNetwork`], one for [`ThreadingMode::Shared`]. Dropping the
-//! [`MediaDriver`] ends and joins them.
+//! [`MediaDriver`] ends and joins them. A [`DriverInvoker`] leaves the main agent to the caller's loop.
+//! What a driver calls back (hooks of a [`Context`]) runs on its threads.
 //!
 //! # Blocking
 //! Launching creates the driver's files, of about 10 MB by default, and waits for them; dropping
@@ -29,9 +30,17 @@
 //! # }
 //! ```
 
+mod activity;
+mod callbacks;
 mod context;
+mod driver_invoker;
 mod embedded_dir;
+mod launch;
+mod loss;
 mod media_driver;
+mod preset;
+mod settings;
+mod strategy;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings and their enumerations.
 mod generated {
@@ -40,7 +49,12 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/generated.rs"));
 }
 
+pub use activity::is_driver_active;
 pub use context::Context;
+pub use driver_invoker::DriverInvoker;
 pub use generated::{InferableBoolean, ThreadNaming, ThreadingMode};
+pub use loss::{Loss, UdpInterceptor};
 pub use media_driver::MediaDriver;
-pub use rusteron_client::{Error, ErrorKind, Result};
+pub use preset::Preset;
+pub use rusteron_client::{Error, ErrorKind, Result, request_driver_termination};
+pub use strategy::{CongestionControlStrategy, FlowControlStrategy, NameResolver};

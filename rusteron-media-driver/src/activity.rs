@@ -1,0 +1,44 @@
+//! Whether a directory has a driver.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusteron_client::{CncFile, ErrorKind, Result};
+
+/// Whether a media driver is using a directory: its files are there, and it has said that it is alive
+/// within the timeout, which is usually the [driver timeout](crate::Context::driver_timeout), 10 s.
+///
+/// A driver that has ended in good order is not active; one that was killed is until the timeout is
+/// over. Files that are not a driver's, or of another version of the protocol, count for nothing.
+///
+/// Waits up to the timeout for a driver that is in the middle of making its files.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a path that is empty or too
+/// long.
+///
+/// ```
+/// use std::time::Duration;
+/// use rusteron_media_driver::{MediaDriver, is_driver_active};
+///
+/// # fn main() -> Result<(), rusteron_media_driver::Error> {
+/// let driver = MediaDriver::launch_embedded()?;
+/// let dir = driver.aeron_dir().to_owned();
+/// assert!(is_driver_active(&dir, Duration::from_secs(10))?);
+///
+/// drop(driver);
+/// assert!(!is_driver_active(&dir, Duration::from_secs(10))?);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `aeron_is_driver_active`, which believes the lengths that it finds in the file.
+pub fn is_driver_active(dir: impl AsRef<Path>, timeout: Duration) -> Result<bool> {
+    let dir = dir.as_ref();
+    let is_there = dir.join("cnc.dat").is_file();
+    match CncFile::open(dir, if is_there { timeout } else { Duration::ZERO }) {
+        Ok(cnc) => Ok(cnc.is_active(timeout)),
+        Err(error) if error.kind() == ErrorKind::InvalidArgument => Err(error),
+        Err(_) => Ok(false),
+    }
+}

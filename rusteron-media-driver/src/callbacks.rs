@@ -1,0 +1,223 @@
+//! What a driver calls back.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use rusteron_client::Result;
+use rusteron_client::ffi::{self, Fallible, Retained};
+use rusteron_sys::driver as sys;
+
+use crate::Context;
+
+pub(crate) type TerminationHook = dyn FnMut() + Send;
+pub(crate) type TerminationValidator = dyn FnMut(&[u8]) -> bool + Send;
+pub(crate) type AgentOnStart = dyn Fn(&str) + Send + Sync;
+type AgentStart = dyn Fn(&CStr) + Send + Sync;
+
+/// What C holds pointers to, until the context is closed. Handlers that were replaced stay as well,
+/// because that is simplest and replacing one is rare.
+#[derive(Default)]
+pub(crate) struct Callbacks {
+    termination_hooks: Vec<Retained<TerminationHook>>,
+    termination_validators: Vec<Retained<TerminationValidator>>,
+    agent_start: Option<Retained<AgentStart>>,
+}
+
+impl Context {
+    /// Sets what to do when somebody asks the driver to end, and its
+    /// [validator](Self::set_termination_validator) agrees.
+    ///
+    /// The driver goes on: ending it is up to the application, which usually wakes the thread that
+    /// owns the [`MediaDriver`](crate::MediaDriver) and lets it drop it.
+    ///
+    /// The hook runs on the conductor's thread, once for each request, and holds up the driver
+    /// meanwhile. It must not wait for the driver: the blocking functions of a client fail in it. A
+    /// panic in it is caught and logged.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use rusteron_media_driver::{Context, MediaDriver, request_driver_termination};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (stop, stopped) = mpsc::channel();
+    /// let mut context = Context::new()?;
+    /// context
+    ///     .set_termination_validator(|token| token == b"secret")?
+    ///     .set_termination_hook(move || stop.send(()).unwrap_or(()))?;
+    /// let driver = MediaDriver::launch_embedded_with(context)?;
+    ///
+    /// request_driver_termination(driver.aeron_dir(), b"secret")?;
+    /// stopped.recv()?;
+    /// drop(driver);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_driver_context_set_driver_termination_hook`.
+    pub fn set_termination_hook(
+        &mut self,
+        hook: impl FnMut() + Send + 'static,
+    ) -> Result<&mut Self> {
+        let hook: Retained<TerminationHook> = Retained::new(Box::new(hook));
+        // SAFETY: the context is live and not yet used by a driver, and it keeps the hook for longer
+        // than C can call it.
+        unsafe {
+            sys::aeron_driver_context_set_driver_termination_hook(
+                self.as_ptr(),
+                Some(termination_hook),
+                hook.clientd(),
+            )
+        }
+        .into_result()?;
+        self.kept.callbacks.termination_hooks.push(hook);
+        Ok(self)
+    }
+
+    /// Sets who may end the driver: the validator gets the token of a
+    /// [request](crate::request_driver_termination), and returns whether the
+    /// [hook](Self::set_termination_hook) is to be called.
+    ///
+    /// By default every request is refused, unless the environment variable
+    /// `AERON_DRIVER_TERMINATION_VALIDATOR` is `allow`.
+    ///
+    /// It runs on the conductor's thread, as the hook does. A panic in it is caught and logged, and
+    /// refuses the request.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_driver_termination_validator`.
+    pub fn set_termination_validator(
+        &mut self,
+        validator: impl FnMut(&[u8]) -> bool + Send + 'static,
+    ) -> Result<&mut Self> {
+        let validator: Retained<TerminationValidator> = Retained::new(Box::new(validator));
+        // SAFETY: as in `set_termination_hook`.
+        unsafe {
+            sys::aeron_driver_context_set_driver_termination_validator(
+                self.as_ptr(),
+                Some(termination_validator),
+                validator.clientd(),
+            )
+        }
+        .into_result()?;
+        self.kept.callbacks.termination_validators.push(validator);
+        Ok(self)
+    }
+
+    /// Sets what each of the driver's threads does first: the hook gets the role of its agent, such as
+    /// `conductor`, `sender` or `[conductor, sender, receiver]`.
+    ///
+    /// It runs on several threads, possibly at once, after the thread's CPU affinity is set; with a
+    /// [`DriverInvoker`](crate::DriverInvoker), also on the thread that launches it. A panic in it is
+    /// caught and logged.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_agent_on_start_function`.
+    pub fn set_agent_on_start(
+        &mut self,
+        hook: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<&mut Self> {
+        self.agent_on_start = Some(Box::new(hook));
+        Ok(self)
+    }
+
+    /// Hands C the one function that threads call when they start, if there is anything for it to do:
+    /// the affinity, then what the environment has set, then the hook.
+    pub(crate) fn install_agent_on_start(&mut self) -> Result<()> {
+        let hook = self.agent_on_start.take();
+        let has_affinity = self.has_cpu_affinity();
+        // SAFETY: the context is live.
+        let inherited =
+            unsafe { sys::aeron_driver_context_get_agent_on_start_function(self.as_ptr()) };
+        if hook.is_none() && !has_affinity && inherited.is_none() {
+            return Ok(());
+        }
+        let context = Shared(self.as_ptr());
+        let start: Retained<AgentStart> = Retained::new(Box::new(move |role: &CStr| {
+            let state: *mut c_void = context.get().cast();
+            if has_affinity {
+                // SAFETY: the context outlives the driver's threads, which only read the affinities;
+                // the role is a terminated string.
+                unsafe { sys::aeron_set_thread_affinity_on_start(state, role.as_ptr()) };
+            }
+            if let Some(inherited) = inherited {
+                // SAFETY: a function that whoever set the environment vouches for; it gets what
+                // Aeron's own program gives it.
+                unsafe { inherited(state, role.as_ptr()) };
+            }
+            if let Some(hook) = &hook {
+                hook(&role.to_string_lossy());
+            }
+        }));
+        // SAFETY: as in `set_termination_hook`.
+        unsafe {
+            sys::aeron_driver_context_set_agent_on_start_function(
+                self.as_ptr(),
+                Some(agent_on_start),
+                start.clientd(),
+            )
+        }
+        .into_result()?;
+        self.kept.callbacks.agent_start = Some(start);
+        Ok(())
+    }
+}
+
+/// A context that several threads read.
+struct Shared(*mut sys::aeron_driver_context_t);
+
+// SAFETY: what is done with the pointer is said where it is used.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// A method, so that closures capture the wrapper and not the pointer in it.
+    fn get(&self) -> *mut sys::aeron_driver_context_t {
+        self.0
+    }
+}
+
+unsafe extern "C" fn termination_hook(clientd: *mut c_void) {
+    // SAFETY: C passes what it was given, while the context lives; only the one conductor calls it.
+    let hook = unsafe { Retained::<TerminationHook>::exclusive(clientd) };
+    ffi::run("termination hook", hook);
+}
+
+unsafe extern "C" fn termination_validator(
+    clientd: *mut c_void,
+    token: *mut u8,
+    length: i32,
+) -> bool {
+    // SAFETY: as in `termination_hook`.
+    let validator = unsafe { Retained::<TerminationValidator>::exclusive(clientd) };
+    let token = match usize::try_from(length) {
+        // The length is the client's to write, and C does not compare it with the message's.
+        Ok(length @ 1..=MAX_TOKEN_LENGTH) => {
+            // SAFETY: the message lies in the ring buffer, which is followed by other buffers of the
+            // same mapping that are longer than a token can be. The copy is nobody else's to change.
+            unsafe { std::slice::from_raw_parts(token, length) }.to_vec()
+        }
+        Ok(0) => Vec::new(),
+        _ => return false,
+    };
+    let mut agrees = false;
+    ffi::run("termination validator", || agrees = validator(&token));
+    agrees
+}
+
+/// As long a token as Aeron's clients can send.
+const MAX_TOKEN_LENGTH: usize = 4096;
+
+unsafe extern "C" fn agent_on_start(clientd: *mut c_void, role: *const c_char) {
+    // SAFETY: C passes what it was given, while the context lives.
+    let start = unsafe { Retained::<AgentStart>::shared(clientd) };
+    // SAFETY: the role is a terminated string, for the duration of the call.
+    let role = unsafe { CStr::from_ptr(role) };
+    ffi::run("agent start hook", || start(role));
+}

@@ -1,0 +1,224 @@
+//! From a context to a driver, and the end of one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusteron_client::ffi::{self, Fallible};
+use rusteron_client::{CncFile, Error, ErrorKind, Result};
+use rusteron_sys::driver as sys;
+
+use crate::context::Context;
+use crate::embedded_dir;
+
+/// A C driver with its context; stopped and freed when dropped.
+pub(crate) struct Running {
+    raw: NonNull<sys::aeron_driver_t>,
+    /// `None` only while dropping.
+    context: Option<Context>,
+    /// Absolute, so that it stays the same when the process changes its working directory.
+    dir: PathBuf,
+    /// Whether nobody else can have a directory of this name.
+    is_embedded: bool,
+}
+
+// SAFETY: the C structure is shared with the driver's threads by design, and can be closed from any
+// thread; the main agent, if it has no thread of its own, is not tied to one either.
+unsafe impl Send for Running {}
+// SAFETY: through a shared reference only the directory's name is read.
+unsafe impl Sync for Running {}
+
+impl Running {
+    /// Checks the settings and makes the driver's files.
+    pub(crate) fn init(mut context: Context, is_embedded: bool) -> Result<Self> {
+        let dir = std::path::absolute(context.dir())
+            .map_err(|error| Error::new(ErrorKind::Io(error.kind()), format!("dir: {error}")))?;
+        context.set_dir(&dir)?;
+        check(&context)?;
+        if !context.dir_delete_on_start() {
+            check_replaceable(&dir)?;
+        }
+        apply_affinity(&context)?;
+        context.install_agent_on_start()?;
+        let raw = init(&context).map_err(|error| explain(error, &dir, context.driver_timeout()))?;
+        Ok(Self { raw, context: Some(context), dir, is_embedded })
+    }
+
+    /// Starts the agents' threads, except that of the main one with a manual main loop.
+    pub(crate) fn start(&self, manual_main_loop: bool) -> Result<()> {
+        // SAFETY: the driver is initialised and not started; if it cannot be started, dropping it
+        // stops the threads that have been.
+        unsafe { sys::aeron_driver_start(self.as_ptr(), manual_main_loop) }.into_result().map(drop)
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_driver_t {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn aeron_dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: the driver is live and not used again; its threads are joined before it is freed.
+        let stopped = unsafe { sys::aeron_driver_close(self.as_ptr()) }.into_result();
+        let Some(context) = self.context.take() else { return };
+        if let Err(error) = stopped {
+            // A thread that cannot be joined may still use the context.
+            log::error!("media driver in {}: not stopped: {error}", self.dir.display());
+            std::mem::forget(context);
+            return;
+        }
+        // This deletes the directory, if it is to be deleted.
+        if let Err(error) = context.close() {
+            log::warn!("media driver in {}: {error}", self.dir.display());
+        }
+        // Under any other name, this could be a successor's by now.
+        if self.is_embedded {
+            embedded_dir::remove(&self.dir);
+        }
+    }
+}
+
+/// Refuses what C would notice only after it has made the directory, or not at all.
+fn check(context: &Context) -> Result<()> {
+    let invalid = |text: String| Err(Error::new(ErrorKind::InvalidArgument, text));
+    if let Some(agent) = context.unset_idle_strategy() {
+        return invalid(format!("{agent}_idle_strategy: unset, because its setter failed"));
+    }
+    // SAFETY: the context is live, and the name that C returns is static.
+    let interceptor = unsafe {
+        let name = sys::rusteron_driver_context_unusable_interceptor(context.as_ptr());
+        ffi::lossy(name)
+    };
+    if !interceptor.is_empty() {
+        return invalid(format!(
+            "udp_channel_outgoing_interceptors: {interceptor:?} is for incoming datagrams only"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks the CPUs that threads are to be bound to, and resolves them, as C does in a program only.
+fn apply_affinity(context: &Context) -> Result<()> {
+    if !context.has_cpu_affinity() {
+        return Ok(());
+    }
+    // C indexes tables of the machine's CPUs with the numbers, without looking.
+    let offsets = context.thread_affinity_use_cpuset_offsets();
+    let last = if offsets { i32::from(u8::MAX) } else { last_cpu() };
+    for (agent, cpu) in context.cpu_affinities() {
+        if !(-1..=last).contains(&cpu) {
+            let text = format!("{agent}_cpu_affinity: {cpu} is not within -1 (for none) to {last}");
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+    }
+    // SAFETY: the context is live and not yet used by a driver, and its CPUs exist.
+    unsafe { sys::rusteron_driver_context_apply_affinity(context.as_ptr()) }
+        .into_result()
+        .map(drop)
+        .map_err(|error| error.with_line("CPU affinity"))
+}
+
+/// The highest number of a CPU; C cuts numbers down to eight bits.
+fn last_cpu() -> i32 {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    // Such as `0-3,8-11`.
+    let last = online.trim().rsplit([',', '-']).next().and_then(|last| last.parse().ok());
+    last.unwrap_or(i32::from(u8::MAX)).min(i32::from(u8::MAX))
+}
+
+/// Refuses a directory with anything in it that no driver has put there, because C deletes it.
+fn check_replaceable(dir: &Path) -> Result<()> {
+    // What cannot be read, C cannot delete either: the error is left to it.
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    if fs::symlink_metadata(dir.join("cnc.dat")).is_ok() {
+        return check_readable(dir);
+    }
+    if entries.flatten().all(|entry| is_leftover(&entry)) {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: has files in it, but no cnc.dat, so it is not a driver's; dir_delete_on_start would \
+         delete them",
+        dir.display()
+    );
+    Err(Error::new(ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty), message))
+}
+
+/// Refuses a file that is no driver's, or another version's: C would believe the lengths in it.
+fn check_readable(dir: &Path) -> Result<()> {
+    match CncFile::open(dir, Duration::ZERO) {
+        Err(error) if error.kind() == ErrorKind::IncompatibleDriver => {
+            Err(error.with_line("dir_delete_on_start would delete its directory"))
+        }
+        // What cannot be read is left to C, as above.
+        _ => Ok(()),
+    }
+}
+
+/// Whether this is one of the empty directories that a driver makes before `cnc.dat`, and leaves
+/// behind if there is no space for that.
+fn is_leftover(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    (name == "publications" || name == "images")
+        && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        && fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
+    // Drivers share the state of a random number generator, which the first one initialises.
+    static INITIALISING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = INITIALISING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut raw = ptr::null_mut();
+    // SAFETY: the context is live and no other driver's: the caller owns it.
+    let initialised = unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) };
+    let os_error = io::Error::last_os_error();
+    initialised.into_result().map_err(|error| {
+        // C puts -1 in the place of what kept it from deleting a directory.
+        if error.code() == -1 && error.message().contains("Failed to delete directory") {
+            return error
+                .with_kind(ErrorKind::Io(os_error.kind()))
+                .with_line(&os_error.to_string());
+        }
+        error
+    })?;
+    NonNull::new(raw).ok_or_else(Error::last)
+}
+
+/// Says whose the directory is, if that is why a driver cannot have it.
+fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
+    if error.kind() != ErrorKind::Io(io::ErrorKind::ResourceBusy) {
+        return error;
+    }
+    let Ok(cnc) = CncFile::open(dir, Duration::ZERO) else {
+        return error.with_kind(ErrorKind::ActiveDriver);
+    };
+    let pid = cnc.pid();
+    let age = cnc.heartbeat_age().unwrap_or_default();
+    if is_gone(pid) {
+        let left = driver_timeout.saturating_sub(age).as_millis();
+        return error.with_kind(ErrorKind::StaleDirectory).with_line(&format!(
+            "process {pid} is gone, and counts as running for {left} ms more; dir_delete_on_start \
+             replaces its directory at once"
+        ));
+    }
+    let age = age.as_millis();
+    error
+        .with_kind(ErrorKind::ActiveDriver)
+        .with_line(&format!("process {pid}, whose last heartbeat is {age} ms old"))
+}
+
+/// Whether there is no such process, as far as this can be known.
+///
+/// A driver in another container that shares the directory has a number that means nothing here;
+/// whoever it belongs to, the error is only a better description of a refusal.
+fn is_gone(pid: i64) -> bool {
+    let processes = Path::new("/proc");
+    processes.join("self").exists() && !processes.join(pid.to_string()).exists()
+}

@@ -1,0 +1,159 @@
+//! Loss on purpose, for tests.
+
+use std::ffi::CString;
+use std::ptr;
+
+use rusteron_client::ffi::Fallible;
+use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_sys::driver as sys;
+
+use crate::Context;
+
+/// How many of the datagrams that pass a driver's sockets it loses on purpose.
+///
+/// ```
+/// use rusteron_media_driver::{Context, Loss};
+///
+/// # fn main() -> Result<(), rusteron_media_driver::Error> {
+/// let mut context = Context::new()?;
+/// // Every twentieth datagram of messages, and every hundredth status message and NAK.
+/// context.set_receive_loss(Some(Loss { data_rate: 0.05, control_rate: 0.01, seed: 1 }))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loss {
+    /// The share of lost datagrams from a publication to its subscriptions: messages, set-up frames
+    /// and heartbeats. From 0 for none to 1 for all.
+    pub data_rate: f64,
+    /// The share of lost datagrams from subscriptions to their publication: status messages and
+    /// NAKs. From 0 for none to 1 for all.
+    pub control_rate: f64,
+    /// What the sequence of losses follows from, on each channel anew. The lower 48 bits count.
+    pub seed: u64,
+}
+
+/// An interceptor that loses datagrams that arrive, as Aeron's environment variables configure it.
+///
+/// These are for programs that are set up by the environment. They have one configuration in a
+/// process, read once from the environment variable that each names: tests that run several drivers
+/// want [`Loss`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UdpInterceptor {
+    /// Loses datagrams at random: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS`, such as
+    /// `rate=0.1|seed=7|recv-msg-mask=2`.
+    Loss,
+    /// Loses one stretch of each term: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS`, such as
+    /// `term-id=3|term-offset=0|length=4096`.
+    FixedLoss,
+    /// Loses several stretches of each term: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS`.
+    MultiGapLoss,
+}
+
+/// At an address that does not change, for C to read whenever a channel is opened. Not in a `Box`,
+/// which would claim to be the only way to its content.
+pub(crate) struct RetainedLoss(*mut sys::rusteron_loss_t);
+
+// SAFETY: plain memory, which nobody writes.
+unsafe impl Send for RetainedLoss {}
+
+impl RetainedLoss {
+    fn new(loss: Loss) -> Self {
+        Self(Box::into_raw(Box::new(sys::rusteron_loss_t {
+            data_rate: loss.data_rate,
+            control_rate: loss.control_rate,
+            // C takes -1 for no seed.
+            seed: (loss.seed & 0xFFFF_FFFF_FFFF) as i64,
+        })))
+    }
+}
+
+impl Drop for RetainedLoss {
+    fn drop(&mut self) {
+        // SAFETY: leaked by `new`; the context that C read it for is closed.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl Context {
+    /// Lets the driver lose a share of what it sends on the channels of its publications, and of what
+    /// it receives there, for tests.
+    ///
+    /// Publications lose data before it is sent, and control frames as they arrive. `None`, the
+    /// default, is for no loss.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for a rate that is not between 0 and 1.
+    pub fn set_send_loss(&mut self, loss: Option<Loss>) -> Result<&mut Self> {
+        self.set_loss("send_loss", loss, sys::rusteron_driver_context_set_send_loss)
+    }
+
+    /// Lets the driver lose a share of what arrives on the channels of its subscriptions, and of what
+    /// it sends there, for tests.
+    ///
+    /// Subscriptions lose data as it arrives, and control frames before they are sent. `None`, the
+    /// default, is for no loss.
+    ///
+    /// # Errors
+    /// As for [`set_send_loss`](Self::set_send_loss).
+    pub fn set_receive_loss(&mut self, loss: Option<Loss>) -> Result<&mut Self> {
+        self.set_loss("receive_loss", loss, sys::rusteron_driver_context_set_receive_loss)
+    }
+
+    fn set_loss(
+        &mut self,
+        name: &str,
+        loss: Option<Loss>,
+        set: unsafe extern "C" fn(
+            *mut sys::aeron_driver_context_t,
+            *mut sys::rusteron_loss_t,
+        ) -> std::ffi::c_int,
+    ) -> Result<&mut Self> {
+        for rate in loss.iter().flat_map(|loss| [loss.data_rate, loss.control_rate]) {
+            if !(0.0..=1.0).contains(&rate) {
+                let text = format!("{name}: a rate of {rate}, which is not between 0 and 1");
+                return Err(Error::new(ErrorKind::InvalidArgument, text));
+            }
+        }
+        let loss = loss.map(RetainedLoss::new);
+        let address = loss.as_ref().map_or(ptr::null_mut(), |loss| loss.0);
+        // SAFETY: the context is live and not yet used by a driver, and keeps the structure for longer
+        // than C reads it.
+        unsafe { set(self.as_ptr(), address) }.into_result()?;
+        self.kept.losses.extend(loss);
+        Ok(self)
+    }
+
+    /// Sets the interceptors of datagrams that arrive, in their order from the socket; none by default.
+    ///
+    /// # Errors
+    /// None with a valid context and up to ten interceptors.
+    ///
+    /// Corresponds to `aeron_driver_context_set_udp_channel_incoming_interceptors`.
+    pub fn set_incoming_interceptors(
+        &mut self,
+        interceptors: &[UdpInterceptor],
+    ) -> Result<&mut Self> {
+        // C puts each in front of those before.
+        let names: Vec<_> =
+            interceptors.iter().rev().map(|interceptor| interceptor.name()).collect();
+        let names = CString::new(names.join(",")).unwrap_or_default();
+        let names = if interceptors.is_empty() { ptr::null() } else { names.as_ptr() };
+        // SAFETY: the context is live and not yet used by a driver; the names are terminated, and those
+        // of C's table. C owns what it makes of them.
+        unsafe { sys::rusteron_driver_context_load_incoming_interceptors(self.as_ptr(), names) }
+            .into_result()?;
+        Ok(self)
+    }
+}
+
+impl UdpInterceptor {
+    /// Aeron's name for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::FixedLoss => "fixed-loss",
+            Self::MultiGapLoss => "multi-gap-loss",
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Settings that take more than one value, which the generator leaves to hands.
+
+use std::ops::RangeInclusive;
+
+use rusteron_client::ffi::Fallible;
+use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_sys::driver as sys;
+
+use crate::Context;
+
+impl Context {
+    /// Sets the group tag that subscriptions send with their status messages, for
+    /// [tagged flow control](crate::FlowControlStrategy::MulticastTagged), where a channel does not
+    /// say; `None`, the default, is for no tag.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_receiver_group_tag`; the environment variable is
+    /// `AERON_RECEIVER_GROUP_TAG`.
+    pub fn set_receiver_group_tag(&mut self, tag: Option<i64>) -> Result<&mut Self> {
+        // SAFETY: the context is live and not yet used by a driver.
+        unsafe {
+            sys::aeron_driver_context_set_receiver_group_tag(
+                self.as_ptr(),
+                tag.is_some(),
+                tag.unwrap_or(-1),
+            )
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// The group tag that subscriptions send with their status messages, if any.
+    ///
+    /// Corresponds to `aeron_driver_context_get_receiver_group_tag_is_present` and
+    /// `aeron_driver_context_get_receiver_group_tag_value`.
+    pub fn receiver_group_tag(&self) -> Option<i64> {
+        // SAFETY: the context is live.
+        unsafe { sys::aeron_driver_context_get_receiver_group_tag_is_present(self.as_ptr()) }
+            // SAFETY: as above.
+            .then(|| unsafe {
+                sys::aeron_driver_context_get_receiver_group_tag_value(self.as_ptr())
+            })
+    }
+
+    /// Sets the ports from which the driver takes one for a publication's control address with port
+    /// 0; `None`, the default, leaves it to the operating system.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for a range that is empty or not within 1 to 65534.
+    ///
+    /// Corresponds to `aeron_driver_context_set_sender_wildcard_port_range`; the environment variable
+    /// is `AERON_SENDER_WILDCARD_PORT_RANGE`, such as `20000 20100`.
+    pub fn set_sender_wildcard_port_range(
+        &mut self,
+        ports: Option<RangeInclusive<u16>>,
+    ) -> Result<&mut Self> {
+        let (low, high) = bounds("sender_wildcard_port_range", ports)?;
+        // SAFETY: the context is live and not yet used by a driver.
+        unsafe {
+            sys::aeron_driver_context_set_sender_wildcard_port_range(self.as_ptr(), low, high)
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// The ports from which the driver takes one for a publication's control address.
+    ///
+    /// Corresponds to `aeron_driver_context_get_sender_wildcard_port_range`.
+    pub fn sender_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
+        let (mut low, mut high) = (0, 0);
+        // SAFETY: the context is live; C writes two numbers.
+        unsafe {
+            sys::aeron_driver_context_get_sender_wildcard_port_range(
+                self.as_ptr(),
+                &mut low,
+                &mut high,
+            )
+        };
+        ((low, high) != (0, 0)).then_some(low..=high)
+    }
+
+    /// Sets the ports from which the driver takes one for a subscription's endpoint with port 0;
+    /// `None`, the default, leaves it to the operating system.
+    ///
+    /// # Errors
+    /// As for [`set_sender_wildcard_port_range`](Self::set_sender_wildcard_port_range).
+    ///
+    /// Corresponds to `aeron_driver_context_set_receiver_wildcard_port_range`; the environment variable
+    /// is `AERON_RECEIVER_WILDCARD_PORT_RANGE`.
+    pub fn set_receiver_wildcard_port_range(
+        &mut self,
+        ports: Option<RangeInclusive<u16>>,
+    ) -> Result<&mut Self> {
+        let (low, high) = bounds("receiver_wildcard_port_range", ports)?;
+        // SAFETY: the context is live and not yet used by a driver.
+        unsafe {
+            sys::aeron_driver_context_set_receiver_wildcard_port_range(self.as_ptr(), low, high)
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// The ports from which the driver takes one for a subscription's endpoint.
+    ///
+    /// Corresponds to `aeron_driver_context_get_receiver_wildcard_port_range`.
+    pub fn receiver_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
+        let (mut low, mut high) = (0, 0);
+        // SAFETY: the context is live; C writes two numbers.
+        unsafe {
+            sys::aeron_driver_context_get_receiver_wildcard_port_range(
+                self.as_ptr(),
+                &mut low,
+                &mut high,
+            )
+        };
+        ((low, high) != (0, 0)).then_some(low..=high)
+    }
+
+    /// The CPU of each agent's thread, -1 for none.
+    pub(crate) fn cpu_affinities(&self) -> [(&'static str, i32); 4] {
+        [
+            ("conductor", self.conductor_cpu_affinity()),
+            ("sender", self.sender_cpu_affinity()),
+            ("receiver", self.receiver_cpu_affinity()),
+            ("native_resource_agent", self.native_resource_agent_cpu_affinity()),
+        ]
+    }
+
+    pub(crate) fn has_cpu_affinity(&self) -> bool {
+        self.cpu_affinities().iter().any(|(_, cpu)| *cpu >= 0)
+    }
+}
+
+/// C searches a range that ends in 65535 for ever once all ports are taken, and takes 0 for none.
+fn bounds(name: &str, ports: Option<RangeInclusive<u16>>) -> Result<(u16, u16)> {
+    let Some(ports) = ports else { return Ok((0, 0)) };
+    let (low, high) = ports.into_inner();
+    if low == 0 || low > high || high == u16::MAX {
+        let text = format!("{name}: {low} to {high} is no range within 1 to 65534");
+        return Err(Error::new(ErrorKind::InvalidArgument, text));
+    }
+    Ok((low, high))
+}

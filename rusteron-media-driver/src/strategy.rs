@@ -1,0 +1,256 @@
+//! Aeron's strategies by name: flow control, congestion control, name resolution.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::str::FromStr;
+
+use rusteron_client::ffi::Fallible;
+use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_sys::driver as sys;
+
+use crate::Context;
+
+/// An enumeration of names that C looks up in a table of its own. Only these ever get there: C would
+/// look up any other as a function of the program, and call it.
+macro_rules! strategy {
+    (
+        $(#[$meta:meta])*
+        $type:ident, $what:literal;
+        $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $type {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $type {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Aeron's name for it, which is also what its settings take.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            const fn as_c_str(self) -> &'static CStr {
+                match self {
+                    $(Self::$variant => {
+                        const NAME: &CStr =
+                            match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                                Ok(name) => name,
+                                Err(_) => panic!("a NUL byte in a name"),
+                            };
+                        NAME
+                    })+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            /// The strategy of that name.
+            ///
+            /// # Errors
+            /// [`ErrorKind::InvalidArgument`] for any other name; the text lists the names.
+            fn from_str(name: &str) -> Result<Self> {
+                Self::ALL.iter().copied().find(|strategy| strategy.name() == name).ok_or_else(|| {
+                    let names = [$($name,)+].join(", ");
+                    let text = format!("{name:?} is not a {}; there are {names}", $what);
+                    Error::new(ErrorKind::InvalidArgument, text)
+                })
+            }
+        }
+    };
+}
+
+strategy! {
+    /// How a driver's publications heed the windows that their receivers report.
+    ///
+    /// A channel that says `fc=` overrides it for multicast and multi-destination publications.
+    FlowControlStrategy, "flow control strategy";
+    /// The window of the receiver, of which there is one. Aeron's default for unicast.
+    UnicastMax = "unicast_max",
+    /// The window of the fastest receiver: slower ones lose messages. Aeron's default for multicast.
+    MulticastMax = "multicast_max",
+    /// The window of the slowest receiver: it slows down the others.
+    MulticastMin = "multicast_min",
+    /// The window of the slowest receiver among those with the
+    /// [group tag](Context::set_flow_control_group_tag): only these slow down the others.
+    MulticastTagged = "multicast_tagged",
+}
+
+strategy! {
+    /// How a driver's receivers size the window that they report to a sender.
+    CongestionControlStrategy, "congestion control strategy";
+    /// What the channel says with `cc=`, a static window if it says nothing. Aeron's default.
+    FromChannel = "default",
+    /// A window of constant length.
+    Static = "static",
+    /// A window that grows and shrinks with losses and round-trip times. Its parameters come from the
+    /// environment: `AERON_CUBICCONGESTIONCONTROL_MEASURERTT`, `…_INITIALRTT` and `…_TCPMODE`.
+    Cubic = "cubic",
+}
+
+strategy! {
+    /// How a driver finds the addresses behind the names in channels.
+    NameResolver, "name resolver";
+    /// By the operating system. Aeron's default.
+    System = "default",
+    /// By asking other drivers, which [`set_resolver_name`](Context::set_resolver_name) and
+    /// [`set_resolver_interface`](Context::set_resolver_interface) make this one known to.
+    Driver = "driver",
+    /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for tests.
+    CsvTable = "csv_table",
+}
+
+impl Context {
+    /// Sets the flow control of unicast publications.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_unicast_flowcontrol_supplier`.
+    pub fn set_unicast_flow_control(&mut self, value: FlowControlStrategy) -> Result<&mut Self> {
+        let supplier = flow_control_supplier(value);
+        // SAFETY: the context is live and not yet used by a driver; the function is C's own.
+        unsafe {
+            sys::aeron_driver_context_set_unicast_flowcontrol_supplier(self.as_ptr(), supplier)
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// The flow control of unicast publications; `None` for one that is not Aeron's, which only the
+    /// environment can set.
+    ///
+    /// Corresponds to `aeron_driver_context_get_unicast_flowcontrol_supplier`.
+    pub fn unicast_flow_control(&self) -> Option<FlowControlStrategy> {
+        // SAFETY: the context is live.
+        let set =
+            unsafe { sys::aeron_driver_context_get_unicast_flowcontrol_supplier(self.as_ptr()) };
+        find(FlowControlStrategy::ALL, set? as usize, |strategy| {
+            flow_control_supplier(strategy).map(|f| f as usize)
+        })
+    }
+
+    /// Sets the flow control of multicast publications whose channel has no `fc=`.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_multicast_flowcontrol_supplier`.
+    pub fn set_multicast_flow_control(&mut self, value: FlowControlStrategy) -> Result<&mut Self> {
+        let supplier = flow_control_supplier(value);
+        // SAFETY: as in `set_unicast_flow_control`.
+        unsafe {
+            sys::aeron_driver_context_set_multicast_flowcontrol_supplier(self.as_ptr(), supplier)
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// The flow control of multicast publications; `None` for one that is not Aeron's.
+    ///
+    /// Corresponds to `aeron_driver_context_get_multicast_flowcontrol_supplier`.
+    pub fn multicast_flow_control(&self) -> Option<FlowControlStrategy> {
+        // SAFETY: the context is live.
+        let set =
+            unsafe { sys::aeron_driver_context_get_multicast_flowcontrol_supplier(self.as_ptr()) };
+        find(FlowControlStrategy::ALL, set? as usize, |strategy| {
+            flow_control_supplier(strategy).map(|f| f as usize)
+        })
+    }
+
+    /// Sets the congestion control of images.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_congestioncontrol_supplier`.
+    pub fn set_congestion_control(
+        &mut self,
+        value: CongestionControlStrategy,
+    ) -> Result<&mut Self> {
+        let supplier = congestion_control_supplier(value);
+        // SAFETY: as in `set_unicast_flow_control`.
+        unsafe {
+            sys::aeron_driver_context_set_congestioncontrol_supplier(self.as_ptr(), supplier)
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// The congestion control of images; `None` for one that is not Aeron's.
+    ///
+    /// Corresponds to `aeron_driver_context_get_congestioncontrol_supplier`.
+    pub fn congestion_control(&self) -> Option<CongestionControlStrategy> {
+        // SAFETY: the context is live.
+        let set =
+            unsafe { sys::aeron_driver_context_get_congestioncontrol_supplier(self.as_ptr()) };
+        find(CongestionControlStrategy::ALL, set? as usize, |strategy| {
+            congestion_control_supplier(strategy).map(|f| f as usize)
+        })
+    }
+
+    /// Sets how names are resolved.
+    ///
+    /// [`NameResolver::Driver`] needs a [resolver name](Self::set_resolver_name) and a
+    /// [resolver interface](Self::set_resolver_interface), without which the launch fails.
+    ///
+    /// # Errors
+    /// None with a valid context.
+    ///
+    /// Corresponds to `aeron_driver_context_set_name_resolver_supplier`.
+    pub fn set_name_resolver(&mut self, value: NameResolver) -> Result<&mut Self> {
+        let supplier = name_resolver_supplier(value);
+        // SAFETY: as in `set_unicast_flow_control`.
+        unsafe { sys::aeron_driver_context_set_name_resolver_supplier(self.as_ptr(), supplier) }
+            .into_result()?;
+        Ok(self)
+    }
+
+    /// How names are resolved; `None` for a resolver that is not Aeron's.
+    ///
+    /// Corresponds to `aeron_driver_context_get_name_resolver_supplier`.
+    pub fn name_resolver(&self) -> Option<NameResolver> {
+        // SAFETY: the context is live.
+        let set = unsafe { sys::aeron_driver_context_get_name_resolver_supplier(self.as_ptr()) };
+        find(NameResolver::ALL, set? as usize, |strategy| {
+            name_resolver_supplier(strategy).map(|f| f as usize)
+        })
+    }
+}
+
+fn flow_control_supplier(
+    strategy: FlowControlStrategy,
+) -> sys::aeron_flow_control_strategy_supplier_func_t {
+    // SAFETY: the name is terminated, and one of those in C's table.
+    unsafe { sys::aeron_flow_control_strategy_supplier_by_name(strategy.as_c_str().as_ptr()) }
+}
+
+fn congestion_control_supplier(
+    strategy: CongestionControlStrategy,
+) -> sys::aeron_congestion_control_strategy_supplier_func_t {
+    // SAFETY: as above.
+    unsafe { sys::rusteron_congestion_control_supplier(strategy.as_c_str().as_ptr()) }
+}
+
+fn name_resolver_supplier(resolver: NameResolver) -> sys::aeron_name_resolver_supplier_func_t {
+    // SAFETY: as above.
+    unsafe { sys::rusteron_name_resolver_supplier(resolver.as_c_str().as_ptr()) }
+}
+
+/// The strategy whose function has an address: each is one function of the C library.
+fn find<T: Copy>(all: &[T], set: usize, address: impl Fn(T) -> Option<usize>) -> Option<T> {
+    all.iter().copied().find(|strategy| address(*strategy) == Some(set))
+}
