@@ -13,6 +13,10 @@ fn generate() -> Result<(), Error> {
     println!("cargo::rerun-if-changed=build.rs");
     let version = std::env::var("DEP_AERON_VERSION").unwrap_or_default();
     println!("cargo::rustc-env=RUSTERON_AERON_VERSION={version}");
+    // The tests compare with the sources.
+    let source = std::env::var("DEP_AERON_SOURCE").unwrap_or_default();
+    println!("cargo::rustc-env=RUSTERON_DRIVER_SOURCE={source}/aeron-driver/src/main/c");
+    export_symbols();
     let generator = Generator::from_build_env(&["client.rs", "driver.rs"], &["aeronmd.h"])?;
     generator.print_rerun_if_changed();
     enums()
@@ -20,6 +24,15 @@ fn generate() -> Result<(), Error> {
         .fold(generator, Generator::enumeration)
         .context(context())
         .write_to_out_dir("generated.rs")
+}
+
+/// The program's functions are found by name, as those of Aeron's own program are, which is linked with
+/// a shared library: by the environment's function names, and by libraries that it has loaded.
+fn export_symbols() {
+    let is_unix = std::env::var_os("CARGO_CFG_UNIX").is_some();
+    if is_unix && std::env::var_os("CARGO_FEATURE_BINARY").is_some() {
+        println!("cargo::rustc-link-arg-bins=-rdynamic");
+    }
 }
 
 const RAW: &str = "rusteron_sys::driver";

@@ -1,7 +1,7 @@
 //! From a context to a driver, and the end of one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
@@ -153,13 +153,17 @@ fn check_replaceable(dir: &Path) -> Result<()> {
 
 /// Refuses a file that is no driver's, or another version's: C would believe the lengths in it.
 fn check_readable(dir: &Path) -> Result<()> {
-    match CncFile::open(dir, Duration::ZERO) {
-        Err(error) if error.kind() == ErrorKind::IncompatibleDriver => {
-            Err(error.with_line("dir_delete_on_start would delete its directory"))
-        }
-        // What cannot be read is left to C, as above.
-        _ => Ok(()),
+    let Err(error) = CncFile::open(dir, Duration::ZERO) else { return Ok(()) };
+    // The version comes last, so that without one there are no lengths yet.
+    let mut version = [0; 4];
+    let read =
+        fs::File::open(dir.join("cnc.dat")).and_then(|mut file| file.read_exact(&mut version));
+    if read.is_err() || version == [0; 4] {
+        return Ok(());
     }
+    Err(error
+        .with_kind(ErrorKind::IncompatibleDriver)
+        .with_line("dir_delete_on_start would delete the directory"))
 }
 
 /// Whether this is one of the empty directories that a driver makes before `cnc.dat`, and leaves
@@ -178,21 +182,20 @@ fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
     let mut raw = ptr::null_mut();
     // SAFETY: the context is live and no other driver's: the caller owns it.
     let initialised = unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) };
-    let os_error = io::Error::last_os_error();
-    initialised.into_result().map_err(|error| {
-        // C puts -1 in the place of what kept it from deleting a directory.
-        if error.code() == -1 && error.message().contains("Failed to delete directory") {
-            return error
-                .with_kind(ErrorKind::Io(os_error.kind()))
-                .with_line(&os_error.to_string());
-        }
-        error
-    })?;
+    initialised.into_result()?;
     NonNull::new(raw).ok_or_else(Error::last)
 }
 
-/// Says whose the directory is, if that is why a driver cannot have it.
+/// Says more of why a driver cannot have a directory than C does.
 fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
+    // C puts -1 in the place of what kept it from deleting the directory, so that it has to be asked
+    // for once more; a driver that has come meanwhile would have been deleted as well.
+    if error.code() == -1 && error.message().contains("Failed to delete directory") {
+        return match delete(dir) {
+            Ok(()) => error.with_kind(ErrorKind::Io(io::ErrorKind::Interrupted)),
+            Err(cause) => cause,
+        };
+    }
     if error.kind() != ErrorKind::Io(io::ErrorKind::ResourceBusy) {
         return error;
     }
@@ -212,6 +215,12 @@ fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
     error
         .with_kind(ErrorKind::ActiveDriver)
         .with_line(&format!("process {pid}, whose last heartbeat is {age} ms old"))
+}
+
+fn delete(dir: &Path) -> Result<()> {
+    let name = ffi::c_path("dir", dir)?;
+    // SAFETY: a terminated string that C can hold.
+    unsafe { sys::aeron_delete_directory(name.as_ptr()) }.into_result().map(drop)
 }
 
 /// Whether there is no such process, as far as this can be known.

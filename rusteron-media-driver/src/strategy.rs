@@ -109,7 +109,9 @@ strategy! {
     /// By asking other drivers, which [`set_resolver_name`](Context::set_resolver_name) and
     /// [`set_resolver_interface`](Context::set_resolver_interface) make this one known to.
     Driver = "driver",
-    /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for tests.
+    /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for tests:
+    /// rows of name, address and the address to which it resolves again, such as
+    /// `a,127.0.0.1,127.0.0.2|b,127.0.0.1,127.0.0.1`. Other names go to the operating system.
     CsvTable = "csv_table",
 }
 

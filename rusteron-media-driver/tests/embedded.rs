@@ -1,33 +1,16 @@
 //! Drivers in this process: their directories, and launches that fail.
 
+mod support;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context as ClientContext, IdleStrategyKind};
+use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{Context, ErrorKind, MediaDriver, ThreadingMode};
-
-fn context_in(dir: &Path) -> Context {
-    let mut context = Context::new().expect("a context");
-    context
-        .set_dir(dir)
-        .and_then(|context| context.set_dir_warn_if_exists(false))
-        .and_then(|context| context.set_threading_mode(ThreadingMode::Shared))
-        .expect("valid settings");
-    context
-}
-
-fn client_of(driver: &MediaDriver) -> Aeron {
-    let mut context = ClientContext::new().expect("a context");
-    context
-        .set_dir(driver.aeron_dir())
-        .and_then(|context| context.set_driver_timeout(Duration::from_secs(60)))
-        .expect("valid settings");
-    Aeron::connect(context).expect("a client")
-}
+use support::{SmallFileSystem, connect, driver_context_in};
 
 #[test]
 fn an_embedded_driver_has_a_directory_of_its_own_and_takes_it_along() {
@@ -37,7 +20,7 @@ fn an_embedded_driver_has_a_directory_of_its_own_and_takes_it_along() {
     if Path::new("/dev/shm").is_dir() {
         assert!(dir.starts_with("/dev/shm"), "{dir:?}");
     }
-    client_of(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
     drop(driver);
     assert!(!dir.exists());
 }
@@ -48,7 +31,7 @@ fn every_threading_mode_with_threads_serves_clients() {
         let mut context = Context::new().expect("a context");
         context.set_threading_mode(mode).expect("a mode");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-        client_of(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+        connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
     }
 }
 
@@ -56,7 +39,7 @@ fn every_threading_mode_with_threads_serves_clients() {
 fn several_drivers_live_in_one_process() {
     let drivers: Vec<_> =
         (0..3).map(|_| MediaDriver::launch_embedded().expect("a driver")).collect();
-    let clients: Vec<_> = drivers.iter().map(client_of).collect();
+    let clients: Vec<_> = drivers.iter().map(connect).collect();
     for (number, client) in clients.iter().enumerate() {
         client.add_publication("aeron:ipc", number as i32).expect("a publication");
     }
@@ -71,7 +54,7 @@ fn drivers_can_be_launched_at_once() {
         for _ in 0..4 {
             scope.spawn(|| {
                 let driver = MediaDriver::launch_embedded().expect("a driver");
-                client_of(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+                connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
             });
         }
     });
@@ -81,24 +64,24 @@ fn drivers_can_be_launched_at_once() {
 fn a_directory_in_use_is_refused_and_left_alone() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let first = MediaDriver::launch(context_in(&dir)).expect("a driver");
-    let mut context = context_in(&dir);
+    let first = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+    let mut context = driver_context_in(&dir);
     context.set_dir_delete_on_shutdown(true).expect("a setting");
     let error = MediaDriver::launch(context).expect_err("the directory is taken");
     assert_eq!(error.kind(), ErrorKind::ActiveDriver, "{error:?}");
     let process = format!("process {}", std::process::id());
     assert!(error.message().contains(&process), "{error:?}");
-    client_of(&first).add_publication("aeron:ipc", 1).expect("the first driver is unharmed");
+    connect(&first).add_publication("aeron:ipc", 1).expect("the first driver is unharmed");
 }
 
 #[test]
 fn a_launched_driver_keeps_its_directory_unless_told_otherwise() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("kept");
-    drop(MediaDriver::launch(context_in(&dir)).expect("a driver"));
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
     assert!(dir.join("cnc.dat").is_file());
     // Its successor replaces what is left.
-    let mut context = context_in(&dir);
+    let mut context = driver_context_in(&dir);
     context.set_dir_delete_on_shutdown(true).expect("a setting");
     drop(MediaDriver::launch(context).expect("a driver"));
     assert!(!dir.exists());
@@ -108,7 +91,7 @@ fn a_launched_driver_keeps_its_directory_unless_told_otherwise() {
 fn a_context_that_was_never_launched_deletes_nothing() {
     let home = tempfile::tempdir().expect("a directory");
     fs::write(home.path().join("precious"), b"data").expect("a file");
-    let mut context = context_in(home.path());
+    let mut context = driver_context_in(home.path());
     context.set_dir_delete_on_shutdown(true).expect("a setting");
     drop(context);
     assert!(home.path().join("precious").is_file());
@@ -120,13 +103,13 @@ fn a_relative_directory_is_made_absolute() {
     let home = tempfile::tempdir_in(".").expect("a directory");
     let name = home.path().file_name().expect("a name");
     let relative = Path::new(name).join("aeron");
-    let mut context = context_in(&relative);
+    let mut context = driver_context_in(&relative);
     context.set_dir_delete_on_shutdown(true).expect("a setting");
     let driver = MediaDriver::launch(context).expect("a driver");
     let dir = driver.aeron_dir().to_owned();
     assert!(dir.is_absolute(), "{dir:?}");
     assert_eq!(dir, std::path::absolute(&relative).expect("a path"));
-    client_of(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
     drop(driver);
     assert!(!dir.exists());
 }
@@ -138,13 +121,13 @@ fn files_that_are_not_a_drivers_are_deleted_on_request_only() {
     let precious = dir.join("images").join("precious");
     fs::create_dir_all(dir.join("images")).expect("a directory");
     fs::write(&precious, b"data").expect("a file");
-    let error = MediaDriver::launch(context_in(&dir)).expect_err("somebody's files");
+    let error = MediaDriver::launch(driver_context_in(&dir)).expect_err("somebody's files");
     assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty));
     assert!(error.message().contains(&dir.display().to_string()), "{error:?}");
     assert!(error.message().contains("dir_delete_on_start"), "{error:?}");
     assert!(precious.is_file());
 
-    let mut context = context_in(&dir);
+    let mut context = driver_context_in(&dir);
     context.set_dir_delete_on_start(true).expect("a setting");
     let driver = MediaDriver::launch(context).expect("a driver");
     assert!(!precious.exists());
@@ -154,17 +137,20 @@ fn files_that_are_not_a_drivers_are_deleted_on_request_only() {
 #[test]
 fn an_empty_directory_and_the_remains_of_a_failed_launch_are_replaced() {
     let home = tempfile::tempdir().expect("a directory");
-    drop(MediaDriver::launch(context_in(home.path())).expect("a driver in an empty directory"));
+    drop(
+        MediaDriver::launch(driver_context_in(home.path()))
+            .expect("a driver in an empty directory"),
+    );
     let dir = home.path().join("remains");
     fs::create_dir_all(dir.join("publications")).expect("a directory");
     fs::create_dir_all(dir.join("images")).expect("a directory");
-    drop(MediaDriver::launch(context_in(&dir)).expect("a driver"));
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
 }
 
 #[test]
 fn a_failed_launch_leaves_a_directory_that_was_there() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut context = context_in(home.path());
+    let mut context = driver_context_in(home.path());
     context.set_dir_delete_on_shutdown(true).expect("a setting");
     context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
     MediaDriver::launch(context).expect_err("no threads");
@@ -186,7 +172,7 @@ fn embedded_dirs() -> Vec<PathBuf> {
 
 #[test]
 fn an_embedded_launch_that_fails_late_takes_its_directory_along() {
-    let mut context = context_in(Path::new("unused"));
+    let mut context = driver_context_in(Path::new("unused"));
     // Aeron compares the two after it has made its files.
     context
         .set_client_liveness_timeout(Duration::from_secs(20))
@@ -210,7 +196,7 @@ fn the_directory_is_deleted_once_so_that_a_successor_keeps_its_own() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
     let launch = || {
-        let mut context = context_in(&dir);
+        let mut context = driver_context_in(&dir);
         context.set_dir_delete_on_shutdown(true).expect("a setting");
         MediaDriver::launch(context)
     };
@@ -225,7 +211,7 @@ fn the_directory_is_deleted_once_so_that_a_successor_keeps_its_own() {
         drop(first);
         launching.join().expect("no panic")
     });
-    client_of(&successor).add_publication("aeron:ipc", 1).expect("its files are there");
+    connect(&successor).add_publication("aeron:ipc", 1).expect("its files are there");
 }
 
 #[test]
@@ -276,7 +262,7 @@ fn settings_out_of_range_are_refused_and_leave_no_directory() {
         ("invoker", |context| context.set_threading_mode(ThreadingMode::Invoker)),
     ];
     for (name, set) in cases {
-        let mut context = context_in(&dir);
+        let mut context = driver_context_in(&dir);
         let error = match set(&mut context).map(drop) {
             Ok(()) => MediaDriver::launch(context).expect_err(name),
             Err(error) => error,
@@ -292,46 +278,21 @@ fn a_directory_that_cannot_be_made_is_an_error() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("file");
     fs::write(&file, b"in the way").expect("a file");
-    let error = MediaDriver::launch(context_in(&file.join("aeron"))).expect_err("not a directory");
+    let error =
+        MediaDriver::launch(driver_context_in(&file.join("aeron"))).expect_err("not a directory");
     assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
     assert!(file.is_file());
-}
-
-/// A small file system of its own; only the superuser can make one.
-struct SmallFileSystem(tempfile::TempDir);
-
-impl SmallFileSystem {
-    fn mount(size: &str) -> Option<Self> {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            .arg(dir.path())
-            .output()
-            .is_ok_and(|output| output.status.success());
-        assert!(
-            mounted || std::env::var_os("CI").is_none(),
-            "CI must be able to mount a file system"
-        );
-        mounted.then_some(Self(dir))
-    }
-}
-
-impl Drop for SmallFileSystem {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
 }
 
 #[test]
 fn a_full_file_system_is_an_error_and_leaves_nothing_in_the_way() {
     let Some(small) = SmallFileSystem::mount("1m") else {
-        println!("skipped: mounting a file system needs the superuser");
         return;
     };
-    let dir = small.0.path().join("aeron");
+    let dir = small.path().join("aeron");
     // The second time, the remains of the first are there.
     for _ in 0..2 {
-        let error = MediaDriver::launch(context_in(&dir)).expect_err("no space");
+        let error = MediaDriver::launch(driver_context_in(&dir)).expect_err("no space");
         assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
         assert!(error.message().contains("No space left on device"), "{error:?}");
         assert!(!dir.join("cnc.dat").exists());
@@ -341,11 +302,11 @@ fn a_full_file_system_is_an_error_and_leaves_nothing_in_the_way() {
 #[test]
 fn a_log_buffer_that_does_not_fit_is_an_error_at_the_add_and_the_driver_lives_on() {
     let Some(small) = SmallFileSystem::mount("80m") else {
-        println!("skipped: mounting a file system needs the superuser");
         return;
     };
-    let driver = MediaDriver::launch(context_in(&small.0.path().join("aeron"))).expect("a driver");
-    let aeron = client_of(&driver);
+    let driver =
+        MediaDriver::launch(driver_context_in(&small.path().join("aeron"))).expect("a driver");
+    let aeron = connect(&driver);
     let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("no space");
     assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
     aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("there is space for this");

@@ -2,73 +2,15 @@
 
 #![cfg(all(unix, feature = "binary"))]
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+mod support;
+
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rusteron_client::{Aeron, Context, ErrorKind, OfferError, PollError};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A driver in a process of its own; killed, if it still runs, when dropped.
-struct DriverProcess {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl DriverProcess {
-    fn start(dir: &Path, options: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_media_driver"))
-            .args(["--threading-mode", "shared", "--dir"])
-            .arg(dir)
-            .args(options)
-            .env("AERON_DIR_WARN_IF_EXISTS", "false")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program");
-        let output = BufReader::new(child.stdout.take().expect("its output"));
-        Self { child, output }
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        line.trim_end().to_owned()
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent =
-            Command::new("kill").args(["-s", name, &pid]).status().expect("the command kill");
-        assert!(sent.success());
-    }
-
-    fn end(&mut self) -> (i32, String) {
-        let status = self.child.wait().expect("its end");
-        let mut errors = String::new();
-        let stderr = self.child.stderr.as_mut().expect("its error output");
-        stderr.read_to_string(&mut errors).expect("text");
-        (status.code().unwrap_or(-1), errors)
-    }
-}
-
-impl Drop for DriverProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::yield_now();
-    }
-}
+use rusteron_client::{
+    Aeron, Context, ErrorKind, OfferError, PollError, request_driver_termination,
+};
+use support::{DriverProcess, PATIENCE, await_that, connected_pair, media_driver, offer, receive};
 
 #[test]
 fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
@@ -92,14 +34,13 @@ fn the_program_refuses_a_directory_in_use_and_options_it_does_not_know() {
     assert!(first.line().starts_with("media driver ready"));
     let mut second = DriverProcess::start(&dir, &[]);
     let (code, errors) = second.end();
-    assert_eq!(code, 1);
+    assert_eq!(code, 75);
     assert!(errors.contains("Active media driver detected"), "{errors}");
+    assert!(errors.contains(&format!("process {}", first.child.id())), "{errors}");
     assert!(dir.join("cnc.dat").is_file());
 
-    let output = Command::new(env!("CARGO_BIN_EXE_media_driver"))
-        .args(["--threading-mode", "sequential"])
-        .output()
-        .expect("the program");
+    let output =
+        media_driver().args(["--threading-mode", "sequential"]).output().expect("the program");
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("--threading-mode"), "{errors}");
@@ -169,6 +110,170 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     context.set_dir(&dir).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");
     aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+}
+
+#[test]
+fn a_client_ends_the_program_if_its_validator_agrees() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let name = "AERON_DRIVER_TERMINATION_VALIDATOR";
+    for validator in ["allow", "aeron_driver_termination_validator_default_allow"] {
+        let mut driver =
+            DriverProcess::run(media_driver().env("AERON_DIR", &dir).env(name, validator));
+        assert!(driver.line().starts_with("media driver ready"));
+        request_driver_termination(&dir, b"").expect("a request");
+        assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
+        assert_eq!(driver.end(), (0, String::new()), "{validator}");
+    }
+
+    let mut driver = DriverProcess::start(&dir, &[]);
+    assert!(driver.line().starts_with("media driver ready"));
+    request_driver_termination(&dir, b"").expect("a request");
+    // The request comes before the publication's, and did nothing.
+    let mut context = Context::new().expect("a context");
+    context.set_dir(&dir).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    assert!(driver.child.try_wait().expect("a status").is_none());
+}
+
+#[test]
+fn properties_and_options_win_over_the_environment_each_over_those_before() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("driver.properties");
+    std::fs::write(&file, "# comment\naeron.mtu.length=2048\n\naeron.ipc.mtu.length : 4096\n")
+        .expect("a file");
+    let output = media_driver()
+        .envs([
+            ("AERON_MTU_LENGTH", "8192"),
+            ("AERON_IPC_MTU_LENGTH", "8192"),
+            ("AERON_TERM_BUFFER_LENGTH", "131072"),
+            ("AERON_SENDER_IDLE_STRATEGY", "noop"),
+        ])
+        .args(["-D", "aeron.mtu.length=1024", "-Daeron.socket.so_sndbuf=262144"])
+        .args(["--term-buffer-length", "1m", "--idle", "yield", "--cpu", "-,1", "--print-config"])
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("the program");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    for line in [
+        "AERON_MTU_LENGTH=2048",
+        "AERON_IPC_MTU_LENGTH=4096",
+        "AERON_SOCKET_SO_SNDBUF=262144",
+        "AERON_TERM_BUFFER_LENGTH=1048576",
+        "AERON_SENDER_IDLE_STRATEGY=yield",
+        "AERON_CONDUCTOR_CPU_AFFINITY=-1",
+        "AERON_SENDER_CPU_AFFINITY=1",
+        "AERON_RECEIVER_CPU_AFFINITY=-1",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_exit_status_tells_a_wrong_setting_from_a_wrong_command_line() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let missing = home.path().join("missing").display().to_string();
+    let file = home.path().join("file");
+    std::fs::write(&file, b"in the way").expect("a file");
+    let in_the_way = file.join("aeron").display().to_string();
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["-D", "nonsense"], 78, "nonsense"),
+        (&["-D", "aeron.mtu.length=33"], 78, "mtu"),
+        (&["-D", "aeron.sender.idle.strategy=sleepy"], 78, "sleepy"),
+        (&[&missing], 73, "missing"),
+        (&["--dir", &in_the_way], 73, "aeron"),
+        (&["--term-buffer-length", "100k"], 2, "power of two"),
+        (&["--idle", "sleepy"], 2, "backoff"),
+    ];
+    for (arguments, status, text) in cases {
+        let mut driver = DriverProcess::run(media_driver().env("AERON_DIR", &dir).args(arguments));
+        let (code, errors) = driver.end();
+        assert_eq!(code, status, "{arguments:?}: {errors}");
+        assert!(errors.contains(text), "{arguments:?}: {errors}");
+        assert!(!dir.exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn statistics_show_what_was_published() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::start(&dir, &["--stats", "0.1"]);
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    await_that("a line with a rate", || {
+        offer(&mut publication, &[7; 1000]);
+        receive(&mut subscription, 1);
+        let line = driver.line();
+        let rate = line.split("published ").nth(1).and_then(|rest| rest.split(' ').next());
+        assert!(line.starts_with("stats 0.") && line.contains(", errors 0, lost 0 B"), "{line}");
+        rate.and_then(|rate| rate.parse().ok()).is_some_and(|rate: u64| rate > 0)
+    });
+    driver.signal("TERM");
+    driver.line_that_begins("media driver closed");
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
+fn events_are_logged_where_the_environment_says() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (dir, log) = (home.path().join("aeron"), home.path().join("events"));
+    let mut driver = DriverProcess::run(
+        media_driver()
+            .env("AERON_DIR", &dir)
+            .env("AERON_THREADING_MODE", "SHARED")
+            .env("AERON_EVENT_LOG", "admin")
+            .env("AERON_EVENT_LOG_FILENAME", &log),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+    aeron.add_publication("aeron:ipc?alias=seen", 1001).expect("a publication");
+    await_that("the event", || {
+        std::fs::read_to_string(&log).is_ok_and(|text| {
+            text.contains("CMD_IN_ADD_PUBLICATION") && text.contains("alias=seen")
+        })
+    });
+}
+
+#[test]
+fn an_interceptor_of_the_environment_loses_what_it_is_told_to() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::run(
+        media_driver()
+            .env("AERON_DIR", &dir)
+            .env("AERON_THREADING_MODE", "SHARED")
+            .env("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "loss")
+            // Data frames only.
+            .env(
+                "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS",
+                "rate=0.2|seed=3|recv-msg-mask=2",
+            ),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", support::free_port());
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
+    support::exchange(&mut publication, &mut subscription, 300);
+    let counters = aeron.counters_reader();
+    let retransmits = rusteron_client::SystemCounter::RetransmitsSent.read(&counters);
+    assert!(retransmits.is_some_and(|count| count > 0), "{retransmits:?}");
+
+    // Aeron would call a function that there is none of when the first channel is opened.
+    drop(aeron);
+    let mut driver = DriverProcess::run(
+        media_driver()
+            .env("AERON_DIR", home.path().join("other"))
+            .env("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "loss"),
+    );
+    let (code, errors) = driver.end();
+    assert_eq!(code, 78, "{errors}");
+    assert!(errors.contains("outgoing_interceptors"), "{errors}");
 }
 
 /// Claims, a message, a counter and a registration in the hands of a client whose driver is killed.

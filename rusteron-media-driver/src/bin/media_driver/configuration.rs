@@ -1,0 +1,295 @@
+//! All settings by the names of their environment variables.
+
+use std::env;
+use std::fmt::{Display, Write as _};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use rusteron_client::IdleStrategyKind;
+use rusteron_media_driver::{Context, InferableBoolean, ThreadNaming, ThreadingMode};
+
+/// What there is to say about a variable.
+enum Value {
+    /// The setting as the driver has it.
+    Of(fn(&Context) -> String),
+    /// The setting as the driver has it, unless the variable is set: the driver then has what that
+    /// names, but does not tell by which of its names.
+    Named(fn(&Context) -> Option<&'static str>),
+    /// What the variable says: C reads it somewhere, and does not tell what it made of it.
+    Verbatim,
+    /// Nothing: C defines the name and reads it nowhere.
+    Unread,
+}
+
+use Value::{Named, Of, Unread, Verbatim};
+
+/// A file of properties with the settings of a context, one a line, which gives a driver the same
+/// settings again. What is not set, and has no default, is a comment.
+pub(crate) fn describe(context: &Context) -> String {
+    let mut text = String::new();
+    for (name, value) in VARIABLES {
+        let set = env::var(name).ok().filter(|value| !value.is_empty());
+        let value = match value {
+            Of(get) => Some(get(context)),
+            Named(get) => set.or_else(|| get(context).map(str::to_owned)),
+            Verbatim => set,
+            Unread => {
+                let _ = writeln!(text, "# {name} is read by no part of the driver");
+                continue;
+            }
+        };
+        let _ = match value.filter(|value| !value.is_empty()) {
+            Some(value) => writeln!(text, "{name}={value}"),
+            None => writeln!(text, "# {name} is not set"),
+        };
+    }
+    text
+}
+
+/// Every variable in the sources of the C driver; a test compares.
+const VARIABLES: &[(&str, Value)] = &[
+    // The directory and its files.
+    ("AERON_DIR", Of(|c| c.dir().display().to_string())),
+    ("AERON_DIR_WARN_IF_EXISTS", Of(|c| plain(c.dir_warn_if_exists()))),
+    ("AERON_DIR_DELETE_ON_START", Of(|c| plain(c.dir_delete_on_start()))),
+    ("AERON_DIR_DELETE_ON_SHUTDOWN", Of(|c| plain(c.dir_delete_on_shutdown()))),
+    ("AERON_FILE_PAGE_SIZE", Of(|c| plain(c.file_page_size()))),
+    ("AERON_PERFORM_STORAGE_CHECKS", Of(|c| plain(c.perform_storage_checks()))),
+    ("AERON_LOW_FILE_STORE_WARNING_THRESHOLD", Of(|c| plain(c.low_file_store_warning_threshold()))),
+    ("AERON_CONDUCTOR_BUFFER_LENGTH", Of(|c| plain(c.to_conductor_buffer_length()))),
+    ("AERON_CLIENTS_BUFFER_LENGTH", Of(|c| plain(c.to_clients_buffer_length()))),
+    ("AERON_COUNTERS_BUFFER_LENGTH", Of(|c| plain(c.counters_buffer_length()))),
+    ("AERON_ERROR_BUFFER_LENGTH", Of(|c| plain(c.error_buffer_length()))),
+    ("AERON_LOSS_REPORT_BUFFER_LENGTH", Of(|c| plain(c.loss_report_buffer_length()))),
+    // Threads.
+    ("AERON_THREADING_MODE", Of(|c| threading_mode(c.threading_mode()))),
+    ("AERON_THREAD_NAMING", Of(|c| thread_naming(c.thread_naming()))),
+    ("AERON_CONDUCTOR_IDLE_STRATEGY", Named(|c| idle(c.conductor_idle_strategy()))),
+    (
+        "AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS",
+        Of(|c| c.conductor_idle_strategy_init_args().into()),
+    ),
+    ("AERON_SENDER_IDLE_STRATEGY", Named(|c| idle(c.sender_idle_strategy()))),
+    ("AERON_SENDER_IDLE_STRATEGY_INIT_ARGS", Of(|c| c.sender_idle_strategy_init_args().into())),
+    ("AERON_RECEIVER_IDLE_STRATEGY", Named(|c| idle(c.receiver_idle_strategy()))),
+    ("AERON_RECEIVER_IDLE_STRATEGY_INIT_ARGS", Of(|c| c.receiver_idle_strategy_init_args().into())),
+    ("AERON_SHARED_IDLE_STRATEGY", Named(|c| idle(c.shared_idle_strategy()))),
+    ("AERON_SHARED_IDLE_STRATEGY_INIT_ARGS", Of(|c| c.shared_idle_strategy_init_args().into())),
+    ("AERON_SHAREDNETWORK_IDLE_STRATEGY", Named(|c| idle(c.shared_network_idle_strategy()))),
+    (
+        "AERON_SHAREDNETWORK_IDLE_STRATEGY_INIT_ARGS",
+        Of(|c| c.shared_network_idle_strategy_init_args().into()),
+    ),
+    (
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY",
+        Named(|c| idle(c.native_resource_agent_idle_strategy())),
+    ),
+    (
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY_INIT_ARGS",
+        Of(|c| c.native_resource_agent_idle_strategy_init_args().into()),
+    ),
+    ("AERON_CONDUCTOR_CPU_AFFINITY", Of(|c| plain(c.conductor_cpu_affinity()))),
+    ("AERON_SENDER_CPU_AFFINITY", Of(|c| plain(c.sender_cpu_affinity()))),
+    ("AERON_RECEIVER_CPU_AFFINITY", Of(|c| plain(c.receiver_cpu_affinity()))),
+    (
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_CPU_AFFINITY",
+        Of(|c| plain(c.native_resource_agent_cpu_affinity())),
+    ),
+    (
+        "AERON_THREAD_AFFINITY_USE_CPUSET_OFFSETS",
+        Of(|c| plain(c.thread_affinity_use_cpuset_offsets())),
+    ),
+    (
+        "AERON_THREAD_AFFINITY_FAIL_ON_VALIDATION_ERRORS",
+        Of(|c| plain(c.thread_affinity_fail_on_validation_errors())),
+    ),
+    ("AERON_AGENT_ON_START_FUNCTION", Verbatim),
+    ("AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD", Of(|c| time(c.conductor_cycle_threshold()))),
+    ("AERON_DRIVER_SENDER_CYCLE_THRESHOLD", Of(|c| time(c.sender_cycle_threshold()))),
+    ("AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD", Of(|c| time(c.receiver_cycle_threshold()))),
+    // Timeouts and intervals; the first is in milliseconds, without a unit.
+    ("AERON_DRIVER_TIMEOUT", Of(|c| plain(c.driver_timeout().as_millis()))),
+    ("AERON_CLIENT_LIVENESS_TIMEOUT", Of(|c| time(c.client_liveness_timeout()))),
+    ("AERON_TIMER_INTERVAL", Of(|c| time(c.timer_interval()))),
+    ("AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT", Of(|c| time(c.counters_free_to_reuse_timeout()))),
+    ("AERON_DRIVER_RESOURCE_FREE_LIMIT", Of(|c| plain(c.resource_free_limit()))),
+    // Publications.
+    ("AERON_TERM_BUFFER_LENGTH", Of(|c| plain(c.term_buffer_length()))),
+    ("AERON_IPC_TERM_BUFFER_LENGTH", Of(|c| plain(c.ipc_term_buffer_length()))),
+    ("AERON_TERM_BUFFER_SPARSE_FILE", Of(|c| plain(c.term_buffer_sparse_file()))),
+    ("AERON_MTU_LENGTH", Of(|c| plain(c.mtu_length()))),
+    ("AERON_IPC_MTU_LENGTH", Of(|c| plain(c.ipc_mtu_length()))),
+    ("AERON_PUBLICATION_TERM_WINDOW_LENGTH", Of(|c| plain(c.publication_term_window_length()))),
+    (
+        "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH",
+        Of(|c| plain(c.ipc_publication_term_window_length())),
+    ),
+    ("AERON_PUBLICATION_LINGER_TIMEOUT", Of(|c| time(c.publication_linger_timeout()))),
+    ("AERON_PUBLICATION_UNBLOCK_TIMEOUT", Of(|c| time(c.publication_unblock_timeout()))),
+    ("AERON_PUBLICATION_CONNECTION_TIMEOUT", Of(|c| time(c.publication_connection_timeout()))),
+    (
+        "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW",
+        Of(|c| plain(c.publication_reserved_session_id_low())),
+    ),
+    (
+        "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH",
+        Of(|c| plain(c.publication_reserved_session_id_high())),
+    ),
+    ("AERON_SPIES_SIMULATE_CONNECTION", Of(|c| plain(c.spies_simulate_connection()))),
+    // Subscriptions and images.
+    ("AERON_RELIABLE_STREAM", Of(|c| plain(c.reliable_stream()))),
+    ("AERON_REJOIN_STREAM", Of(|c| plain(c.rejoin_stream()))),
+    ("AERON_TETHER_SUBSCRIPTIONS", Of(|c| plain(c.tether_subscriptions()))),
+    ("AERON_RECEIVER_GROUP_CONSIDERATION", Of(|c| inferable(c.receiver_group_consideration()))),
+    ("AERON_RECEIVER_GROUP_TAG", Of(|c| c.receiver_group_tag().map_or_else(String::new, plain))),
+    ("AERON_IMAGE_LIVENESS_TIMEOUT", Of(|c| time(c.image_liveness_timeout()))),
+    ("AERON_RCV_INITIAL_WINDOW_LENGTH", Of(|c| plain(c.rcv_initial_window_length()))),
+    ("AERON_RCV_STATUS_MESSAGE_TIMEOUT", Of(|c| time(c.rcv_status_message_timeout()))),
+    ("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", Of(|c| time(c.untethered_window_limit_timeout()))),
+    (
+        "AERON_UNTETHERED_LINGER_TIMEOUT",
+        Of(|c| c.untethered_linger_timeout().map_or_else(String::new, time)),
+    ),
+    ("AERON_UNTETHERED_RESTING_TIMEOUT", Of(|c| time(c.untethered_resting_timeout()))),
+    ("AERON_DRIVER_STREAM_SESSION_LIMIT", Of(|c| plain(c.stream_session_limit()))),
+    // Flow and congestion control.
+    (
+        "AERON_UNICAST_FLOWCONTROL_SUPPLIER",
+        Named(|c| c.unicast_flow_control().map(|strategy| strategy.name())),
+    ),
+    (
+        "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+        Named(|c| c.multicast_flow_control().map(|strategy| strategy.name())),
+    ),
+    ("AERON_FLOW_CONTROL_GROUP_TAG", Of(|c| plain(c.flow_control_group_tag()))),
+    ("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", Of(|c| plain(c.flow_control_group_min_size()))),
+    ("AERON_FLOW_CONTROL_RECEIVER_TIMEOUT", Of(|c| time(c.flow_control_receiver_timeout()))),
+    (
+        "AERON_CONGESTIONCONTROL_SUPPLIER",
+        Named(|c| c.congestion_control().map(|strategy| strategy.name())),
+    ),
+    ("AERON_CUBICCONGESTIONCONTROL_MEASURERTT", Verbatim),
+    ("AERON_CUBICCONGESTIONCONTROL_INITIALRTT", Verbatim),
+    ("AERON_CUBICCONGESTIONCONTROL_TCPMODE", Verbatim),
+    // Loss and retransmission.
+    ("AERON_NAK_MULTICAST_GROUP_SIZE", Of(|c| plain(c.nak_multicast_group_size()))),
+    ("AERON_NAK_MULTICAST_MAX_BACKOFF", Of(|c| time(c.nak_multicast_max_backoff()))),
+    ("AERON_NAK_UNICAST_DELAY", Of(|c| time(c.nak_unicast_delay()))),
+    ("AERON_NAK_UNICAST_RETRY_DELAY_RATIO", Of(|c| plain(c.nak_unicast_retry_delay_ratio()))),
+    ("AERON_MAX_RESEND", Of(|c| plain(c.max_resend()))),
+    ("AERON_RETRANSMIT_UNICAST_DELAY", Of(|c| time(c.retransmit_unicast_delay()))),
+    ("AERON_RETRANSMIT_UNICAST_LINGER", Of(|c| time(c.retransmit_unicast_linger()))),
+    // Sockets.
+    ("AERON_SOCKET_SO_RCVBUF", Of(|c| plain(c.socket_so_rcvbuf()))),
+    ("AERON_SOCKET_SO_SNDBUF", Of(|c| plain(c.socket_so_sndbuf()))),
+    ("AERON_SOCKET_MULTICAST_TTL", Of(|c| plain(c.socket_multicast_ttl()))),
+    ("AERON_SOCKET_TOS", Of(|c| plain(c.socket_tos()))),
+    ("AERON_DRIVER_CONNECT", Of(|c| plain(c.connect_enabled()))),
+    ("AERON_SEND_TO_STATUS_POLL_RATIO", Of(|c| plain(c.send_to_status_poll_ratio()))),
+    ("AERON_RECEIVER_POLL_TO_SLOW_WORK_RATIO", Of(|c| plain(c.receiver_poll_to_slow_work_ratio()))),
+    ("AERON_SENDER_IO_VECTOR_CAPACITY", Of(|c| plain(c.sender_io_vector_capacity()))),
+    ("AERON_RECEIVER_IO_VECTOR_CAPACITY", Of(|c| plain(c.receiver_io_vector_capacity()))),
+    (
+        "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
+        Of(|c| plain(c.network_publication_max_messages_per_send())),
+    ),
+    ("AERON_SENDER_WILDCARD_PORT_RANGE", Of(|c| ports(c.sender_wildcard_port_range()))),
+    ("AERON_RECEIVER_WILDCARD_PORT_RANGE", Of(|c| ports(c.receiver_wildcard_port_range()))),
+    (
+        "AERON_UDP_CHANNEL_TRANSPORT_POLLER_ITERATION_THRESHOLD",
+        Of(|c| plain(c.udp_channel_transport_poller_iteration_threshold())),
+    ),
+    (
+        "AERON_UDP_CHANNEL_TRANSPORT_POLLER_SOCKET_POLL_LIMIT",
+        Of(|c| plain(c.udp_channel_transport_poller_socket_poll_limit())),
+    ),
+    ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", Verbatim),
+    ("AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", Verbatim),
+    ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", Verbatim),
+    ("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", Verbatim),
+    ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS", Verbatim),
+    ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS", Verbatim),
+    ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS", Verbatim),
+    ("AERON_DEBUG_SEND_DATA_LOSS_RATE", Unread),
+    ("AERON_DEBUG_SEND_DATA_LOSS_SEED", Unread),
+    ("AERON_DEBUG_SEND_CONTROL_LOSS_RATE", Unread),
+    ("AERON_DEBUG_SEND_CONTROL_LOSS_SEED", Unread),
+    ("AERON_DEBUG_RECEIVE_DATA_LOSS_RATE", Unread),
+    ("AERON_DEBUG_RECEIVE_DATA_LOSS_SEED", Unread),
+    ("AERON_DEBUG_RECEIVE_CONTROL_LOSS_RATE", Unread),
+    ("AERON_DEBUG_RECEIVE_CONTROL_LOSS_SEED", Unread),
+    // Names.
+    ("AERON_NAME_RESOLVER_SUPPLIER", Named(|c| c.name_resolver().map(|resolver| resolver.name()))),
+    ("AERON_NAME_RESOLVER_INIT_ARGS", Of(|c| c.name_resolver_init_args().into())),
+    ("AERON_NAME_RESOLVER_CSV_LOOKUP_TABLE_ARGS", Unread),
+    ("AERON_DRIVER_RESOLVER_NAME", Of(|c| c.resolver_name().into())),
+    ("AERON_DRIVER_RESOLVER_INTERFACE", Of(|c| c.resolver_interface().into())),
+    ("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", Of(|c| c.resolver_bootstrap_neighbor().into())),
+    ("AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT", Of(|c| time(c.resolver_neighbor_timeout()))),
+    ("AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL", Of(|c| time(c.self_resolution_interval()))),
+    (
+        "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL",
+        Of(|c| time(c.resolver_neighbor_resolution_interval())),
+    ),
+    (
+        "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL",
+        Of(|c| time(c.resolver_bootstrap_neighbor_resolution_interval())),
+    ),
+    ("AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL", Of(|c| time(c.re_resolution_check_interval()))),
+    ("AERON_DRIVER_NAME_RESOLVER_THRESHOLD", Of(|c| time(c.name_resolver_threshold()))),
+    // The driver as a program.
+    ("AERON_DRIVER_TERMINATION_VALIDATOR", Verbatim),
+    ("AERON_PRINT_CONFIGURATION", Of(|c| plain(c.print_configuration()))),
+    ("AERON_DRIVER_DYNAMIC_LIBRARIES", Verbatim),
+    ("AERON_ENABLE_EXPERIMENTAL_FEATURES", Of(|c| plain(c.enable_experimental_features()))),
+    ("AERON_EVENT_LOG", Verbatim),
+    ("AERON_EVENT_LOG_DISABLE", Verbatim),
+    ("AERON_EVENT_LOG_FILENAME", Verbatim),
+    ("AERON_EVENT_LOG_FILE_MAX_LENGTH", Verbatim),
+];
+
+fn plain(value: impl Display) -> String {
+    value.to_string()
+}
+
+/// A duration in the largest of Aeron's units that it is a whole number of.
+fn time(value: Duration) -> String {
+    let nanos = value.as_nanos();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    match units.iter().find(|(_, unit)| nanos != 0 && nanos % unit == 0) {
+        Some((name, unit)) => format!("{}{name}", nanos / unit),
+        None => format!("{nanos}ns"),
+    }
+}
+
+fn ports(range: Option<RangeInclusive<u16>>) -> String {
+    range.map_or_else(String::new, |range| format!("{} {}", range.start(), range.end()))
+}
+
+fn idle(kind: Option<IdleStrategyKind>) -> Option<&'static str> {
+    kind.map(IdleStrategyKind::name)
+}
+
+fn threading_mode(mode: ThreadingMode) -> String {
+    plain(match mode {
+        ThreadingMode::Dedicated => "DEDICATED",
+        ThreadingMode::SharedNetwork => "SHARED_NETWORK",
+        ThreadingMode::Shared => "SHARED",
+        ThreadingMode::Invoker => "INVOKER",
+    })
+}
+
+fn thread_naming(naming: ThreadNaming) -> String {
+    plain(match naming {
+        ThreadNaming::Classic => "classic",
+        ThreadNaming::New => "new",
+    })
+}
+
+fn inferable(value: InferableBoolean) -> String {
+    plain(match value {
+        InferableBoolean::ForceTrue => "true",
+        InferableBoolean::ForceFalse => "false",
+        InferableBoolean::Infer => "infer",
+    })
+}

@@ -1,0 +1,92 @@
+//! A media driver as a process of its own, in the place of Aeron's program `aeronmd`.
+//!
+//! Settings come from the `AERON_*` environment variables, from `-D name=value`, from files of
+//! properties and from the options, each of which wins over those before. One line on standard output
+//! says when the driver is ready, another when it is closed; standard error has only what is wrong.
+//!
+//! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
+
+mod configuration;
+mod exit_status;
+mod logger;
+mod options;
+mod statistics;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser;
+use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_media_driver::{Context, DriverInvoker, ThreadNaming};
+
+use crate::options::Options;
+use crate::statistics::Statistics;
+
+fn main() -> ExitCode {
+    logger::install();
+    let options = Options::parse();
+    // SAFETY: no other thread has been started yet.
+    let outcome = unsafe { options.apply_to_environment() }.and_then(|()| run(&options));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("media_driver: {error}");
+            exit_status::of(&error)
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let mut context = Context::new()?;
+    if options.print_config {
+        print!("{}", configuration::describe(&context));
+        return Ok(());
+    }
+    let is_running = Arc::new(AtomicBool::new(true));
+    stop_on_signals(&is_running)?;
+    stop_on_request(&is_running, &mut context)?;
+    name_main_thread(&mut context)?;
+
+    let mut driver = DriverInvoker::launch(context)?;
+    let dir = driver.aeron_dir().display().to_string();
+    println!("media driver ready: {dir}");
+    let statistics = options.stats.map(|interval| Statistics::start(&driver, interval));
+    let statistics = statistics.transpose()?;
+    while is_running.load(Ordering::Acquire) {
+        let work_count = driver.do_work()?;
+        driver.idle(work_count);
+    }
+    drop(statistics);
+    drop(driver);
+    println!("media driver closed: {dir}");
+    Ok(())
+}
+
+fn stop_on_signals(is_running: &Arc<AtomicBool>) -> Result<()> {
+    let is_running = Arc::clone(is_running);
+    ctrlc::set_handler(move || is_running.store(false, Ordering::Release))
+        .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))
+}
+
+/// Ends the driver when a client asks for it, if the validator that the environment names agrees.
+fn stop_on_request(is_running: &Arc<AtomicBool>, context: &mut Context) -> Result<()> {
+    let is_running = Arc::clone(is_running);
+    context.set_termination_hook(move || is_running.store(false, Ordering::Release))?;
+    Ok(())
+}
+
+/// Gives the main thread the name that its agent's own thread would have, where the operating system
+/// shows such names and the new ones are wanted.
+fn name_main_thread(context: &mut Context) -> Result<()> {
+    if context.thread_naming() == ThreadNaming::New {
+        let main_thread = std::thread::current().id();
+        context.set_agent_on_start(move |role| {
+            if std::thread::current().id() == main_thread {
+                // It is only a name.
+                let _ = std::fs::write("/proc/thread-self/comm", role);
+            }
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! The command line.
+//!
+//! Options become environment variables, as `-D` and property files do, so that everything takes the
+//! one way into the driver that Aeron's own program has.
+
+use std::env;
+use std::ffi::{CString, OsStr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{ArgAction, Parser, ValueEnum};
+use rusteron_client::ffi::Fallible;
+use rusteron_client::{
+    Error, ErrorKind, IdleStrategyKind, Result, load_properties, load_properties_file,
+};
+use rusteron_sys::driver as sys;
+
+use crate::exit_status;
+
+/// Runs Aeron's media driver until it is interrupted or terminated.
+///
+/// Settings come from the AERON_* environment variables; then -D; then the files of properties; then
+/// the options below. Each wins over those before.
+#[derive(Debug, Parser)]
+#[command(
+    version = concat!(env!("CARGO_PKG_VERSION"), " (Aeron ", env!("RUSTERON_AERON_VERSION"), ")"),
+    disable_version_flag = true,
+    after_help = exit_status::HELP
+)]
+pub(crate) struct Options {
+    /// Files of properties, such as `aeron.dir=/dev/shm/x`, one a line; also as file:// or http://
+    #[arg(value_name = "FILE")]
+    properties: Vec<String>,
+
+    /// Set a property
+    #[arg(short = 'D', value_name = "NAME=VALUE")]
+    define: Vec<String>,
+
+    /// The driver's directory [env: AERON_DIR]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// How the driver's work is spread over threads [env: AERON_THREADING_MODE]
+    #[arg(long, value_name = "MODE")]
+    threading_mode: Option<Threads>,
+
+    /// What all agents do when there is nothing to do: spin, yield, sleep-ns, backoff or noop
+    #[arg(long, value_name = "STRATEGY")]
+    idle: Option<IdleStrategyKind>,
+
+    /// Length of the terms of network publications, such as 16m [env: AERON_TERM_BUFFER_LENGTH]
+    #[arg(long, value_name = "SIZE")]
+    term_buffer_length: Option<TermLength>,
+
+    /// Length of the terms of IPC publications, such as 64m [env: AERON_IPC_TERM_BUFFER_LENGTH]
+    #[arg(long, value_name = "SIZE")]
+    ipc_term_buffer_length: Option<TermLength>,
+
+    /// The CPUs of conductor, sender, receiver and resource agent, such as 1,2,3; `-` for none
+    #[arg(long, value_name = "CPUS", allow_hyphen_values = true)]
+    cpu: Option<Cpus>,
+
+    /// Delete the directory, whatever is in it, before starting [env: AERON_DIR_DELETE_ON_START]
+    #[arg(long)]
+    delete_on_start: bool,
+
+    /// Print what all settings are, as properties, and exit
+    #[arg(long)]
+    pub(crate) print_config: bool,
+
+    /// Print what happened every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) stats: Option<Duration>,
+
+    /// Print version
+    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
+    version: (),
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Threads {
+    /// Conductor, sender and receiver each on a thread
+    Dedicated,
+    /// Sender and receiver share a thread
+    SharedNetwork,
+    /// One thread for everything
+    Shared,
+    /// The same as shared, in a program whose main thread is that one
+    Invoker,
+}
+
+impl Options {
+    /// Sets the environment variables of what the command line says.
+    ///
+    /// # Safety
+    /// There is no other thread.
+    pub(crate) unsafe fn apply_to_environment(&self) -> Result<()> {
+        for property in &self.define {
+            // SAFETY: handed on to the caller.
+            unsafe { load_properties(property) }
+                .map_err(|error| error.with_line(&format!("-D {property}")))?;
+        }
+        for location in &self.properties {
+            // SAFETY: handed on to the caller.
+            unsafe { load(location) }?;
+        }
+        let set = |name: &str, value: &OsStr| {
+            // SAFETY: handed on to the caller.
+            unsafe { env::set_var(name, value) };
+        };
+        if let Some(dir) = &self.dir {
+            set("AERON_DIR", dir.as_os_str());
+        }
+        if let Some(threads) = self.threading_mode {
+            set("AERON_THREADING_MODE", threads.name().as_ref());
+        }
+        if let Some(idle) = self.idle {
+            for agent in ["CONDUCTOR", "SENDER", "RECEIVER", "SHAREDNETWORK", "SHARED"] {
+                set(&format!("AERON_{agent}_IDLE_STRATEGY"), idle.name().as_ref());
+            }
+        }
+        if let Some(length) = &self.term_buffer_length {
+            set("AERON_TERM_BUFFER_LENGTH", length.0.as_ref());
+        }
+        if let Some(length) = &self.ipc_term_buffer_length {
+            set("AERON_IPC_TERM_BUFFER_LENGTH", length.0.as_ref());
+        }
+        if let Some(cpus) = &self.cpu {
+            let agents = ["CONDUCTOR", "SENDER", "RECEIVER", "DRIVER_NATIVE_RESOURCE_AGENT"];
+            for (agent, cpu) in agents.iter().zip(&cpus.0) {
+                set(&format!("AERON_{agent}_CPU_AFFINITY"), cpu.to_string().as_ref());
+            }
+        }
+        if self.delete_on_start {
+            set("AERON_DIR_DELETE_ON_START", "true".as_ref());
+        }
+        Ok(())
+    }
+}
+
+/// Properties from wherever Aeron's program takes them.
+///
+/// # Safety
+/// There is no other thread.
+unsafe fn load(location: &str) -> Result<()> {
+    if location.starts_with("http://") {
+        let url = CString::new(location).map_err(|_| {
+            Error::new(ErrorKind::InvalidArgument, format!("{location:?}: a NUL byte"))
+        })?;
+        // SAFETY: the URL is terminated, and the caller keeps others from the environment.
+        return unsafe { sys::aeron_properties_http_load(url.as_ptr()) }
+            .into_result()
+            .map(drop)
+            .map_err(|error| error.with_line(location));
+    }
+    let path = location.strip_prefix("file://").unwrap_or(location);
+    // SAFETY: handed on to the caller.
+    unsafe { load_properties_file(path) }.map_err(|error| error.with_line(path))
+}
+
+impl Threads {
+    /// Aeron's name for it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dedicated => "DEDICATED",
+            Self::SharedNetwork => "SHARED_NETWORK",
+            Self::Shared => "SHARED",
+            Self::Invoker => "INVOKER",
+        }
+    }
+}
+
+/// A term length as Aeron reads it. Aeron would replace one that is wrong by the default.
+#[derive(Debug, Clone)]
+struct TermLength(String);
+
+impl FromStr for TermLength {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (digits, shift) = match text.to_ascii_lowercase().as_bytes().last() {
+            Some(b'k') => (&text[..text.len() - 1], 10),
+            Some(b'm') => (&text[..text.len() - 1], 20),
+            Some(b'g') => (&text[..text.len() - 1], 30),
+            _ => (text, 0),
+        };
+        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+        match bytes {
+            Some(bytes) if bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(&bytes) => {
+                Ok(Self(bytes.to_string()))
+            }
+            _ => Err("not a power of two between 64k and 1g".into()),
+        }
+    }
+}
+
+/// The CPU of each agent's thread, -1 for none.
+#[derive(Debug, Clone)]
+struct Cpus(Vec<i16>);
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let cpus = text.split(',').map(|cpu| match cpu.trim() {
+            "-" => Ok(-1),
+            cpu => cpu
+                .parse::<u8>()
+                .map(i16::from)
+                .map_err(|_| format!("{cpu:?} is neither a number from 0 to 255 nor `-`")),
+        });
+        let cpus = cpus.collect::<std::result::Result<Vec<_>, _>>()?;
+        if cpus.len() > 4 {
+            return Err(format!("{} CPUs for four agents", cpus.len()));
+        }
+        Ok(Self(cpus))
+    }
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=86_400.0).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "not a number of seconds between 0.001 and 86400".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn term_lengths_are_read_as_aeron_does_or_refused() {
+        for (text, bytes) in
+            [("64k", "65536"), ("16M", "16777216"), ("1g", "1073741824"), ("65536", "65536")]
+        {
+            assert_eq!(text.parse::<TermLength>().expect(text).0, bytes);
+        }
+        for text in ["", "k", "100k", "32k", "2g", "16mb", "-64k", "99999999999999g", "é"] {
+            assert!(text.parse::<TermLength>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn cpus_are_numbers_or_none() {
+        assert_eq!("1,-,3".parse::<Cpus>().expect("three").0, [1, -1, 3]);
+        for text in ["", "a", "-1", "256", "1,2,3,4,5", "1,,2"] {
+            assert!(text.parse::<Cpus>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn intervals_are_positive_and_finite() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "0", "-1", "inf", "NaN", "1e300"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

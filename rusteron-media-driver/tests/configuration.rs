@@ -1,0 +1,168 @@
+//! Every environment variable of Aeron's C driver reaches the driver, and `--print-config` shows it.
+
+#![cfg(all(unix, feature = "binary"))]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use support::media_driver;
+
+/// The names in the sources of the C driver: `#define …_ENV_VAR "AERON_…"`.
+fn names_in_the_sources() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut pending = vec![Path::new(env!("RUSTERON_DRIVER_SOURCE")).to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).expect("a directory").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a source");
+            // A definition may go on in the next line.
+            let text = text.replace("\\\n", " ");
+            names.extend(text.lines().filter_map(name_in).map(str::to_owned));
+        }
+    }
+    names
+}
+
+fn name_in(line: &str) -> Option<&str> {
+    let (defined, value) = line.trim().strip_prefix("#define ")?.split_once(char::is_whitespace)?;
+    let is_variable = defined.ends_with("_ENV_VAR") || defined.ends_with("_ENV_INIT_ARGS_VAR");
+    let name = value.trim().strip_prefix('"')?.strip_suffix('"')?;
+    (is_variable && name.starts_with("AERON_")).then_some(name)
+}
+
+/// What is printed: names with their values, and names with the reason why there is none.
+fn print_config(variables: &BTreeMap<String, String>) -> (BTreeMap<String, String>, String) {
+    let output =
+        media_driver().arg("--print-config").envs(variables).output().expect("the program");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let values = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    (values, text)
+}
+
+/// A valid value other than the one that is printed without the variable.
+fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
+    let special = match name {
+        "AERON_DIR" => home.join("aeron").display().to_string(),
+        "AERON_EVENT_LOG_FILENAME" => home.join("events").display().to_string(),
+        "AERON_EVENT_LOG" | "AERON_EVENT_LOG_DISABLE" => "CMD_OUT_ERROR".into(),
+        "AERON_EVENT_LOG_FILE_MAX_LENGTH" => "1m".into(),
+        "AERON_THREADING_MODE" => "SHARED_NETWORK".into(),
+        "AERON_THREAD_NAMING" => "new".into(),
+        "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
+        "AERON_RECEIVER_GROUP_TAG" => "-77".into(),
+        "AERON_UNTETHERED_LINGER_TIMEOUT" => "3s".into(),
+        "AERON_AGENT_ON_START_FUNCTION" => "aeron_set_thread_affinity_on_start".into(),
+        "AERON_UNICAST_FLOWCONTROL_SUPPLIER" => "multicast_min".into(),
+        "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" => {
+            "aeron_tagged_flow_control_strategy_supplier".into()
+        }
+        "AERON_CONGESTIONCONTROL_SUPPLIER" => "cubic".into(),
+        "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" => "true".into(),
+        "AERON_CUBICCONGESTIONCONTROL_TCPMODE" => "true".into(),
+        "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" => "200us".into(),
+        "AERON_SENDER_WILDCARD_PORT_RANGE" => "20000 20100".into(),
+        "AERON_RECEIVER_WILDCARD_PORT_RANGE" => "21000 21100".into(),
+        "AERON_NAME_RESOLVER_SUPPLIER" => "csv_table".into(),
+        "AERON_NAME_RESOLVER_INIT_ARGS" => "server0,endpoint,localhost:24327".into(),
+        "AERON_DRIVER_RESOLVER_NAME" => "first".into(),
+        "AERON_DRIVER_RESOLVER_INTERFACE" => "127.0.0.1:8050".into(),
+        "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" => "127.0.0.1:8051".into(),
+        "AERON_DRIVER_TERMINATION_VALIDATOR" => "allow".into(),
+        "AERON_DRIVER_DYNAMIC_LIBRARIES" => "libc.so.6".into(),
+        "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" => "loss,fixed-loss".into(),
+        "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" => "multi-gap-loss".into(),
+        "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA"
+        | "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" => {
+            "aeron_udp_channel_transport_bindings_default".into()
+        }
+        // The default is the most there is.
+        "AERON_DRIVER_STREAM_SESSION_LIMIT" => "100".into(),
+        name if name.ends_with("IDLE_STRATEGY") => "aeron_idle_strategy_sleeping".into(),
+        name if name.ends_with("IDLE_STRATEGY_INIT_ARGS") => "3ms".into(),
+        name if name.ends_with("LOSS_ARGS") => "rate=0.5|seed=1".into(),
+        _ => String::new(),
+    };
+    if !special.is_empty() {
+        return special;
+    }
+    let value = value.unwrap_or_else(|| panic!("{name} has no default: give it a value here"));
+    let digits = value.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(value.len());
+    match (value.as_str(), value[..digits].parse::<i64>()) {
+        ("true", _) => "false".into(),
+        ("false", _) => "true".into(),
+        // Lengths stay powers of two, durations keep their unit.
+        (_, Ok(number @ 1..)) => format!("{}{}", number * 2, &value[digits..]),
+        (_, Ok(number)) => format!("{}{}", number + 1, &value[digits..]),
+        _ => panic!("{name}={value}: give it another value here"),
+    }
+}
+
+#[test]
+fn every_variable_of_the_c_driver_is_shown_with_the_value_that_was_set() {
+    let home = tempfile::tempdir().expect("a directory");
+    let names = names_in_the_sources();
+    assert!(names.len() > 120, "found {} only", names.len());
+    let (defaults, text) = print_config(&BTreeMap::new());
+    let shown: BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches("# ").split(['=', ' ']).next())
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(shown, names, "shown on the left, defined by C on the right");
+
+    let unread =
+        |name: &str| text.contains(&format!("# {name} is read by no part of the driver\n"));
+    let mut variables = BTreeMap::new();
+    for name in names.iter().filter(|name| !unread(name)) {
+        let value = another_value(name, defaults.get(name), home.path());
+        assert_ne!(Some(&value), defaults.get(name), "{name}");
+        variables.insert(name.clone(), value);
+    }
+    let (values, _) = print_config(&variables);
+    for (name, value) in &variables {
+        assert_eq!(values.get(name), Some(value), "{name}");
+    }
+    assert_eq!(values.len(), variables.len());
+}
+
+#[test]
+fn what_is_said_to_be_unread_is_read_nowhere() {
+    let (_, text) = print_config(&BTreeMap::new());
+    let unread: Vec<_> =
+        text.lines().filter(|line| line.ends_with("is read by no part of the driver")).collect();
+    assert_eq!(unread.len(), 9, "{unread:?}");
+    let root = Path::new(env!("RUSTERON_DRIVER_SOURCE"));
+    let sources = |file: &str| fs::read_to_string(root.join(file)).expect("a source");
+    // Those of the loss generators are read by a function that nobody calls.
+    for file in ["aeron_driver_context.c", "aeron_driver.c", "aeronmd.c"] {
+        assert!(!sources(file).contains("debug_channel_endpoint_configuration_install"), "{file}");
+    }
+    assert!(!sources("aeron_csv_table_name_resolver.c").contains("getenv"));
+}
+
+#[test]
+fn what_is_printed_gives_a_driver_the_same_settings_again() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("driver.properties");
+    let variables = BTreeMap::from([
+        ("AERON_TERM_BUFFER_LENGTH".to_owned(), "1m".to_owned()),
+        ("AERON_TIMER_INTERVAL".to_owned(), "1500ms".to_owned()),
+        ("AERON_RECEIVER_GROUP_TAG".to_owned(), "5".to_owned()),
+    ]);
+    let (first, text) = print_config(&variables);
+    assert_eq!(first["AERON_TERM_BUFFER_LENGTH"], "1048576");
+    fs::write(&file, text).expect("a file");
+    let output = media_driver().arg("--print-config").arg(&file).output().expect("the program");
+    let again = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(again, fs::read_to_string(&file).expect("the file"));
+}

@@ -1,0 +1,201 @@
+//! Launches that are refused, and what the errors say.
+
+#![cfg(all(unix, feature = "binary"))]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rusteron_media_driver::{
+    Context, ErrorKind, MediaDriver, Result, UdpInterceptor, is_driver_active,
+};
+use support::{DriverProcess, connect, driver_context, driver_context_in, media_driver};
+
+#[test]
+fn the_directory_of_a_driver_that_was_killed_is_stale_until_its_heartbeat_is_old() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::start(&dir, &[]);
+    assert!(driver.line().starts_with("media driver ready"));
+    let pid = driver.child.id();
+    assert!(is_driver_active(&dir, Duration::from_secs(60)).expect("an answer"));
+    driver.signal("KILL");
+    driver.end();
+    assert!(is_driver_active(&dir, Duration::from_secs(60)).expect("an answer"));
+
+    let mut context = driver_context_in(&dir);
+    context.set_driver_timeout(Duration::from_secs(60)).expect("a timeout");
+    let error = MediaDriver::launch(context).expect_err("it counts as running");
+    assert_eq!(error.kind(), ErrorKind::StaleDirectory, "{error:?}");
+    assert!(error.message().contains(&format!("process {pid} is gone")), "{error:?}");
+    assert!(error.message().contains("dir_delete_on_start"), "{error:?}");
+    let (code, errors) = DriverProcess::start(&dir, &["-D", "aeron.driver.timeout=60000"]).end();
+    assert_eq!(code, 75, "{errors}");
+
+    // With a timeout of 1 ms any heartbeat is old.
+    let mut context = driver_context_in(&dir);
+    context.set_driver_timeout(Duration::from_millis(1)).expect("a timeout");
+    connect(&MediaDriver::launch(context).expect("a successor"))
+        .add_publication("aeron:ipc", 1)
+        .expect("a publication");
+}
+
+#[test]
+fn a_driver_is_active_until_it_ends() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let timeout = Duration::from_secs(60);
+    assert!(!is_driver_active(&dir, timeout).expect("an answer"));
+    let driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+    assert!(is_driver_active(&dir, timeout).expect("an answer"));
+    drop(driver);
+    assert!(dir.join("cnc.dat").is_file());
+    assert!(!is_driver_active(&dir, timeout).expect("an answer"));
+    let error = is_driver_active("", timeout).expect_err("no path");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn files_that_are_no_drivers_are_not_believed() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("cnc.dat");
+    // A version that is none; the right one, followed by lengths that are lies.
+    let driver = MediaDriver::launch(driver_context_in(&home.path().join("aeron"))).expect("one");
+    let header = fs::read(driver.aeron_dir().join("cnc.dat")).expect("its file");
+    drop(driver);
+    let mut lengths = header[..4096].to_vec();
+    lengths[4..24].fill(0x7F);
+    for content in [vec![0xFF; 8192], vec![0xFF; 10], header[..4096].to_vec(), lengths] {
+        fs::write(&file, content).expect("a file");
+        assert!(!is_driver_active(home.path(), Duration::ZERO).expect("an answer"));
+        let error = MediaDriver::launch(driver_context_in(home.path())).expect_err("no driver's");
+        assert_eq!(error.kind(), ErrorKind::IncompatibleDriver, "{error:?}");
+        assert!(error.message().contains("dir_delete_on_start"), "{error:?}");
+        assert!(file.is_file());
+    }
+}
+
+/// The program, run by somebody who may not do much.
+fn as_nobody(command: &mut Command, home: &Path) -> Option<DriverProcess> {
+    // The superuser may do anything; and only the superuser can be somebody else.
+    const NOBODY: u32 = 65534;
+    let is_superuser = fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| status.contains("\nUid:\t0\t0\t"));
+    if !is_superuser {
+        return Some(DriverProcess::run(command));
+    }
+    // Where it was built may be out of reach.
+    let program = home.join("media_driver");
+    fs::copy(env!("CARGO_BIN_EXE_media_driver"), &program).expect("a copy");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut other = Command::new(program);
+    other.args(command.get_args()).uid(NOBODY).gid(NOBODY).current_dir("/");
+    let is_possible = Command::new("true").uid(NOBODY).status().is_ok();
+    if !is_possible {
+        println!("skipped: no other user can be had here");
+    }
+    is_possible.then(|| DriverProcess::run(&mut other))
+}
+
+#[test]
+fn a_directory_that_may_not_be_written_to_is_an_error_of_permission() {
+    let home = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    let closed = home.path().join("closed");
+    fs::create_dir(&closed).expect("a directory");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("permissions");
+    let dir = closed.join("aeron");
+    let Some(mut driver) = as_nobody(media_driver().arg("--dir").arg(&dir), home.path()) else {
+        return;
+    };
+    let (code, errors) = driver.end();
+    assert_eq!(code, 77, "{errors}");
+    assert!(errors.contains("permission denied"), "{errors}");
+    assert!(errors.contains(&dir.display().to_string()), "{errors}");
+
+    // A directory that is there already, and may not be deleted.
+    fs::create_dir(closed.join("remains"))
+        .or_else(|_| {
+            fs::set_permissions(&closed, fs::Permissions::from_mode(0o755))?;
+            fs::create_dir(closed.join("remains"))?;
+            fs::set_permissions(&closed, fs::Permissions::from_mode(0o555))
+        })
+        .expect("a directory");
+    let remains = closed.join("remains");
+    let Some(mut driver) = as_nobody(media_driver().arg("--dir").arg(&remains), home.path()) else {
+        return;
+    };
+    let (code, errors) = driver.end();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).expect("permissions");
+    assert_eq!(code, 77, "{errors}");
+    assert!(errors.contains("permission denied"), "{errors}");
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused_and_one_that_is_gets_the_threads() {
+    let launch = |set: fn(&mut Context) -> Result<&mut Context>| {
+        let mut context = driver_context();
+        set(&mut context).expect("a number");
+        MediaDriver::launch_embedded_with(context)
+    };
+    let out_of_range: [fn(&mut Context) -> Result<&mut Context>; 3] = [
+        |context| context.set_conductor_cpu_affinity(256),
+        |context| context.set_conductor_cpu_affinity(i32::MAX),
+        |context| context.set_conductor_cpu_affinity(0)?.set_sender_cpu_affinity(-2),
+    ];
+    for set in out_of_range {
+        let error = launch(set).expect_err("no such CPU");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+        assert!(error.message().contains("_cpu_affinity: "), "{error:?}");
+    }
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    // A CPU that this process may use.
+    let allowed = |status: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
+        line.expect("the line").trim().to_owned()
+    };
+    let status = fs::read_to_string("/proc/self/status").expect("this process");
+    let list = allowed(&status);
+    let cpu: i32 = list.split([',', '-']).next().expect("one").parse().expect("a number");
+    let (threads, started) = std::sync::mpsc::channel();
+    let mut context = driver_context();
+    context
+        .set_conductor_cpu_affinity(cpu)
+        .and_then(|context| {
+            context.set_agent_on_start(move |_| {
+                let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+                threads.send(status).expect("a test that listens");
+            })
+        })
+        .expect("settings");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    let status = started.recv_timeout(support::PATIENCE).expect("a start");
+    assert_eq!(allowed(&status), cpu.to_string());
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+}
+
+#[test]
+fn interceptors_are_set_and_replaced() {
+    let mut context = driver_context();
+    context
+        .set_incoming_interceptors(&[UdpInterceptor::Loss, UdpInterceptor::FixedLoss])
+        .and_then(|context| context.set_incoming_interceptors(&[UdpInterceptor::MultiGapLoss]))
+        .and_then(|context| context.set_incoming_interceptors(&[]))
+        .and_then(|context| context.set_incoming_interceptors(&[UdpInterceptor::Loss]))
+        .expect("interceptors");
+    let error = context.set_incoming_interceptors(&[UdpInterceptor::Loss; 11]).map(drop);
+    assert_eq!(error.expect_err("too many").kind(), ErrorKind::InvalidArgument);
+    // Without arguments in the environment it loses nothing.
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    let aeron = connect(&driver);
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", support::free_port());
+    let (mut publication, mut subscription) = support::connected_pair(&aeron, &channel);
+    support::exchange(&mut publication, &mut subscription, 50);
+}

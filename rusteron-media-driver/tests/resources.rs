@@ -1,0 +1,105 @@
+//! What a driver takes, it gives back. Alone in its process, which is what it looks at.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rusteron_client::Aeron;
+use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, ThreadingMode};
+use support::{await_that, connected_pair, context, driver_context, free_port, offer, receive};
+
+/// The names of this process's threads, files and mapped files, and of embedded drivers' directories.
+fn resources() -> BTreeMap<&'static str, Vec<String>> {
+    let names = |dir: &str| -> Vec<String> {
+        let entries = fs::read_dir(dir).expect("a directory").flatten();
+        let mut names: Vec<_> = entries
+            .map(|entry| match fs::read_link(entry.path()) {
+                Ok(target) => target.display().to_string(),
+                Err(_) => entry.file_name().to_string_lossy().into_owned(),
+            })
+            // The directory that is being read.
+            .filter(|name| !name.contains("/proc/"))
+            .collect();
+        names.sort();
+        names
+    };
+    let maps = fs::read_to_string("/proc/self/maps").expect("this process");
+    let prefix = format!("rusteron-{}-", std::process::id());
+    let base =
+        if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
+    BTreeMap::from([
+        ("threads", names("/proc/self/task")),
+        ("files", names("/proc/self/fd")),
+        (
+            "mappings",
+            maps.lines().filter(|line| line.contains(&prefix)).map(str::to_owned).collect(),
+        ),
+        (
+            "directories",
+            names(&base.display().to_string())
+                .into_iter()
+                .filter(|name| name.contains(&prefix))
+                .collect(),
+        ),
+    ])
+}
+
+/// Messages over the driver, so that it has log buffers, sockets and clients.
+fn use_driver(dir: &Path) {
+    let aeron = Aeron::connect(context(dir)).expect("a client");
+    let udp = format!("aeron:udp?term-length=64k|endpoint=127.0.0.1:{}", free_port());
+    for channel in [support::SHORT_TERMS, &udp] {
+        let (mut publication, mut subscription) = connected_pair(&aeron, channel);
+        offer(&mut publication, b"message");
+        assert_eq!(receive(&mut subscription, 1), [b"message"]);
+    }
+}
+
+/// Each kind of driver in turn, and each fourth of a kind at work.
+fn cycle(number: usize) {
+    let round = number / 5;
+    let modes = [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated];
+    match number % 5 {
+        0 => {
+            let mut context = Context::new().expect("a context");
+            context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+            let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+            driver.do_work().expect("a turn");
+        }
+        // A launch that fails before the files are made, then one that fails after.
+        1 => {
+            let mut context = driver_context();
+            context.set_mtu_length(33).expect("a length");
+            MediaDriver::launch_embedded_with(context).expect_err("no such length");
+        }
+        number => {
+            let mut context = Context::new().expect("a context");
+            context.set_threading_mode(modes[number - 2]).expect("a mode");
+            let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+            if round % 4 == 0 {
+                use_driver(driver.aeron_dir());
+            }
+        }
+    }
+}
+
+#[test]
+fn two_hundred_drivers_later_no_thread_file_mapping_or_directory_is_left() {
+    // What is made once and kept comes with the first of each kind.
+    (0..5).for_each(cycle);
+    let before = resources();
+    (0..200).for_each(cycle);
+    // A thread that was joined is listed for a moment longer.
+    await_that("nothing is left", || {
+        let after = resources();
+        let is_same = after == before;
+        if !is_same && std::env::var_os("RUSTERON_SHOW_RESOURCES").is_some() {
+            println!("{before:#?}\n{after:#?}");
+        }
+        is_same
+    });
+}
