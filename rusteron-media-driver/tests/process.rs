@@ -4,13 +4,18 @@
 
 mod support;
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Context, ErrorKind, OfferError, PollError, request_driver_termination,
+    Aeron, Context, ErrorKind, Header, OfferError, PollError, request_driver_termination,
 };
-use support::{DriverProcess, PATIENCE, await_that, connected_pair, media_driver, offer, receive};
+use support::{
+    DriverProcess, PATIENCE, SHORT_DRIVER_TIMEOUT, await_that, connected_pair, media_driver, offer,
+    receive,
+};
 
 #[test]
 fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
@@ -110,6 +115,72 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     context.set_dir(&dir).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");
     aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+}
+
+/// A service as it should be: when its client has ended, it makes another.
+#[derive(Default)]
+struct Service {
+    clients: AtomicUsize,
+    /// By the latest client.
+    received: AtomicUsize,
+}
+
+impl Service {
+    fn run(&self, dir: &Path, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::SeqCst) {
+            // Each step may meet a driver that is gone, or not there yet.
+            let _ = self.run_one_client(dir, is_over);
+        }
+    }
+
+    fn run_one_client(&self, dir: &Path, is_over: &AtomicBool) -> rusteron_client::Result<()> {
+        let mut context = Context::new()?;
+        context
+            .set_dir(dir)?
+            .set_driver_timeout(SHORT_DRIVER_TIMEOUT)?
+            .set_keepalive_interval(Duration::from_millis(50))?;
+        let aeron = Aeron::connect(context)?;
+        let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+        let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+        self.received.store(0, Ordering::SeqCst);
+        self.clients.fetch_add(1, Ordering::SeqCst);
+        while !is_over.load(Ordering::SeqCst) {
+            let sent = publication.offer(b"on and on");
+            let count = |_: &[u8], _: &Header<'_>| _ = self.received.fetch_add(1, Ordering::SeqCst);
+            let polled = subscription.poll(count, 10);
+            if polled.is_err() || sent.is_err_and(|error| !error.is_retryable()) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn services_survive_drivers_that_are_killed_and_restarted() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let (services, is_over) = ([Service::default(), Service::default()], AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for service in &services {
+            scope.spawn(|| service.run(&dir, &is_over));
+        }
+        for _ in 0..3 {
+            let clients = services.each_ref().map(|service| service.clients.load(Ordering::SeqCst));
+            let mut driver = DriverProcess::start(&dir, &["--delete-on-start"]);
+            assert!(driver.line().starts_with("media driver ready"));
+            for (service, clients) in services.iter().zip(clients) {
+                await_that("another client's messages", || {
+                    service.clients.load(Ordering::SeqCst) > clients
+                        && service.received.load(Ordering::SeqCst) > 100
+                });
+            }
+            driver.signal("KILL");
+            driver.end();
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
 }
 
 #[test]
