@@ -19,11 +19,9 @@ fn generate() -> Result<(), Error> {
     export_symbols();
     let generator = Generator::from_build_env(&["client.rs", "driver.rs"], &["aeronmd.h"])?;
     generator.print_rerun_if_changed();
-    enums()
-        .into_iter()
-        .fold(generator, Generator::enumeration)
-        .context(context())
-        .write_to_out_dir("generated.rs")
+    let generator = enums().into_iter().fold(generator, Generator::enumeration).context(context());
+    generator.write_to_out_dir("generated.rs")?;
+    generator.write_coverage_to_out_dir("coverage.rs")
 }
 
 /// The program's functions are found by name, as those of Aeron's own program are, which is linked with

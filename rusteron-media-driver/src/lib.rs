@@ -39,6 +39,7 @@ mod launch;
 mod loss;
 mod media_driver;
 mod preset;
+mod properties;
 mod settings;
 mod strategy;
 
@@ -56,5 +57,6 @@ pub use generated::{InferableBoolean, ThreadNaming, ThreadingMode};
 pub use loss::{Loss, UdpInterceptor};
 pub use media_driver::MediaDriver;
 pub use preset::Preset;
+pub use properties::load_properties_from;
 pub use rusteron_client::{Error, ErrorKind, Result, request_driver_termination};
 pub use strategy::{CongestionControlStrategy, FlowControlStrategy, NameResolver};

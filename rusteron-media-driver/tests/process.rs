@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -241,6 +242,33 @@ fn properties_and_options_win_over_the_environment_each_over_those_before() {
     ] {
         assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
     }
+}
+
+#[test]
+fn properties_are_fetched_from_a_url() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/driver.properties", listener.local_addr().expect("an address"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let mut request = BufReader::new(connection.try_clone().expect("a clone"));
+            let mut line = String::new();
+            while request.read_line(&mut line).is_ok_and(|length| length > 2) {
+                line.clear();
+            }
+            let text = "aeron.mtu.length=2048\n";
+            write!(
+                connection,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}",
+                text.len()
+            )
+            .expect("an answer");
+        });
+        let output = media_driver().arg("--print-config").arg(&url).output().expect("the program");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.contains("\nAERON_MTU_LENGTH=2048\n"), "{text}");
+    });
 }
 
 #[test]

@@ -4,17 +4,14 @@
 //! one way into the driver that Aeron's own program has.
 
 use std::env;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
-use rusteron_client::ffi::Fallible;
-use rusteron_client::{
-    Error, ErrorKind, IdleStrategyKind, Result, load_properties, load_properties_file,
-};
-use rusteron_sys::driver as sys;
+use rusteron_client::{IdleStrategyKind, Result, load_properties};
+use rusteron_media_driver::load_properties_from;
 
 use crate::exit_status;
 
@@ -103,7 +100,7 @@ impl Options {
         }
         for location in &self.properties {
             // SAFETY: handed on to the caller.
-            unsafe { load(location) }?;
+            unsafe { load_properties_from(location) }?;
         }
         let set = |name: &str, value: &OsStr| {
             // SAFETY: handed on to the caller.
@@ -137,26 +134,6 @@ impl Options {
         }
         Ok(())
     }
-}
-
-/// Properties from wherever Aeron's program takes them.
-///
-/// # Safety
-/// There is no other thread.
-unsafe fn load(location: &str) -> Result<()> {
-    if location.starts_with("http://") {
-        let url = CString::new(location).map_err(|_| {
-            Error::new(ErrorKind::InvalidArgument, format!("{location:?}: a NUL byte"))
-        })?;
-        // SAFETY: the URL is terminated, and the caller keeps others from the environment.
-        return unsafe { sys::aeron_properties_http_load(url.as_ptr()) }
-            .into_result()
-            .map(drop)
-            .map_err(|error| error.with_line(location));
-    }
-    let path = location.strip_prefix("file://").unwrap_or(location);
-    // SAFETY: handed on to the caller.
-    unsafe { load_properties_file(path) }.map_err(|error| error.with_line(path))
 }
 
 impl Threads {
