@@ -109,7 +109,7 @@ fn a_subscription_with_several_destinations_hears_both_publishers() {
 fn what_is_lost_on_the_way_is_sent_again_and_arrives_in_order() {
     for percent in [1, 5, 20] {
         let loss = |seed| {
-            let rate = f64::from(percent) / 100.0;
+            let rate = f64::from(percent) / 100.0 / 2.0;
             Some(Loss { data_rate: rate, control_rate: rate, seed })
         };
         // Half of it on each side.
