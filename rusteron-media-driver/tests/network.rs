@@ -12,7 +12,7 @@ use rusteron_media_driver::{
 };
 use support::{
     await_some, await_that, connect, connected_pair, driver_context, exchange, exchange_with,
-    free_port,
+    free_port, udp_channel,
 };
 
 fn context() -> Context {
@@ -30,7 +30,7 @@ fn unicast_between_two_drivers_delivers_everything_in_order() {
     let sender = MediaDriver::launch_embedded_with(context()).expect("a driver");
     let receiver = MediaDriver::launch_embedded_with(context()).expect("a driver");
     let (from, to) = (connect(&sender), connect(&receiver));
-    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let channel = udp_channel();
     let mut subscription = to.add_subscription(&channel, 1001).expect("a subscription");
     let mut publication = from.add_exclusive_publication(&channel, 1001).expect("a publication");
     exchange(&mut publication, &mut subscription, 1000);
@@ -92,8 +92,7 @@ fn a_subscription_with_several_destinations_hears_both_publishers() {
     let aeron = connect(&driver);
     let mut subscription =
         aeron.add_subscription("aeron:udp?control-mode=manual", 1001).expect("a subscription");
-    let channels =
-        [free_port(), free_port()].map(|port| format!("aeron:udp?endpoint=127.0.0.1:{port}"));
+    let channels = [udp_channel(), udp_channel()];
     for channel in &channels {
         subscription.add_destination(channel).expect("a destination");
     }
@@ -120,7 +119,7 @@ fn what_is_lost_on_the_way_is_sent_again_and_arrives_in_order() {
         let sender = MediaDriver::launch_embedded_with(sending).expect("a driver");
         let receiver = MediaDriver::launch_embedded_with(receiving).expect("a driver");
         let (from, to) = (connect(&sender), connect(&receiver));
-        let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+        let channel = udp_channel();
         let mut subscription = to.add_subscription(&channel, 1001).expect("a subscription");
         let mut publication =
             from.add_exclusive_publication(&channel, 1001).expect("a publication");
@@ -134,8 +133,7 @@ fn what_is_lost_on_the_way_is_sent_again_and_arrives_in_order() {
 
 #[test]
 fn a_rate_of_1_loses_everything() {
-    let channel = |port| format!("aeron:udp?endpoint=127.0.0.1:{port}");
-    let (lossy_channel, clean_channel) = (channel(free_port()), channel(free_port()));
+    let (lossy_channel, clean_channel) = (udp_channel(), udp_channel());
     let everything = Some(Loss { data_rate: 1.0, control_rate: 0.0, seed: 1 });
     let mut context = context();
     context.set_send_loss(everything).expect("a loss");
@@ -239,8 +237,8 @@ fn wildcard_ports_come_from_their_range() {
         let error = context.set_receiver_wildcard_port_range(Some(range)).expect_err("no range");
         assert!(error.message().starts_with("receiver_wildcard_port_range: "), "{error:?}");
     }
-    // Where free ports are, without asking for a certain one.
-    let low = free_port().clamp(1024, 60000);
+    // Below the ports that the operating system gives out, and above those of other tests.
+    let low = 30_000 + (std::process::id() % 27) as u16 * 100;
     context
         .set_receiver_wildcard_port_range(Some(low..=low + 50))
         .and_then(|context| context.set_sender_wildcard_port_range(Some(low + 51..=low + 99)))
@@ -278,7 +276,7 @@ fn every_preset_serves_clients() {
         }
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
         let aeron = connect(&driver);
-        let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+        let channel = udp_channel();
         let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
         exchange(&mut publication, &mut subscription, 50);
     }

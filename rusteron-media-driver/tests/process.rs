@@ -14,8 +14,8 @@ use rusteron_client::{
     Aeron, Context, ErrorKind, Header, OfferError, PollError, request_driver_termination,
 };
 use support::{
-    DriverProcess, PATIENCE, SHORT_DRIVER_TIMEOUT, await_that, connected_pair, media_driver, offer,
-    receive,
+    DriverProcess, PATIENCE, await_that, connected_pair, media_driver, offer, receive,
+    watchful_context,
 };
 
 #[test]
@@ -135,12 +135,7 @@ impl Service {
     }
 
     fn run_one_client(&self, dir: &Path, is_over: &AtomicBool) -> rusteron_client::Result<()> {
-        let mut context = Context::new()?;
-        context
-            .set_dir(dir)?
-            .set_driver_timeout(SHORT_DRIVER_TIMEOUT)?
-            .set_keepalive_interval(Duration::from_millis(50))?;
-        let aeron = Aeron::connect(context)?;
+        let aeron = Aeron::connect(watchful_context(dir))?;
         let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
         let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
         self.received.store(0, Ordering::SeqCst);
@@ -356,7 +351,7 @@ fn an_interceptor_of_the_environment_loses_what_it_is_told_to() {
     );
     assert!(driver.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(support::context(&dir)).expect("a client");
-    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", support::free_port());
+    let channel = support::udp_channel();
     let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
     support::exchange(&mut publication, &mut subscription, 300);
     let counters = aeron.counters_reader();

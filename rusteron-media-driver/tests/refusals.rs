@@ -195,7 +195,7 @@ fn interceptors_are_set_and_replaced() {
     // Without arguments in the environment it loses nothing.
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     let aeron = connect(&driver);
-    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", support::free_port());
+    let channel = support::udp_channel();
     let (mut publication, mut subscription) = support::connected_pair(&aeron, &channel);
     support::exchange(&mut publication, &mut subscription, 50);
 }

@@ -29,12 +29,6 @@ pub fn driver_context_in(dir: &Path) -> Context {
     context
 }
 
-/// A port that nobody uses, at least for the moment.
-pub fn free_port() -> u16 {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.local_addr().expect("an address").port()
-}
-
 /// Sends messages of random lengths and contents, and checks that all arrive in their order.
 pub fn exchange(
     publication: &mut ExclusivePublication,
