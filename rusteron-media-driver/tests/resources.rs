@@ -59,7 +59,7 @@ fn use_driver(dir: &Path) {
     }
 }
 
-/// Each kind of driver in turn, and each fourth of a kind at work.
+/// Each kind of driver in turn, and each eighth of a kind at work.
 fn cycle(number: usize) {
     let round = number / 5;
     let modes = [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated];
@@ -80,7 +80,7 @@ fn cycle(number: usize) {
             let mut context = Context::new().expect("a context");
             context.set_threading_mode(modes[number - 2]).expect("a mode");
             let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-            if round % 4 == 0 {
+            if round % 8 == 0 {
                 use_driver(driver.aeron_dir());
             }
         }
