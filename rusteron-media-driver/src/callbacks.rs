@@ -27,7 +27,8 @@ impl Context {
     /// [validator](Self::set_termination_validator) agrees.
     ///
     /// The driver goes on: ending it is up to the application, which usually wakes the thread that
-    /// owns the [`MediaDriver`](crate::MediaDriver) and lets it drop it.
+    /// owns the [`MediaDriver`](crate::MediaDriver) and lets it drop it. The hook cannot: a thread does
+    /// not outlive itself, and the driver would be leaked.
     ///
     /// The hook runs on the conductor's thread, once for each request, and holds up the driver
     /// meanwhile. It must not wait for the driver: the blocking functions of a client fail in it. A

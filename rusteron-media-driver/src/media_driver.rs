@@ -52,8 +52,8 @@ impl MediaDriver {
         launch(context, false)
     }
 
-    /// Launches a driver with the settings of [`Preset::Embedded`](crate::Preset::Embedded) in a
-    /// directory of its own, which is deleted when the driver is dropped.
+    /// Launches a driver with Aeron's default settings in a directory of its own, which is deleted
+    /// when the driver is dropped.
     ///
     /// The directory lies in `/dev/shm` where there is one, among the temporary files elsewhere;
     /// clients find it by [`aeron_dir`](Self::aeron_dir). The driver runs on one thread, which sleeps

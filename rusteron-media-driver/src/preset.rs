@@ -21,9 +21,6 @@ use crate::{Context, ThreadingMode};
 /// | [`term_buffer_sparse_file`](Context::set_term_buffer_sparse_file) | yes | no | yes | yes |
 /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 16 MiB | 16 MiB | 1 MiB |
 /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
-/// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf), [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | 128 KiB, the system's | 2 MiB each | default | default |
-/// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 2 MiB | default | default |
-/// | [`dir_warn_if_exists`](Context::set_dir_warn_if_exists) | no | no | no | no |
 /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preset {
@@ -33,9 +30,14 @@ pub enum Preset {
     /// no message waits for a thread to wake up; they take two whole cores. The conductor, which no
     /// message passes, yields, so that it can share a core. Log buffers are allocated as a whole
     /// when they are added, which takes longer and takes their whole space, so that no message meets
-    /// a page that is not there. Receivers let a sender be 2 MiB ahead, which at 100 µs of round
-    /// trip is 160 Gbit/s; the operating system has to allow socket buffers of that length
-    /// (`net.core.rmem_max` and `net.core.wmem_max` on Linux), or the launch fails and says so.
+    /// a page that is not there.
+    ///
+    /// Streams over a network with long round trips also want longer socket buffers
+    /// ([`set_socket_so_rcvbuf`](Context::set_socket_so_rcvbuf),
+    /// [`set_socket_so_sndbuf`](Context::set_socket_so_sndbuf)) and a longer
+    /// [window](Context::set_rcv_initial_window_length). How long they may be is up to the operating
+    /// system (`net.core.rmem_max` and `net.core.wmem_max` on Linux), which is why they are not part
+    /// of the preset.
     ///
     /// Bind the threads to cores that nothing else runs on, with
     /// [`set_sender_cpu_affinity`](Context::set_sender_cpu_affinity) and its like. With fewer cores than
@@ -101,15 +103,11 @@ impl Context {
     }
 
     fn prefer_latency(&mut self) -> Result<&mut Self> {
-        const WINDOW: usize = 2 << 20;
         self.set_threading_mode(ThreadingMode::Dedicated)?
             .set_conductor_idle_strategy(IdleStrategyKind::Yielding)?
             .set_sender_idle_strategy(IdleStrategyKind::NoOp)?
             .set_receiver_idle_strategy(IdleStrategyKind::NoOp)?
-            .set_term_buffer_sparse_file(false)?
-            .set_socket_so_rcvbuf(WINDOW)?
-            .set_socket_so_sndbuf(WINDOW)?
-            .set_rcv_initial_window_length(WINDOW)
+            .set_term_buffer_sparse_file(false)
     }
 
     fn share_one_thread(&mut self) -> Result<&mut Self> {

@@ -264,16 +264,7 @@ fn wildcard_ports_come_from_their_range() {
 fn every_preset_serves_clients() {
     for preset in Preset::ALL {
         assert_eq!(preset.to_string().parse::<Preset>().expect("itself"), preset);
-        let mut context = Context::with_preset(preset).expect("a context");
-        if preset == Preset::LowLatency {
-            // As much as the machine allows: how much that is, is not what this tests.
-            context
-                .set_socket_so_rcvbuf(0)
-                .and_then(|context| context.set_socket_so_sndbuf(0))
-                .and_then(|context| context.set_rcv_initial_window_length(1 << 17))
-                .and_then(|context| context.set_term_buffer_length(1 << 16))
-                .expect("settings");
-        }
+        let context = Context::with_preset(preset).expect("a context");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
         let aeron = connect(&driver);
         let channel = udp_channel();

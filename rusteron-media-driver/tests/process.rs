@@ -278,7 +278,7 @@ fn the_exit_status_tells_a_wrong_setting_from_a_wrong_command_line() {
         (&["-D", "nonsense"], 78, "nonsense"),
         (&["-D", "aeron.mtu.length=33"], 78, "mtu"),
         (&["-D", "aeron.sender.idle.strategy=sleepy"], 78, "sleepy"),
-        (&[&missing], 73, "missing"),
+        (&[&missing], 78, "missing"),
         (&["--dir", &in_the_way], 73, "aeron"),
         (&["--term-buffer-length", "100k"], 2, "power of two"),
         (&["--idle", "sleepy"], 2, "backoff"),

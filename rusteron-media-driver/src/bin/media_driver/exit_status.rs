@@ -1,7 +1,6 @@
-//! What the program's end tells a supervisor.
+//! What the program's end tells a supervisor, in the numbers of sysexits.h.
 
 use std::io;
-use std::process::ExitCode;
 
 use rusteron_client::{Error, ErrorKind};
 
@@ -13,16 +12,17 @@ pub(crate) const HELP: &str = "Exit status:
   73  the directory cannot be made: no space, or in the way
   75  another driver has the directory, or died in it just now: try again later
   77  no permission
-  78  a setting is wrong";
+  78  a setting is wrong, or a file of properties cannot be read";
 
-/// The numbers are those of sysexits.h, which supervisors know by name.
-pub(crate) fn of(error: &Error) -> ExitCode {
-    ExitCode::from(match error.kind() {
+pub(crate) const WRONG_SETTING: u8 = 78;
+
+pub(crate) fn of(error: &Error) -> u8 {
+    match error.kind() {
         ErrorKind::StorageSpace => 73,
         ErrorKind::ActiveDriver | ErrorKind::StaleDirectory => 75,
         ErrorKind::Io(io::ErrorKind::PermissionDenied) => 77,
         ErrorKind::Io(_) | ErrorKind::IncompatibleDriver => 73,
-        ErrorKind::InvalidArgument => 78,
+        ErrorKind::InvalidArgument => WRONG_SETTING,
         _ => 1,
-    })
+    }
 }

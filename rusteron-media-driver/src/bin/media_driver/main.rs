@@ -27,12 +27,15 @@ fn main() -> ExitCode {
     logger::install();
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
-    let outcome = unsafe { options.apply_to_environment() }.and_then(|()| run(&options));
-    match outcome {
+    if let Err(error) = unsafe { options.apply_to_environment() } {
+        eprintln!("media_driver: {error}");
+        return exit_status::WRONG_SETTING.into();
+    }
+    match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("media_driver: {error}");
-            exit_status::of(&error)
+            exit_status::of(&error).into()
         }
     }
 }
