@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Subscription};
+use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
 use rusteron_media_driver::{Context as DriverContext, MediaDriver};
 
 use crate::channel::Channel;
@@ -28,9 +28,9 @@ pub struct Connection {
 
 /// A publication and the subscription that receives from it, and from it alone.
 #[derive(Debug)]
-pub struct Stream {
+pub struct Stream<P = ExclusivePublication> {
     /// The publisher's end.
-    pub publication: ExclusivePublication,
+    pub publication: P,
     /// The subscriber's end.
     pub subscription: Subscription,
 }
@@ -61,6 +61,11 @@ impl Connection {
         self.driver.as_ref().map_or_else(|| self.aeron.context().dir(), MediaDriver::aeron_dir)
     }
 
+    /// The client.
+    pub fn aeron(&self) -> &Aeron {
+        &self.aeron
+    }
+
     /// How long no message may arrive before something must be wrong.
     pub fn patience(&self) -> Duration {
         self.aeron.context().driver_timeout().saturating_add(PATIENCE)
@@ -77,34 +82,73 @@ impl Connection {
         stream_id: i32,
         interrupt: &Interrupt,
     ) -> Result<Stream, Failure> {
-        let adding = |what| format!("cannot add the {what} on {channel} stream {stream_id}");
         let publication = self
             .aeron
             .add_exclusive_publication(channel.as_str(), stream_id)
-            .map_err(|error| Failure::run(adding("publication"), error))?;
-        // On a driver that others use, too, there may be more publishers. Theirs do not count.
-        let own = channel.with_default("session-id", publication.session_id());
-        let subscription = self
-            .aeron
-            .add_subscription(own.as_str(), stream_id)
-            .map_err(|error| Failure::run(adding("subscription"), error))?;
-        let stream = Stream { publication, subscription };
-        self.await_connected(&stream, interrupt)?;
-        Ok(stream)
+            .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
+        let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
+        self.await_connected(channel, stream_id, interrupt, || {
+            publication.is_connected() && subscription.is_connected()
+        })?;
+        Ok(Stream { publication, subscription })
     }
 
-    fn await_connected(&self, stream: &Stream, interrupt: &Interrupt) -> Result<(), Failure> {
+    /// The same, with a publication that several threads can publish on.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_concurrent(
+        &self,
+        channel: &Channel,
+        stream_id: i32,
+        interrupt: &Interrupt,
+    ) -> Result<Stream<Publication>, Failure> {
+        let publication = self
+            .aeron
+            .add_publication(channel.as_str(), stream_id)
+            .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
+        let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
+        self.await_connected(channel, stream_id, interrupt, || {
+            publication.is_connected() && subscription.is_connected()
+        })?;
+        Ok(Stream { publication, subscription })
+    }
+
+    /// A subscription to one publication. On a driver that others use, too, there may be more
+    /// publishers. Theirs do not count.
+    fn subscribe_to(
+        &self,
+        session_id: i32,
+        channel: &Channel,
+        stream_id: i32,
+    ) -> Result<Subscription, Failure> {
+        let own = channel.with_default("session-id", session_id);
+        self.aeron
+            .add_subscription(own.as_str(), stream_id)
+            .map_err(|error| cannot_add("subscription", channel, stream_id, error))
+    }
+
+    /// Waits until a stream is connected or the interrupt is requested.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the client is closed meanwhile, or in case of a timeout.
+    pub fn await_connected(
+        &self,
+        channel: &Channel,
+        stream_id: i32,
+        interrupt: &Interrupt,
+        is_connected: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
         const PAUSE: Duration = Duration::from_millis(1);
         let start = Instant::now();
-        while !(stream.publication.is_connected() && stream.subscription.is_connected()) {
+        while !is_connected() {
             if self.aeron.is_closed() {
                 return Err(Failure::Run("the client was closed".to_owned()));
             }
             if start.elapsed() >= self.patience() {
                 return Err(Failure::Run(format!(
-                    "publisher and subscriber on {} stream {} are not connected after {}",
-                    stream.publication.channel(),
-                    stream.publication.stream_id(),
+                    "publisher and subscriber on {channel} stream {stream_id} are not connected \
+                     after {}",
                     duration::display(self.patience()),
                 )));
             }
@@ -131,6 +175,10 @@ impl Connection {
             failure::warn(error);
         }
     }
+}
+
+fn cannot_add(what: &str, channel: &Channel, stream_id: i32, error: Error) -> Failure {
+    Failure::run(format_args!("cannot add the {what} on {channel} stream {stream_id}"), error)
 }
 
 fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {

@@ -5,14 +5,15 @@
 //! one noun per module:
 //!
 //! - options: [`options`], [`duration`], [`byte_size`], [`channel`];
-//! - the streams to measure: [`connection`], and the two ways through them, [`message_path`];
+//! - the streams to measure: [`connection`], and the way through them, [`message_path`];
 //! - measuring: [`publisher`] and [`subscriber`] run in threads of their own, share a [`run`], and
 //!   [`measurement`] samples them;
 //! - results: [`statistics`], [`number`], [`output`], [`json_file`], [`host`];
 //! - the end: [`interrupt`], [`failure`];
-//! - the programs: [`throughput`], [`benchmark`].
+//! - the program: [`throughput`].
+//!
+//! The programs of the package `rusteron-benchmarks` are made of the same parts.
 
-pub mod benchmark;
 pub mod byte_size;
 pub mod channel;
 pub mod connection;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use rusteron_client::IdleStrategyKind;
+use rusteron_client::{IdleStrategyKind, OfferError, PollError};
 
 use crate::duration;
 use crate::failure::Failure;
@@ -31,6 +31,22 @@ pub struct Plan {
     pub measured: Option<Duration>,
     /// How long no message may arrive before that is an error.
     pub patience: Duration,
+}
+
+impl Plan {
+    /// The message that is published again and again.
+    pub fn message(&self) -> Vec<u8> {
+        (0..=u8::MAX).cycle().take(self.message_length).collect()
+    }
+
+    /// What a subscriber has to know of it.
+    pub fn expectation(&self) -> Expectation {
+        Expectation {
+            message_length: self.message_length,
+            fragment_limit: self.fragment_limit,
+            patience: self.patience,
+        }
+    }
 }
 
 /// What a slice of time belongs to.
@@ -83,7 +99,7 @@ impl Slice {
 pub struct Measurement {
     /// The slices of the measured time.
     pub slices: Vec<Slice>,
-    /// What the publisher did, warm-up included.
+    /// What the publishers did, warm-up included.
     pub published: Published,
     /// What the subscriber did, warm-up included.
     pub received: Received,
@@ -106,30 +122,55 @@ pub fn measure<P: Publish, S: Poll>(
     interrupt: &Interrupt,
     observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
 ) -> Result<Measurement, Failure> {
-    let run = Run::new(interrupt);
-    let message: Vec<u8> = (0..=u8::MAX).cycle().take(plan.message_length).collect();
-    let expectation = Expectation {
-        message_length: plan.message_length,
-        fragment_limit: plan.fragment_limit,
-        patience: plan.patience,
+    let message = plan.message();
+    let publish = |run: &Run<'_>| {
+        publisher::publish(publication, &message, &mut plan.idle.new_strategy(), run)
     };
+    let receive = |run: &Run<'_>| {
+        let mut idle = plan.idle.new_strategy();
+        subscriber::receive(subscription, plan.expectation(), &mut idle, run)
+    };
+    measure_loops(vec![publish], receive, plan, interrupt, observe)
+}
+
+/// [`measure`], with loops of the caller's and any number of publishers, each on a thread of its own.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_loops<P, S>(
+    publishers: Vec<P>,
+    subscriber: S,
+    plan: &Plan,
+    interrupt: &Interrupt,
+    observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
+) -> Result<Measurement, Failure>
+where
+    P: FnOnce(&Run<'_>) -> Result<Published, OfferError> + Send,
+    S: FnOnce(&Run<'_>) -> Result<Received, PollError> + Send,
+{
+    let run = Run::new(interrupt, publishers.len());
+    // The threads' loops borrow it, and take what they run.
+    let shared = &run;
     let (slices, published, received) = thread::scope(|scope| {
         // Whatever happens on this thread, the others are to end before the scope waits for them.
         let guard = run.guard();
-        let publisher = spawn(scope, "publisher", || {
-            let guard = run.guard();
-            let mut idle = plan.idle.new_strategy();
-            let published = publisher::publish(publication, &message, &mut idle, &run)?;
-            run.set_published(published.messages);
+        let publishers: Vec<_> = publishers
+            .into_iter()
+            .map(|publish| {
+                spawn(scope, "publisher", move || {
+                    let guard = shared.guard();
+                    let published = publish(shared)?;
+                    shared.add_published(published.messages);
+                    guard.disarm();
+                    Ok::<_, OfferError>(published)
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let subscriber = spawn(scope, "subscriber", move || {
+            let guard = shared.guard();
+            let received = subscriber(shared)?;
             guard.disarm();
-            Ok::<_, rusteron_client::OfferError>(published)
-        })?;
-        let subscriber = spawn(scope, "subscriber", || {
-            let guard = run.guard();
-            let mut idle = plan.idle.new_strategy();
-            let received = subscriber::receive(subscription, expectation, &mut idle, &run)?;
-            guard.disarm();
-            Ok::<_, rusteron_client::PollError>(received)
+            Ok::<_, PollError>(received)
         })?;
         let mut sampler = Sampler::new(&run, plan, interrupt, observe);
         let slices = sampler.sample();
@@ -139,10 +180,12 @@ pub fn measure<P: Publish, S: Poll>(
         } else {
             drop(guard);
         }
-        // Where several have failed, the publisher is the first to know.
-        let published = join(publisher, "publisher");
+        // Where several have failed, the publishers are the first to know. All are joined first.
+        let published: Vec<_> =
+            publishers.into_iter().map(|publisher| join(publisher, "publisher")).collect();
         let received = join(subscriber, "subscriber");
-        Ok::<_, Failure>((slices, published?, received?))
+        let published = published.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, Failure>((slices, Published::sum(published), received?))
     })?;
     let slices = slices?;
     if received.bytes != published.messages * plan.message_length as u64 {
@@ -268,7 +311,7 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, TryRecvError, TrySendError, channel};
 
-    use rusteron_client::{OfferError, PollError};
+    use rusteron_client::Yielding;
 
     use super::*;
 
@@ -342,6 +385,26 @@ mod tests {
         assert_eq!(phases.first(), Some(&Phase::WarmUp));
         let measured = phases.iter().filter(|phase| **phase == Phase::Measured).count();
         assert_eq!(measured, measurement.slices.len());
+    }
+
+    #[test]
+    fn several_publishers_are_counted_together() {
+        let (mut sender, mut receiver) = pipe();
+        let second = Pipe(sender.0.clone());
+        let mut senders = [&mut sender, &mut { second }];
+        let message = PLAN.message();
+        let publishers = senders
+            .iter_mut()
+            .map(|sender| |run: &Run<'_>| publisher::publish(*sender, &message, &mut Yielding, run))
+            .collect();
+        let receive = |run: &Run<'_>| {
+            subscriber::receive(&mut receiver, PLAN.expectation(), &mut Yielding, run)
+        };
+        let interrupt = Interrupt::default();
+        let measurement = measure_loops(publishers, receive, &PLAN, &interrupt, |_, _| Ok(()))
+            .expect("a measurement");
+        assert!(measurement.published.messages > 0);
+        assert_eq!(measurement.received.bytes, measurement.published.messages * 32);
     }
 
     #[test]

@@ -45,21 +45,9 @@ impl Threading {
     }
 }
 
-/// The options of every program with a publisher's and a subscriber's loop.
-///
-/// Those that take numbers allow hyphens, so that the message for a negative one names the option.
+/// The options of programs that launch an embedded driver.
 #[derive(Debug, Clone, Args)]
-pub struct LoopOptions {
-    /// Length of each message in bytes, from 1 to 16m, and at the most an eighth of the term length
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
-          value_parser = byte_size::parse_message_length)]
-    pub message_length: usize,
-
-    /// How many fragments a poll receives at the most
-    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "10",
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
-    pub fragment_limit: usize,
-
+pub struct DriverOptions {
     /// Length of a term buffer: a power of two from 64k to 1g [default: the driver's, usually 64m]
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
           value_parser = byte_size::parse_term_length)]
@@ -68,22 +56,9 @@ pub struct LoopOptions {
     /// Threads of the embedded driver [default: shared]
     #[arg(long, value_name = "MODE")]
     pub threading_mode: Option<Threading>,
-
-    /// What publisher and subscriber do when they cannot go on
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    pub idle: IdleStrategyKind,
-
-    /// File to write the result to, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }
 
-fn idle_strategy() -> impl TypedValueParser<Value = IdleStrategyKind> {
-    PossibleValuesParser::new(IdleStrategyKind::ALL.map(IdleStrategyKind::name))
-        .try_map(|name| name.parse::<IdleStrategyKind>())
-}
-
-impl LoopOptions {
+impl DriverOptions {
     /// The threading mode of an embedded driver.
     pub fn threading(&self) -> Threading {
         self.threading_mode.unwrap_or(Threading::Shared)
@@ -101,7 +76,43 @@ impl LoopOptions {
         }
         Ok(context)
     }
+}
 
+/// The options of every program with a publisher's and a subscriber's loop.
+///
+/// Those that take numbers allow hyphens, so that the message for a negative one names the option.
+#[derive(Debug, Clone, Args)]
+pub struct LoopOptions {
+    /// Length of each message in bytes, from 1 to 16m, and at the most an eighth of the term length
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
+          value_parser = byte_size::parse_message_length)]
+    pub message_length: usize,
+
+    /// How many fragments a poll receives at the most
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "10",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
+    pub fragment_limit: usize,
+
+    /// Term buffer and threads.
+    #[command(flatten)]
+    pub driver: DriverOptions,
+
+    /// What publisher and subscriber do when they cannot go on
+    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
+    pub idle: IdleStrategyKind,
+
+    /// File to write the result to, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// The parser of options that name an idle strategy.
+pub fn idle_strategy() -> impl TypedValueParser<Value = IdleStrategyKind> {
+    PossibleValuesParser::new(IdleStrategyKind::ALL.map(IdleStrategyKind::name))
+        .try_map(|name| name.parse::<IdleStrategyKind>())
+}
+
+impl LoopOptions {
     /// Checks that messages fit into terms of a length.
     ///
     /// # Errors
@@ -169,7 +180,7 @@ impl ThroughputOptions {
     /// # Errors
     /// [`Failure::Usage`] if options contradict each other.
     pub fn check(&self) -> Result<(), Failure> {
-        if let (Some(dir), Some(threading)) = (&self.aeron_dir, self.common.threading_mode) {
+        if let (Some(dir), Some(threading)) = (&self.aeron_dir, self.common.driver.threading_mode) {
             return Err(Failure::usage(
                 "--threading-mode <MODE>",
                 threading.name(),
@@ -191,7 +202,7 @@ impl ThroughputOptions {
 
     fn check_term_length(&self) -> Result<(), Failure> {
         let in_channel = self.channel.parameter("term-length");
-        match (self.common.term_length, in_channel.map(byte_size::parse_term_length)) {
+        match (self.common.driver.term_length, in_channel.map(byte_size::parse_term_length)) {
             (_, Some(Err(reason))) => Err(Failure::usage(
                 "--channel <URI>",
                 &self.channel,
@@ -227,59 +238,12 @@ impl ThroughputOptions {
 
     /// The channel with the term length, which a running driver can be told in no other way.
     pub fn full_channel(&self) -> Channel {
-        match self.common.term_length {
+        match self.common.driver.term_length {
             Some(length) if self.aeron_dir.is_some() => {
                 self.channel.with_default("term-length", length)
             }
             _ => self.channel.clone(),
         }
-    }
-}
-
-/// Compares the Rust message path (offer, poll) with the C functions, in the same loops on the same
-/// embedded media driver over IPC.
-///
-/// The two take turns, each time on a stream of its own: Rust, C, Rust, C. What is compared are the
-/// rates of slices of 100 ms.
-///
-/// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
-#[derive(Debug, Clone, Parser)]
-#[command(name = "benchmark_ipc_throughput", version)]
-pub struct BenchmarkOptions {
-    /// How many runs each side gets
-    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "5",
-          value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
-    pub runs: u32,
-
-    /// How long to measure in each run, at least 100ms
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "2s",
-          value_parser = duration::parse)]
-    pub measure: Duration,
-
-    /// How long each run goes on before that
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "1s",
-          value_parser = duration::parse)]
-    pub warmup: Duration,
-
-    /// Message, term buffer and loops.
-    #[command(flatten)]
-    pub common: LoopOptions,
-}
-
-impl BenchmarkOptions {
-    /// How long a slice is.
-    pub const SLICE: Duration = Duration::from_millis(100);
-
-    /// Checks what the parsers of the options do not.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] if a value cannot be used.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.measure < Self::SLICE {
-            let value = duration::display(self.measure);
-            return Err(Failure::usage("--measure <TIME>", value, "expected at least 100ms"));
-        }
-        self.common.term_length.map_or(Ok(()), |length| self.common.check_message_length(length))
     }
 }
 
@@ -297,7 +261,6 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         ThroughputOptions::command().debug_assert();
-        BenchmarkOptions::command().debug_assert();
     }
 
     #[test]
@@ -305,7 +268,7 @@ mod tests {
         let options = throughput(&[]);
         assert_eq!((options.channel.as_str(), options.stream_id), ("aeron:ipc", 1001));
         assert_eq!((options.common.message_length, options.common.fragment_limit), (32, 10));
-        assert_eq!(options.common.threading(), Threading::Shared);
+        assert_eq!(options.common.driver.threading(), Threading::Shared);
         assert_eq!(options.common.idle, IdleStrategyKind::Yielding);
         assert_eq!(options.check(), Ok(()));
     }
@@ -328,7 +291,7 @@ mod tests {
     #[test]
     fn the_environment_changes_the_term_length_of_an_embedded_driver() {
         let options = throughput(&["--message-length", "16k"]);
-        let mut context = options.common.driver_context().expect("settings");
+        let mut context = options.common.driver.driver_context().expect("settings");
         context.set_ipc_term_buffer_length(64 << 10).expect("a length");
         assert!(matches!(options.check_with(&context), Err(Failure::Usage(_))));
     }

@@ -31,10 +31,25 @@ impl Published {
         number::ratio(self.refused(), self.messages)
     }
 
+    /// What several publishers did together.
+    pub fn sum(publishers: impl IntoIterator<Item = Self>) -> Self {
+        publishers.into_iter().fold(Self::default(), |sum, one| Self {
+            messages: sum.messages + one.messages,
+            back_pressured: sum.back_pressured + one.back_pressured,
+            admin_actions: sum.admin_actions + one.admin_actions,
+            not_connected: sum.not_connected + one.not_connected,
+        })
+    }
+
     /// Refused offers, for whatever reason.
     pub fn refused(&self) -> u64 {
         self.back_pressured + self.admin_actions + self.not_connected
     }
+}
+
+/// How many messages of a length are published between two looks at whether to go on.
+pub fn burst_length(message_length: usize) -> usize {
+    BURST_LENGTH.min(BURST_BYTES.div_ceil(message_length.max(1)))
 }
 
 /// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped.
@@ -47,7 +62,7 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     idle: &mut I,
     run: &Run<'_>,
 ) -> Result<Published, OfferError> {
-    let burst_length = BURST_LENGTH.min(BURST_BYTES.div_ceil(message.len().max(1)));
+    let burst_length = burst_length(message.len());
     let mut messages = 0;
     let mut refusals = Refusals::default();
     'running: while run.is_running() {
@@ -118,7 +133,7 @@ mod tests {
     #[test]
     fn refused_offers_are_repeated_and_counted() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         let mut publication = Scripted(0, |offer| match offer {
             1 => Err(OfferError::NotConnected),
             2 => Err(OfferError::BackPressured),
@@ -150,7 +165,7 @@ mod tests {
         }
 
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         let mut publication = Scripted(0, |offer| match offer {
             1 | 2 | 4 => Err(OfferError::BackPressured),
             7 => {
@@ -170,7 +185,7 @@ mod tests {
         let interrupt = Interrupt::default();
         for error in [OfferError::Closed, OfferError::MaxPositionExceeded] {
             let mut publication = Scripted(0, |offer| if offer < 9 { Ok(()) } else { Err(error) });
-            let published = publish(&mut publication, b"m", &mut NoOp, &Run::new(&interrupt));
+            let published = publish(&mut publication, b"m", &mut NoOp, &Run::new(&interrupt, 1));
             assert_eq!(published, Err(error));
         }
     }
@@ -178,7 +193,7 @@ mod tests {
     #[test]
     fn a_stop_is_noticed_without_back_pressure() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         let message = vec![0; BURST_BYTES / 4];
         let mut publication = Scripted(0, |_| {
             run.stop();

@@ -1,8 +1,8 @@
 //! What the threads of one measurement share.
 
 use std::ops::Deref;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::interrupt::Interrupt;
 
@@ -20,22 +20,33 @@ impl<T> Deref for CacheLine<T> {
     }
 }
 
-/// One measurement in progress: shared by publisher, subscriber and the thread that samples.
+/// One measurement in progress: shared by publishers, subscriber and the thread that samples.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// Changes once, so that reading it costs nothing.
     running: CacheLine<AtomicBool>,
     /// Written by the subscriber for each poll, read once for each sample.
     received_bytes: CacheLine<AtomicU64>,
-    /// How many messages were published in all, once the publisher has come to an orderly end.
-    published: OnceLock<Option<u64>>,
+    /// Changed once by each publisher, and read after the stop only.
+    publishers: Mutex<Publishers>,
     interrupt: &'a Interrupt,
+}
+
+/// The publishers of a run.
+#[derive(Debug)]
+struct Publishers {
+    /// How many have not come to an orderly end yet.
+    pending: usize,
+    /// How many messages the others have published.
+    messages: u64,
+    /// Whether nobody waits for what they publish.
+    is_abandoned: bool,
 }
 
 /// What the subscriber may still expect after the stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remainder {
-    /// The publisher is still at it.
+    /// Publishers are still at it.
     Unknown,
     /// So many messages have been published in all.
     Messages(u64),
@@ -44,24 +55,33 @@ pub enum Remainder {
 }
 
 impl<'a> Run<'a> {
-    /// A run that is going on. The thread that samples it sleeps on `interrupt`.
-    pub fn new(interrupt: &'a Interrupt) -> Self {
+    /// A run with a number of publishers. The thread that samples it sleeps on `interrupt`.
+    pub fn new(interrupt: &'a Interrupt, publishers: usize) -> Self {
         Self {
             running: CacheLine(AtomicBool::new(true)),
             received_bytes: CacheLine::default(),
-            published: OnceLock::new(),
+            publishers: Mutex::new(Publishers {
+                pending: publishers,
+                messages: 0,
+                is_abandoned: false,
+            }),
             interrupt,
         }
     }
 
-    /// Whether publisher and subscriber are to go on.
+    /// Whether publishers and subscriber are to go on.
     #[inline]
     pub fn is_running(&self) -> bool {
         // Nothing is read that was written before the flag changed: no order is needed.
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Ends the run: the publisher stops, and the subscriber receives what is on its way.
+    /// What [`is_running`](Self::is_running) reads, for loops that are not Rust.
+    pub fn running_flag(&self) -> &AtomicBool {
+        &self.running
+    }
+
+    /// Ends the run: the publishers stop, and the subscriber receives what is on its way.
     pub fn stop(&self) {
         self.running.store(false, Ordering::Relaxed);
         self.interrupt.wake();
@@ -69,8 +89,10 @@ impl<'a> Run<'a> {
 
     /// Ends the run without waiting for what is on its way.
     pub fn abandon(&self) {
-        // An error means that the publisher was faster, and then the rest will arrive.
-        let _ = self.published.set(None);
+        // If all publishers were faster, the rest will arrive.
+        let mut publishers = self.publishers();
+        publishers.is_abandoned |= publishers.pending > 0;
+        drop(publishers);
         self.stop();
     }
 
@@ -80,23 +102,35 @@ impl<'a> Run<'a> {
         self.received_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// What [`set_received_bytes`](Self::set_received_bytes) writes, for loops that are not Rust.
+    pub fn received_bytes_counter(&self) -> &AtomicU64 {
+        &self.received_bytes
+    }
+
     /// How many payload bytes have been received so far.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Says that the publisher has ended, and how many messages it has published.
-    pub fn set_published(&self, messages: u64) {
-        let _ = self.published.set(Some(messages));
+    /// Says that a publisher has ended, and how many messages it has published.
+    pub fn add_published(&self, messages: u64) {
+        let mut publishers = self.publishers();
+        publishers.pending = publishers.pending.saturating_sub(1);
+        publishers.messages += messages;
     }
 
     /// What the subscriber may still expect.
     pub fn remainder(&self) -> Remainder {
-        match self.published.get() {
-            None => Remainder::Unknown,
-            Some(Some(messages)) => Remainder::Messages(*messages),
-            Some(None) => Remainder::Abandoned,
+        match *self.publishers() {
+            Publishers { is_abandoned: true, .. } => Remainder::Abandoned,
+            Publishers { pending: 0, messages, .. } => Remainder::Messages(messages),
+            _ => Remainder::Unknown,
         }
+    }
+
+    fn publishers(&self) -> MutexGuard<'_, Publishers> {
+        // Counts cannot be left half-changed by a panic.
+        self.publishers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What abandons the run when the thread that holds it fails or panics.
@@ -134,7 +168,7 @@ mod tests {
     #[test]
     fn what_different_threads_write_is_in_different_cache_lines() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         let running = std::ptr::from_ref(&run.running).addr();
         let received = std::ptr::from_ref(&run.received_bytes).addr();
         assert!(running.abs_diff(received) >= 128);
@@ -143,7 +177,7 @@ mod tests {
     #[test]
     fn a_guard_abandons_the_run_unless_it_is_disarmed() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         run.guard().disarm();
         assert!(run.is_running());
         assert_eq!(run.remainder(), Remainder::Unknown);
@@ -155,9 +189,19 @@ mod tests {
     #[test]
     fn what_was_published_before_the_end_is_waited_for() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
-        run.set_published(3);
+        let run = Run::new(&interrupt, 1);
+        run.add_published(3);
         run.abandon();
         assert_eq!(run.remainder(), Remainder::Messages(3));
+    }
+
+    #[test]
+    fn every_publisher_is_waited_for() {
+        let interrupt = Interrupt::default();
+        let run = Run::new(&interrupt, 2);
+        run.add_published(3);
+        assert_eq!(run.remainder(), Remainder::Unknown);
+        run.add_published(4);
+        assert_eq!(run.remainder(), Remainder::Messages(7));
     }
 }

@@ -36,6 +36,11 @@ impl Statistics {
         self.quantile(0.5)
     }
 
+    /// The rate that a quarter is below.
+    pub fn lower_quartile(&self) -> f64 {
+        self.quantile(0.25)
+    }
+
     /// The rate that a quarter is above.
     pub fn upper_quartile(&self) -> f64 {
         self.quantile(0.75)
@@ -56,6 +61,7 @@ impl Statistics {
             "median": self.median(),
             "min": self.min(),
             "max": self.max(),
+            "lower_quartile": self.lower_quartile(),
             "upper_quartile": self.upper_quartile(),
         })
     }
@@ -73,9 +79,9 @@ mod tests {
     #[test]
     fn one_rate_is_everything() {
         let statistics = Statistics::new([7.0]).expect("a rate");
-        let all =
-            [statistics.min(), statistics.median(), statistics.upper_quartile(), statistics.max()];
-        assert_eq!(all, [7.0; 4]);
+        let quartiles = [statistics.lower_quartile(), statistics.upper_quartile()];
+        assert_eq!(quartiles, [7.0; 2]);
+        assert_eq!([statistics.min(), statistics.median(), statistics.max()], [7.0; 3]);
     }
 
     #[test]
@@ -83,6 +89,7 @@ mod tests {
         let statistics = Statistics::new([4.0, 1.0, 3.0, 2.0]).expect("rates");
         assert_eq!(statistics.count(), 4);
         assert_eq!((statistics.min(), statistics.max()), (1.0, 4.0));
-        assert_eq!((statistics.median(), statistics.upper_quartile()), (2.5, 3.25));
+        assert_eq!(statistics.median(), 2.5);
+        assert_eq!((statistics.lower_quartile(), statistics.upper_quartile()), (1.75, 3.25));
     }
 }

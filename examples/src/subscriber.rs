@@ -47,7 +47,20 @@ pub fn receive<S: Poll, I: IdleStrategy>(
     idle: &mut I,
     run: &Run<'_>,
 ) -> Result<Received, PollError> {
-    let mut received = Received::default();
+    go_on_receiving(subscription, Received::default(), expectation, idle, run)
+}
+
+/// [`receive`], by a subscriber that has received something already.
+///
+/// # Errors
+/// If the subscription was closed.
+pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
+    subscription: &mut S,
+    mut received: Received,
+    expectation: Expectation,
+    idle: &mut I,
+    run: &Run<'_>,
+) -> Result<Received, PollError> {
     let mut drain = None;
     loop {
         if !run.is_running() {
@@ -125,7 +138,7 @@ mod tests {
     #[test]
     fn what_is_on_its_way_at_the_stop_is_received() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         let mut subscription = Scripted(0, |poll| {
             Ok(match poll {
                 1 => 10,
@@ -136,7 +149,7 @@ mod tests {
                 }
                 4..9 => 0,
                 9 => {
-                    run.set_published(27);
+                    run.add_published(27);
                     0
                 }
                 10 => 7,
@@ -151,8 +164,8 @@ mod tests {
     #[test]
     fn what_does_not_arrive_is_given_up() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
-        run.set_published(1);
+        let run = Run::new(&interrupt, 1);
+        run.add_published(1);
         run.stop();
         let expectation = Expectation { patience: Duration::from_millis(1), ..EXPECTATION };
         let received = receive(&mut Scripted(0, |_| Ok(0)), expectation, &mut NoOp, &run);
@@ -162,7 +175,7 @@ mod tests {
     #[test]
     fn an_abandoned_run_is_not_waited_for() {
         let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt);
+        let run = Run::new(&interrupt, 1);
         run.abandon();
         let mut subscription = Scripted(0, |_| unreachable!("nothing to wait for"));
         assert!(receive(&mut subscription, EXPECTATION, &mut NoOp, &run).is_ok());
@@ -173,7 +186,7 @@ mod tests {
         let interrupt = Interrupt::default();
         let mut subscription =
             Scripted(0, |poll| if poll < 5 { Ok(1) } else { Err(PollError::Closed) });
-        let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &Run::new(&interrupt));
+        let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &Run::new(&interrupt, 1));
         assert_eq!(received, Err(PollError::Closed));
     }
 }

@@ -22,7 +22,7 @@ use crate::statistics::Statistics;
 pub fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     options.check()?;
     let driver_context = match options.aeron_dir {
-        None => Some(options.common.driver_context()?),
+        None => Some(options.common.driver.driver_context()?),
         Some(_) => None,
     };
     driver_context.as_ref().map_or(Ok(()), |context| options.check_with(context))?;
@@ -138,7 +138,7 @@ fn report(options: &ThroughputOptions, measurement: &Measurement) -> Value {
         "host": host::describe(),
         "settings": {
             "driver": if is_embedded { "embedded" } else { "running" },
-            "threading_mode": is_embedded.then(|| options.common.threading().name()),
+            "threading_mode": is_embedded.then(|| options.common.driver.threading().name()),
             "stream_id": options.stream_id,
             "message_length": options.common.message_length,
             "fragment_limit": options.common.fragment_limit,

@@ -357,6 +357,14 @@ impl Publication {
         let max_message_length = self.fields.max_message_length;
         OfferError::MessageTooLong { length, max_message_length }
     }
+
+    /// The C publication, for the functions that have no safe form yet.
+    ///
+    /// It is live as long as `self`. Any thread may call C's functions for offers on it; closing it is
+    /// never allowed.
+    pub fn as_ptr(&self) -> *mut sys::aeron_publication_t {
+        self.raw.as_ptr()
+    }
 }
 
 impl Resource for Publication {}

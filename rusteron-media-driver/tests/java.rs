@@ -17,7 +17,7 @@ use rusteron_media_driver::{ErrorKind, MediaDriver, is_driver_active};
 use support::{PATIENCE, await_that, connect, context, driver_context_in, free_port};
 
 const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../java/run");
-const EXCHANGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../java/Exchange.java");
+const EXCHANGE: &str = "Exchange.java";
 const STREAM: i32 = 1001;
 const COUNT: usize = 500;
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::child::{benchmark, run, throughput};
+use crate::child::{run, throughput};
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
 #[track_caller]
@@ -80,19 +80,6 @@ fn the_throughput_program_refuses_them() {
 }
 
 #[test]
-fn the_benchmark_refuses_them() {
-    let own: &[Case] = &[
-        (&["--runs", "0"], "--runs", "1..=1000"),
-        (&["--runs", "1001"], "--runs", "1..=1000"),
-        (&["--measure", "99ms"], "--measure", "at least 100ms"),
-        (&["--measure", "2"], "--measure", "m, s, ms, us or ns"),
-    ];
-    for (arguments, option, allowed) in COMMON.iter().chain(own) {
-        assert_refused(benchmark(*arguments), option, allowed);
-    }
-}
-
-#[test]
 fn a_driver_named_by_the_environment_is_a_running_one_as_well() {
     let mut command = throughput(["--threading-mode", "shared"]);
     command.env("AERON_DIR", "/x");
@@ -119,10 +106,8 @@ fn a_refused_program_makes_no_json_file() {
 #[test]
 fn help_and_version_are_no_errors() {
     for option in ["--help", "--version"] {
-        for command in [throughput([option]), benchmark([option])] {
-            let finished = run(command);
-            finished.assert_exit_code(0);
-            assert!(!finished.stdout.is_empty());
-        }
+        let finished = run(throughput([option]));
+        finished.assert_exit_code(0);
+        assert!(!finished.stdout.is_empty());
     }
 }

@@ -8,16 +8,10 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use serde_json::Value;
 
 const THROUGHPUT: &str = env!("CARGO_BIN_EXE_embedded_exclusive_ipc_throughput");
-const BENCHMARK: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
 
 /// The program that measures, with some arguments.
 pub(crate) fn throughput<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     command(THROUGHPUT, arguments)
-}
-
-/// The program that compares, with some arguments.
-pub(crate) fn benchmark<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    command(BENCHMARK, arguments)
 }
 
 /// Any program, with some arguments and without the settings of the tests' own environment.

@@ -3,7 +3,6 @@
 //! One test program for all, so that it is linked once.
 
 mod bad_values;
-mod benchmark;
 mod child;
 mod driver;
 mod samples;

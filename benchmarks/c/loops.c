@@ -1,0 +1,164 @@
+/*
+ * The loops of a C program: offer, poll and nothing else, with the C compiler free to optimise around the calls.
+ * Rust starts the threads, owns the handles, and idles, as it does for the loops in Rust.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aeronc.h"
+#include "concurrent/aeron_atomic.h"
+
+/* Idles with the strategy behind `clientd`; a work count other than 0 starts it over. */
+typedef void (*rusteron_idle_t)(void *clientd, size_t work_count);
+
+typedef struct rusteron_published_stct
+{
+    uint64_t messages;
+    uint64_t back_pressured;
+    uint64_t admin_actions;
+    uint64_t not_connected;
+}
+rusteron_published_t;
+
+typedef struct rusteron_received_stct
+{
+    uint64_t bytes;
+    uint64_t polls;
+    uint64_t failed_polls;
+}
+rusteron_received_t;
+
+typedef struct rusteron_message_stct
+{
+    const uint8_t *buffer;
+    size_t length;
+    /* How many are offered between two looks at whether to go on. */
+    size_t burst_length;
+}
+rusteron_message_t;
+
+/* Counts a refused offer; false if waiting does not help. */
+static bool count_refusal(rusteron_published_t *published, int64_t result)
+{
+    switch (result)
+    {
+        case AERON_PUBLICATION_BACK_PRESSURED:
+            published->back_pressured++;
+            return true;
+        case AERON_PUBLICATION_ADMIN_ACTION:
+            published->admin_actions++;
+            return true;
+        case AERON_PUBLICATION_NOT_CONNECTED:
+            published->not_connected++;
+            return true;
+        default:
+            return false;
+    }
+}
+
+/*
+ * Publishes until told to stop. Returns 0, or what the offer returned if that does not pass by waiting. One loop for each
+ * kind of publication, so that the calls are direct.
+ */
+#define RUSTERON_DEFINE_PUBLISH(name, publication_t, offer)                                                                \
+int64_t name(                                                                                                              \
+    publication_t *publication,                                                                                            \
+    const rusteron_message_t *message,                                                                                     \
+    const volatile bool *running,                                                                                          \
+    rusteron_idle_t idle,                                                                                                  \
+    void *idle_clientd,                                                                                                    \
+    rusteron_published_t *published)                                                                                       \
+{                                                                                                                          \
+    const uint8_t *buffer = message->buffer;                                                                               \
+    const size_t length = message->length;                                                                                 \
+    uint64_t messages = 0;                                                                                                 \
+    int64_t result = 0;                                                                                                    \
+                                                                                                                           \
+    while (*running)                                                                                                       \
+    {                                                                                                                      \
+        for (size_t i = 0; i < message->burst_length; i++)                                                                 \
+        {                                                                                                                  \
+            bool is_first = true;                                                                                          \
+            while ((result = offer(publication, buffer, length, NULL, NULL)) < 0)                                          \
+            {                                                                                                              \
+                if (!count_refusal(published, result))                                                                     \
+                {                                                                                                          \
+                    goto end;                                                                                              \
+                }                                                                                                          \
+                if (!*running)                                                                                             \
+                {                                                                                                          \
+                    result = 0;                                                                                            \
+                    goto end;                                                                                              \
+                }                                                                                                          \
+                if (is_first)                                                                                              \
+                {                                                                                                          \
+                    idle(idle_clientd, 1);                                                                                 \
+                    is_first = false;                                                                                      \
+                }                                                                                                          \
+                idle(idle_clientd, 0);                                                                                     \
+            }                                                                                                              \
+            messages++;                                                                                                    \
+        }                                                                                                                  \
+    }                                                                                                                      \
+    result = 0;                                                                                                            \
+end:                                                                                                                       \
+    published->messages = messages;                                                                                        \
+    return result;                                                                                                         \
+}
+
+RUSTERON_DEFINE_PUBLISH(rusteron_publish_exclusively, aeron_exclusive_publication_t, aeron_exclusive_publication_offer)
+RUSTERON_DEFINE_PUBLISH(rusteron_publish_concurrently, aeron_publication_t, aeron_publication_offer)
+
+static void count_bytes(void *clientd, const uint8_t *buffer, size_t length, aeron_header_t *header)
+{
+    (void)buffer;
+    (void)header;
+    *(uint64_t *)clientd += length;
+}
+
+/* Receives until told to stop. Returns 0, or -1 if the poll fails. */
+int rusteron_receive(
+    aeron_subscription_t *subscription,
+    size_t fragment_limit,
+    const volatile bool *running,
+    volatile uint64_t *received_bytes,
+    rusteron_idle_t idle,
+    void *idle_clientd,
+    rusteron_received_t *received)
+{
+    uint64_t bytes = 0, polls = 0, failed_polls = 0;
+    bool has_idled = false;
+    int result = 0;
+
+    while (*running)
+    {
+        int fragments = aeron_subscription_poll(subscription, count_bytes, &bytes, fragment_limit);
+        if (fragments < 0)
+        {
+            result = -1;
+            break;
+        }
+        polls++;
+        if (fragments > 0)
+        {
+            AERON_SET_RELEASE(*received_bytes, bytes);
+            if (has_idled)
+            {
+                idle(idle_clientd, 1);
+                has_idled = false;
+            }
+        }
+        else
+        {
+            failed_polls++;
+            idle(idle_clientd, 0);
+            has_idled = true;
+        }
+    }
+
+    received->bytes = bytes;
+    received->polls = polls;
+    received->failed_polls = failed_polls;
+    return result;
+}

@@ -1,0 +1,25 @@
+//! What the benchmarks are made of, beside the parts that they share with the example programs.
+//!
+//! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
+//!
+//! - the programs: [`throughput`], [`latency`], [`idle_strategies`];
+//! - what they compare: [`throughput_side`] and [`latency_side`] say which ways there are and run one of
+//!   them once;
+//! - the ways themselves: [`message_path`] (C's functions called from Rust), [`c_loops`] (loops written
+//!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java, processes of their own);
+//! - results: [`comparison`], [`chart`], [`results`];
+//! - [`options`].
+
+pub mod c_loops;
+pub mod chart;
+pub mod comparison;
+pub mod idle_strategies;
+pub mod java;
+pub mod latency;
+pub mod latency_side;
+pub mod message_path;
+pub mod options;
+pub mod ping_pong;
+pub mod results;
+pub mod throughput;
+pub mod throughput_side;

@@ -1,0 +1,104 @@
+//! Values of options that cannot be used.
+
+use crate::child::{IDLE_STRATEGIES, LATENCY, THROUGHPUT, command, run};
+
+/// Asserts that a program refuses its arguments and names the option and what is allowed.
+#[track_caller]
+fn assert_refused(path: &str, arguments: &[&str], option: &str, allowed: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let results = dir.path().join("results");
+    let mut command = command(path, arguments);
+    if !arguments.contains(&"--results") {
+        command.arg("--results").arg(&results);
+    }
+    let finished = run(command);
+    finished.assert_exit_code(2);
+    assert_eq!(finished.stdout, "", "{arguments:?}");
+    for text in ["error: ", option, allowed] {
+        assert!(finished.stderr.contains(text), "{arguments:?}: {text:?} not in {finished:#?}");
+    }
+    assert!(!results.exists(), "{arguments:?}: results of nothing");
+}
+
+/// Arguments, the option that is to be named, and what of its range.
+type Case = (&'static [&'static str], &'static str, &'static str);
+
+const COMMON: &[Case] = &[
+    (&["--runs", "0"], "--runs", "1..=1000"),
+    (&["--runs", "-1"], "--runs", ""),
+    (&["--measure", "99ms"], "--measure", "at least 100ms"),
+    (&["--measure", "2"], "--measure", "m, s, ms, us or ns"),
+    (&["--warmup", "-1s"], "--warmup", ""),
+    (&["--results", "/dev/null/x"], "--results", "can be written"),
+    (&["--results", ""], "--results", ""),
+    (&["--no-such-option"], "--no-such-option", ""),
+    (&["argument"], "argument", ""),
+];
+
+#[test]
+fn the_throughput_benchmark_refuses_them() {
+    let own: &[Case] = &[
+        (&["--sides", "rust,cobol"], "--sides", "c-functions"),
+        (&["--sides", ""], "--sides", ""),
+        (&["--publications", "none"], "--publications", "exclusive, concurrent"),
+        (&["--message-lengths", "32,0"], "--message-lengths", "1 to 16m"),
+        (
+            &["--message-lengths", "32,8193", "--term-length", "64k"],
+            "--message-lengths",
+            "1 to 8192",
+        ),
+        (&["--publishers", "0"], "--publishers", "1..=64"),
+        (&["--publishers", "65"], "--publishers", "1..=64"),
+        (&["--fragment-limit", "0"], "--fragment-limit", "1..=2147483647"),
+        (&["--term-length", "65537"], "--term-length", "power of two"),
+        (&["--threading-mode", "invoker"], "--threading-mode", "shared-network"),
+        (&["--idle", "lazy"], "--idle", "yield"),
+        (&["--java-warmup", "1"], "--java-warmup", "m, s, ms, us or ns"),
+        (&["--java-option", "x"], "--java-option", "-D or -X"),
+    ];
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(THROUGHPUT, arguments, option, allowed);
+    }
+}
+
+#[test]
+fn the_latency_benchmark_refuses_them() {
+    let own: &[Case] = &[
+        (&["--sides", "c-program"], "--sides", "rust-java"),
+        (&["--transports", "tcp"], "--transports", "ipc, udp"),
+        (&["--modes", "open"], "--modes", "closed, paced"),
+        (&["--rate", "0"], "--rate", "1..=10000000"),
+        (&["--message-length", "7"], "--message-length", "at least 8"),
+        (&["--message-length", "64k"], "--message-length", "at the most 1376"),
+        (&["--idle", "lazy"], "--idle", "yield"),
+        (&["--driver-idle", "lazy"], "--driver-idle", "yield"),
+    ];
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(LATENCY, arguments, option, allowed);
+    }
+}
+
+#[test]
+fn the_benchmark_of_idle_strategies_refuses_them() {
+    let own: &[Case] = &[
+        (&["--term-lengths", "64k,3m"], "--term-lengths", "64k to 1g"),
+        (&["--idles", "yield,lazy"], "--idles", "backoff"),
+        (&["--threading-modes", "none"], "--threading-modes", "shared-network"),
+        (&["--message-length", "8193"], "--message-length", "1 to 8192"),
+        (&["--fragment-limit", "-1"], "--fragment-limit", ""),
+    ];
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(IDLE_STRATEGIES, arguments, option, allowed);
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES] {
+        for option in ["--help", "--version"] {
+            let finished = run(command(path, [option]));
+            finished.assert_exit_code(0);
+            assert!(!finished.stdout.is_empty());
+        }
+    }
+}

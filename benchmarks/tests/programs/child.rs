@@ -1,0 +1,165 @@
+//! Programs that run, and what they leave.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) const THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
+pub(crate) const LATENCY: &str = env!("CARGO_BIN_EXE_benchmark_ipc_latency");
+pub(crate) const IDLE_STRATEGIES: &str = env!("CARGO_BIN_EXE_benchmark_idle_strategies");
+
+/// A short run that leaves processor time to the tests beside it.
+pub(crate) const SHORT: [&str; 6] = ["--runs", "2", "--measure", "200ms", "--warmup", "50ms"];
+
+/// A program with some arguments and without the settings of the tests' own environment.
+pub(crate) fn command<S: AsRef<OsStr>>(
+    path: &str,
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(path);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AERON_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a program that has ended leaves.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// The directories of its drivers that are still there.
+    left_behind: Vec<PathBuf>,
+}
+
+impl Finished {
+    /// Asserts an exit code, and that nothing is left behind.
+    #[track_caller]
+    pub(crate) fn assert_exit_code(&self, code: i32) {
+        assert_eq!(self.status.code(), Some(code), "{self:#?}");
+        assert!(self.left_behind.is_empty(), "{self:#?}");
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+    }
+
+    /// What lines that begin so go on with, up to the colon.
+    pub(crate) fn announced(&self, prefix: &str) -> Vec<&str> {
+        let lines = self.stdout.lines().filter_map(|line| line.strip_prefix(prefix));
+        lines.filter_map(|line| line.split_once(": ")).map(|(what, _)| what).collect()
+    }
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(mut command: Command) -> Finished {
+    let child = command.spawn().expect("the program starts");
+    let prefix = format!("rusteron-{}-", child.id());
+    let output = child.wait_with_output().expect("the program ends");
+    let bases = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+    let entries = bases.iter().filter_map(|base| base.read_dir().ok()).flatten();
+    let left_behind = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .collect();
+    Finished {
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        left_behind,
+    }
+}
+
+/// The results of a program that has ended well.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) finished: Finished,
+    dir: TempDir,
+}
+
+impl Results {
+    /// Runs a program to its end, which must be a good one.
+    #[track_caller]
+    pub(crate) fn of(path: &str, arguments: &[&str]) -> Self {
+        Self::with(command(path, SHORT.iter().chain(arguments)))
+    }
+
+    /// The same with a command that only needs to know where the results go.
+    #[track_caller]
+    pub(crate) fn with(mut command: Command) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        command.arg("--results").arg(dir.path().join("results"));
+        let finished = run(command);
+        finished.assert_exit_code(0);
+        Self { finished, dir }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.dir.path().join("results").join(file)
+    }
+
+    /// A report, with what every one has.
+    #[track_caller]
+    pub(crate) fn report(&self, file: &str) -> Value {
+        let text = std::fs::read_to_string(self.path(file)).expect("a report");
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(report["versions"]["aeron"], "1.54.0", "{report:#}");
+        for pointer in ["/versions/rustc", "/host/cpu", "/host/cores", "/settings/runs"] {
+            assert!(report.pointer(pointer).is_some(), "{pointer} not in {report:#}");
+        }
+        report
+    }
+
+    /// The texts of a chart.
+    #[track_caller]
+    pub(crate) fn chart(&self, file: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(file)).expect("a chart");
+        let document = roxmltree::Document::parse(&text).expect("well-formed XML");
+        assert_eq!(document.root_element().tag_name().name(), "svg");
+        let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+        let texts: Vec<String> =
+            texts.filter_map(|node| node.text()).map(|text| text.trim().to_owned()).collect();
+        // What it has to be read with.
+        assert!(texts.iter().any(|text| text.contains("Aeron 1.54.0")), "{texts:?}");
+        assert!(texts.iter().any(|text| text.contains(" cores, ")), "{texts:?}");
+        texts
+    }
+
+    /// Asserts that a chart has some texts.
+    #[track_caller]
+    pub(crate) fn assert_chart(&self, file: &str, expected: &[&str]) {
+        let texts = self.chart(file);
+        for text in expected {
+            assert!(texts.iter().any(|found| found == text), "{text:?} not in {texts:?}");
+        }
+    }
+}
+
+/// The number at a path such as `/statistics/median`.
+#[track_caller]
+pub(crate) fn number(value: &Value, pointer: &str) -> f64 {
+    let number = value.pointer(pointer).and_then(Value::as_f64);
+    number.unwrap_or_else(|| panic!("no number {pointer} in {value:#}"))
+}
+
+/// The list at a path such as `/cases`.
+#[track_caller]
+pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.unwrap_or_else(|| panic!("no list {pointer} in {value:#}"))
+}
+
+/// Whether this machine has Java and Aeron's artifacts already: tests download nothing.
+pub(crate) fn has_java() -> bool {
+    let java = Path::new(env!("CARGO_MANIFEST_DIR")).join("../java");
+    let same = |path: PathBuf| std::fs::read(path).ok();
+    let stamp = same(java.join("target/lib/pom.xml"));
+    let has_artifacts = stamp.is_some() && stamp == same(java.join("pom.xml"));
+    let has_compiler = Command::new("javac").arg("-version").output().is_ok();
+    has_artifacts && has_compiler
+}

@@ -1,0 +1,62 @@
+//! The sides in Java, and what happens without it.
+
+use crate::child::{LATENCY, Results, SHORT, THROUGHPUT, command, has_java, list, number};
+
+#[test]
+fn without_java_its_sides_are_skipped_with_a_reason() {
+    let narrow: [&[&str]; 2] = [
+        &[
+            "--publications",
+            "exclusive",
+            "--message-lengths",
+            "32",
+            "--sides",
+            "rust,java,java-sample",
+        ],
+        &["--transports", "ipc", "--modes", "closed", "--sides", "rust,java,rust-java"],
+    ];
+    for ((path, file), narrow) in
+        [(THROUGHPUT, "ipc-throughput.json"), (LATENCY, "ipc-latency.json")].into_iter().zip(narrow)
+    {
+        let mut command = command(path, SHORT.iter().chain(narrow));
+        command.env("JAVA_HOME", "/no/such/directory");
+        let results = Results::with(command);
+        let stderr = &results.finished.stderr;
+        assert!(stderr.starts_with("warning: the sides"), "{stderr}");
+        assert!(stderr.contains("are skipped: "), "{stderr}");
+        let report = results.report(file);
+        assert_eq!(list(&report, "/cases/0/sides").len(), 1);
+        assert!(report["versions"]["java"].is_null());
+    }
+}
+
+#[test]
+fn java_takes_its_turns() {
+    if !has_java() {
+        eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
+        return;
+    }
+    let short = ["--runs", "1", "--measure", "200ms", "--warmup", "50ms", "--java-warmup", "100ms"];
+    let throughput = ["--sides", "rust,java", "--message-lengths", "32,4096", "--publishers", "2"];
+    let results = Results::with(command(THROUGHPUT, short.iter().chain(&throughput)));
+    let report = results.report("ipc-throughput.json");
+    assert_eq!(list(&report, "/cases").len(), 3);
+    for case in list(&report, "/cases") {
+        assert_eq!(case["sides"][1]["name"], "Java");
+        assert!(number(&case["sides"][1], "/statistics/max") > 0.0, "{case:#}");
+    }
+    assert!(
+        report["versions"]["java"].as_str().is_some_and(|text| text.starts_with("Java: Aeron "))
+    );
+
+    let latency = ["--sides", "rust,java,rust-java", "--rate", "1000"];
+    let results = Results::with(command(LATENCY, short.iter().chain(&latency)));
+    let report = results.report("ipc-latency.json");
+    for case in list(&report, "/cases") {
+        for side in list(case, "/sides") {
+            assert!(number(side, "/percentiles/p50/micros/median") > 0.0, "{case:#}");
+            let is_paced = case["name"].as_str().is_some_and(|name| name.ends_with("paced"));
+            assert!(!is_paced || number(side, "/runs/0/count") == 200.0, "{case:#}");
+        }
+    }
+}

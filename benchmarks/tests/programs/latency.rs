@@ -1,0 +1,50 @@
+//! The program `benchmark_ipc_latency`.
+
+use crate::child::{LATENCY, Results, list, number};
+
+#[test]
+fn round_trips_are_measured_over_both_transports_in_both_modes() {
+    let results = Results::of(LATENCY, &["--sides", "rust,c-functions", "--rate", "1000"]);
+    assert_eq!(results.finished.announced("Run 2, ").len(), 8, "{results:#?}");
+
+    let report = results.report("ipc-latency.json");
+    let names = ["ipc-closed", "ipc-paced", "udp-closed", "udp-paced"];
+    let cases = list(&report, "/cases");
+    assert_eq!(cases.iter().map(|case| &case["name"]).collect::<Vec<_>>(), names);
+    for case in cases {
+        for side in list(case, "/sides") {
+            let percentile =
+                |name: &str| number(side, &format!("/percentiles/{name}/micros/median"));
+            assert!(percentile("p50") > 0.0, "{side:#}");
+            let percentiles = ["p50", "p90", "p99", "p99.9", "p99.99", "max"].map(percentile);
+            assert!(percentiles.is_sorted(), "{side:#}");
+            assert_eq!(list(side, "/runs").len(), 2);
+            for run in list(side, "/runs") {
+                assert!(number(run, "/count") > 0.0, "{side:#}");
+                // Every message that was to be sent in 200 ms, late or not.
+                let is_paced = case["name"].as_str().is_some_and(|name| name.ends_with("paced"));
+                assert!(!is_paced || number(run, "/count") == 200.0, "{side:#}");
+            }
+            assert!(!list(side, "/distribution").is_empty());
+        }
+        let ratio = number(&case["sides"][0], "/percentiles/p99/ratio_of_this_to_first");
+        assert_eq!(ratio, 1.0);
+    }
+    for name in names {
+        let file = format!("ipc-latency-{name}.svg");
+        results.assert_chart(&file, &["Rust", "C functions", "percentile", "99.9"]);
+    }
+}
+
+#[test]
+fn every_threading_mode_and_idle_strategy_works() {
+    for (mode, idle) in [("dedicated", "backoff"), ("shared-network", "sleep-ns")] {
+        let arguments = ["--threading-mode", mode, "--driver-idle", idle, "--idle", idle];
+        let narrow = ["--sides", "rust", "--transports", "ipc", "--modes", "closed"];
+        let results = Results::of(LATENCY, &[&arguments[..], &narrow].concat());
+        let report = results.report("ipc-latency.json");
+        assert_eq!(report["settings"]["threading_mode"], mode);
+        assert_eq!(report["settings"]["driver_idle"], idle);
+        assert!(number(&report, "/cases/0/sides/0/percentiles/p50/micros/median") > 0.0);
+    }
+}

@@ -1,0 +1,10 @@
+//! The programs, as a user runs them.
+//!
+//! One test program for all, so that it is linked once.
+
+mod bad_values;
+mod child;
+mod idle_strategies;
+mod java;
+mod latency;
+mod throughput;

@@ -1,0 +1,104 @@
+//! The program `benchmark_ipc_throughput`.
+
+use serde_json::Value;
+
+use crate::child::{Results, THROUGHPUT, list, number};
+
+const NATIVE: [&str; 4] = ["--sides", "rust,c-functions,c-program", "--term-length", "1m"];
+
+/// Asserts that statistics and ratios are those of the runs.
+#[track_caller]
+fn assert_consistent(case: &Value, runs: usize) {
+    let median = |side: &Value| number(side, "/statistics/median");
+    let first = median(&case["sides"][0]);
+    for side in list(case, "/sides") {
+        assert_eq!(list(side, "/runs").len(), runs, "{side:#}");
+        let slices = list(side, "/runs").iter().filter_map(Value::as_array).flatten();
+        let slices: Vec<f64> = slices.filter_map(Value::as_f64).collect();
+        assert_eq!(number(side, "/statistics/count"), slices.len() as f64);
+        let highest = slices.iter().copied().fold(0.0, f64::max);
+        assert!(highest > 0.0, "{side:#}");
+        assert_eq!(number(side, "/statistics/max"), highest);
+        assert!(number(side, "/statistics/lower_quartile") <= median(side));
+        assert!(number(side, "/statistics/upper_quartile") >= median(side));
+        if median(side) > 0.0 {
+            let ratio = number(side, "/ratio_of_first_to_this/of_medians");
+            assert!((ratio - first / median(side)).abs() <= 1e-9 * ratio, "{side:#}");
+        }
+    }
+}
+
+#[test]
+fn sides_take_turns_and_are_compared() {
+    let results = Results::of(
+        THROUGHPUT,
+        &[&NATIVE[..], &["--publications", "exclusive", "--message-lengths", "32"]].concat(),
+    );
+    let sides = ["Rust", "C functions", "C program"];
+    let expected: Vec<String> = [1, 2]
+        .iter()
+        .flat_map(|run| sides.map(|side| format!("{run}, exclusive, 32 B, {side}")))
+        .collect();
+    assert_eq!(results.finished.announced("Run "), expected, "{results:#?}");
+
+    let report = results.report("ipc-throughput.json");
+    assert_eq!(report["settings"]["term_length"], 1 << 20);
+    assert_eq!(list(&report, "/cases").len(), 1);
+    assert_consistent(&report["cases"][0], 2);
+    let names: Vec<_> = list(&report, "/cases/0/sides").iter().map(|side| &side["name"]).collect();
+    assert_eq!(names, sides);
+    results.assert_chart("ipc-throughput-exclusive.svg", &[&sides[..], &["32 B"]].concat());
+}
+
+#[test]
+fn several_threads_share_a_publication_on_every_side() {
+    let results = Results::of(
+        THROUGHPUT,
+        &[&NATIVE[..], &["--publications", "concurrent", "--publishers", "1,3"]].concat(),
+    );
+    let report = results.report("ipc-throughput.json");
+    let names: Vec<_> = list(&report, "/cases").iter().map(|case| &case["name"]).collect();
+    assert_eq!(names, ["1 concurrent, 32 B", "3 concurrent, 32 B"]);
+    for case in list(&report, "/cases") {
+        assert_consistent(case, 2);
+    }
+    results.assert_chart("ipc-throughput-concurrent.svg", &["1 concurrent, 32 B"]);
+}
+
+#[test]
+fn messages_in_fragments_are_counted_by_every_side() {
+    let results = Results::of(
+        THROUGHPUT,
+        &[&NATIVE[..], &["--publications", "exclusive", "--message-lengths", "4096"]].concat(),
+    );
+    let report = results.report("ipc-throughput.json");
+    assert_consistent(&report["cases"][0], 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_orderly() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Command;
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = crate::child::command(
+        THROUGHPUT,
+        [&NATIVE[..], &["--runs", "1000", "--measure", "100ms", "--warmup", "0s"]].concat(),
+    );
+    command.arg("--results").arg(dir.path());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.starts_with("Run 1, exclusive, 32 B, C functions") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).expect("UTF-8") > 0, "it ended");
+    }
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(killed.expect("kill starts").success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("UTF-8");
+    assert!(child.wait().expect("it ends").success(), "{rest}");
+    assert!(rest.contains("Results: "), "{rest}");
+    assert!(dir.path().join("ipc-throughput.json").is_file());
+}

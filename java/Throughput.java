@@ -1,0 +1,236 @@
+import io.aeron.Aeron;
+import io.aeron.Publication;
+import io.aeron.Subscription;
+import io.aeron.logbuffer.FragmentHandler;
+import org.agrona.BufferUtil;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.BusySpinIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.NoOpIdleStrategy;
+import org.agrona.concurrent.SleepingIdleStrategy;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.agrona.concurrent.YieldingIdleStrategy;
+
+import java.io.IOException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+
+/**
+ * The Java side of benchmark_ipc_throughput: publishes over IPC on threads of its own, receives on another, on a driver
+ * that runs already, with the loops of the Rust program. Prints "slice NANOSECONDS BYTES" for each slice of the measured
+ * time, and at the end "done MESSAGES BYTES", what was published and what was received in all.
+ *
+ * Ends at once when its standard input is closed.
+ */
+public class Throughput
+{
+    private static final int BURST_LENGTH = 1_000_000;
+    private static final long BURST_BYTES = 64 << 20;
+
+    private static volatile boolean running = true;
+    private static final AtomicLong PUBLISHED = new AtomicLong();
+    private static final AtomicLong RECEIVED_BYTES = new AtomicLong();
+    private static final AtomicReference<Throwable> FAILURE = new AtomicReference<>();
+
+    public static void main(final String[] args) throws InterruptedException
+    {
+        if (args.length != 9)
+        {
+            System.err.println("usage: Throughput DIR STREAM_ID MESSAGE_LENGTH FRAGMENT_LIMIT IDLE PUBLISHERS" +
+                " WARMUP_NS MEASURE_NS SLICE_NS (PUBLISHERS: 0 for one on an exclusive publication)");
+            System.exit(2);
+        }
+        final int streamId = Integer.parseInt(args[1]);
+        final int messageLength = Integer.parseInt(args[2]);
+        final int fragmentLimit = Integer.parseInt(args[3]);
+        final String idle = args[4];
+        final int publishers = Integer.parseInt(args[5]);
+        final long warmup = Long.parseLong(args[6]);
+        final long measure = Long.parseLong(args[7]);
+        final long slice = Long.parseLong(args[8]);
+        endWithStandardInput();
+
+        try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(args[0]));
+            Publication publication = publishers == 0 ?
+                aeron.addExclusivePublication("aeron:ipc", streamId) : aeron.addPublication("aeron:ipc", streamId);
+            Subscription subscription = aeron.addSubscription("aeron:ipc", streamId))
+        {
+            while (!publication.isConnected() || !subscription.isConnected())
+            {
+                Thread.sleep(1);
+            }
+
+            final Thread[] threads = new Thread[Math.max(publishers, 1)];
+            for (int i = 0; i < threads.length; i++)
+            {
+                threads[i] = start("publisher", () -> publish(publication, messageLength, idleStrategy(idle)));
+            }
+            final Thread subscriber =
+                start("subscriber", () -> receive(subscription, fragmentLimit, idleStrategy(idle)));
+
+            sample(warmup, measure, slice);
+            running = false;
+            for (final Thread thread : threads)
+            {
+                thread.join();
+            }
+            final long expected = PUBLISHED.get() * messageLength;
+            final long deadline = System.nanoTime() + 10_000_000_000L;
+            while (RECEIVED_BYTES.get() < expected && System.nanoTime() - deadline < 0 && FAILURE.get() == null)
+            {
+                Thread.sleep(1);
+            }
+            subscriber.interrupt();
+            subscriber.join();
+            if (FAILURE.get() != null)
+            {
+                FAILURE.get().printStackTrace();
+                System.exit(1);
+            }
+            System.out.println("done " + PUBLISHED.get() + " " + RECEIVED_BYTES.get());
+        }
+        System.exit(0);
+    }
+
+    private static void publish(final Publication publication, final int length, final IdleStrategy idleStrategy)
+    {
+        final UnsafeBuffer buffer = new UnsafeBuffer(BufferUtil.allocateDirectAligned(length, 64));
+        final long burstLength = Math.min(BURST_LENGTH, (BURST_BYTES + length - 1) / length);
+        long messages = 0;
+
+        burst:
+        while (running)
+        {
+            for (long i = 0; i < burstLength; i++)
+            {
+                idleStrategy.reset();
+                long result;
+                while ((result = publication.offer(buffer, 0, length, null)) < 0)
+                {
+                    if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED)
+                    {
+                        throw new IllegalStateException("offer: " + Publication.errorString(result));
+                    }
+                    if (!running)
+                    {
+                        break burst;
+                    }
+                    idleStrategy.idle();
+                }
+                messages++;
+            }
+        }
+        PUBLISHED.addAndGet(messages);
+    }
+
+    private static void receive(
+        final Subscription subscription, final int fragmentLimit, final IdleStrategy idleStrategy)
+    {
+        final long[] bytes = new long[1];
+        final FragmentHandler handler = (buffer, offset, length, header) -> bytes[0] += length;
+        while (running || !Thread.currentThread().isInterrupted())
+        {
+            final int fragments = subscription.poll(handler, fragmentLimit);
+            if (fragments > 0)
+            {
+                RECEIVED_BYTES.lazySet(bytes[0]);
+            }
+            idleStrategy.idle(fragments);
+        }
+    }
+
+    private static void sample(final long warmup, final long measure, final long slice) throws InterruptedException
+    {
+        sleepUntil(System.nanoTime() + warmup);
+        final long start = System.nanoTime();
+        final StringBuilder lines = new StringBuilder();
+        long taken = start;
+        long bytes = RECEIVED_BYTES.get();
+        while (FAILURE.get() == null && taken - start < measure)
+        {
+            sleepUntil(Math.min(taken + slice, start + measure));
+            final long now = System.nanoTime();
+            final long received = RECEIVED_BYTES.get();
+            // A last one that the end cuts short is left out, unless it is the only one.
+            if (now - taken >= slice / 2 || lines.length() == 0)
+            {
+                lines.append("slice ").append(now - taken).append(' ').append(received - bytes).append('\n');
+            }
+            taken = now;
+            bytes = received;
+        }
+        System.out.print(lines);
+    }
+
+    private static void sleepUntil(final long deadline) throws InterruptedException
+    {
+        long remaining;
+        while ((remaining = deadline - System.nanoTime()) > 0)
+        {
+            Thread.sleep(remaining / 1_000_000, (int)(remaining % 1_000_000));
+        }
+    }
+
+    private static Thread start(final String name, final Runnable body)
+    {
+        final Thread thread = new Thread(
+            () ->
+            {
+                try
+                {
+                    body.run();
+                }
+                catch (final Throwable failure)
+                {
+                    FAILURE.compareAndSet(null, failure);
+                    running = false;
+                }
+            },
+            name);
+        thread.start();
+        return thread;
+    }
+
+    private static IdleStrategy idleStrategy(final String name)
+    {
+        switch (name)
+        {
+            case "spin":
+                return new BusySpinIdleStrategy();
+            case "yield":
+                return new YieldingIdleStrategy();
+            case "sleep-ns":
+                return new SleepingIdleStrategy(1_000);
+            case "backoff":
+                return new BackoffIdleStrategy(10, 20, 1_000, 1_000_000);
+            case "noop":
+                return new NoOpIdleStrategy();
+            default:
+                throw new IllegalArgumentException("idle strategy: " + name);
+        }
+    }
+
+    /** So that nothing is left running when the program that started this one has gone. */
+    private static void endWithStandardInput()
+    {
+        final Thread thread = new Thread(
+            () ->
+            {
+                try
+                {
+                    while (System.in.read() >= 0)
+                    {
+                        continue;
+                    }
+                }
+                catch (final IOException ignore)
+                {
+                    // As good as closed.
+                }
+                Runtime.getRuntime().halt(0);
+            },
+            "standard-input");
+        thread.setDaemon(true);
+        thread.start();
+    }
+}

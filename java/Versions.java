@@ -1,0 +1,16 @@
+import io.aeron.AeronVersion;
+import org.agrona.concurrent.UnsafeBuffer;
+
+/** Prints what a result has to be read with, in one line. */
+public class Versions
+{
+    public static void main(final String[] args)
+    {
+        System.out.printf(
+            "Java: Aeron %s on %s %s, bounds checks %s%n",
+            AeronVersion.VERSION,
+            System.getProperty("java.vm.name"),
+            System.getProperty("java.vm.version"),
+            UnsafeBuffer.SHOULD_BOUNDS_CHECK ? "on" : "off");
+    }
+}
