@@ -71,9 +71,21 @@ benchmark-rust-ipc-throughput *args:
 benchmark-java-ipc-throughput *args:
     java/run io.aeron.samples.EmbeddedExclusiveIpcThroughput -Daeron.dir.delete.on.shutdown=true "$@"
 
-# Compare the Rust message path with the C functions, A B A B
+# Compare IPC throughput of Rust, C and Java in turn; results in target/benchmarks; `--help` lists the options
 benchmark-ipc-throughput *args:
-    cargo run --release -p rusteron-examples --bin benchmark_ipc_throughput -- "$@"
+    cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_throughput -- "$@"
+
+# Compare round trips over IPC and UDP of Rust, C and Java in turn; results in target/benchmarks
+benchmark-ipc-latency *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_latency -- "$@"
+
+# Measure throughput by term length, idle strategy and threading mode; results in target/benchmarks
+benchmark-idle-strategies *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_idle_strategies -- "$@"
+
+# Time the single calls in Rust and C with criterion; takes a part of a name
+benchmark-calls *args:
+    cargo bench -p rusteron-benchmarks --bench calls -- "$@"
 
 # Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind)
 benchmark-instructions:
