@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkGroup, Criterion, Throughput};
 use rusteron_client::{Action, ExclusivePublication, Header, OfferError, Subscription};
 use rusteron_examples::connection::{Connection, Stream};
 use rusteron_examples::failure::Failure;
@@ -157,11 +157,17 @@ fn receiving(
     });
 }
 
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    calls(&mut criterion);
+    criterion.final_summary();
+}
+
 fn calls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("offer, 32 B");
     group.throughput(Throughput::Elements(1));
     publishing(&mut group, "Rust", |publication, message| publication.offer(message).map(|_| ()));
-    publishing(&mut group, "C", |publication, message| c_offer(publication, message));
+    publishing(&mut group, "C", c_offer);
     group.finish();
 
     let mut group = criterion.benchmark_group("claim, write and commit, 32 B");
@@ -379,6 +385,3 @@ impl Drop for CAssembler {
         }
     }
 }
-
-criterion_group!(benches, calls);
-criterion_main!(benches);

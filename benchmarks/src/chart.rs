@@ -57,6 +57,9 @@ pub struct BarChart {
     pub series: Vec<String>,
     /// The names of the groups, with a place for each of the series.
     pub groups: Vec<(String, Vec<Option<Bar>>)>,
+    /// Whether the groups can be compared with each other. Otherwise each has a scale of its own, on which the
+    /// differences within it can be seen.
+    pub has_common_scale: bool,
 }
 
 /// Latencies by percentile, both on logarithmic scales.
@@ -79,20 +82,38 @@ impl BarChart {
 
     fn draw(&self, root: &Area<'_>) -> Drawn {
         let area = draw_heading(root, &self.heading)?;
-        let bars = self.groups.iter().flat_map(|(_, bars)| bars).flatten();
+        let groups_per_panel = if self.has_common_scale { self.groups.len().max(1) } else { 1 };
+        let panels: Vec<_> = self.groups.chunks(groups_per_panel).collect();
+        let areas = area.split_evenly((1, panels.len().max(1)));
+        for (place, (panel, area)) in panels.iter().zip(&areas).enumerate() {
+            self.draw_panel(root, area, panel, place == 0, place + 1 == panels.len())?;
+        }
+        Ok(())
+    }
+
+    fn draw_panel(
+        &self,
+        root: &Area<'_>,
+        area: &Area<'_>,
+        groups: &[(String, Vec<Option<Bar>>)],
+        has_unit: bool,
+        has_legend: bool,
+    ) -> Drawn {
+        let bars = groups.iter().flat_map(|(_, bars)| bars).flatten();
         let highest = bars.map(|bar| bar.upper_quartile.max(bar.median)).fold(0.0, f64::max);
-        let top = if highest > 0.0 { highest * 1.08 } else { 1.0 };
-        let mut chart = ChartBuilder::on(&area)
-            .margin(12)
+        // The legend is above the bars.
+        let top = if highest > 0.0 { highest * 1.35 } else { 1.0 };
+        let mut chart = ChartBuilder::on(area)
+            .margin(8)
             .x_label_area_size(32)
-            .y_label_area_size(80)
-            .build_cartesian_2d(0.0..self.groups.len().max(1) as f64, 0.0..top)?;
+            .y_label_area_size(if has_unit { 76 } else { 52 })
+            .build_cartesian_2d(0.0..groups.len().max(1) as f64, 0.0..top)?;
         chart
             .configure_mesh()
             .disable_x_mesh()
             .disable_x_axis()
             .light_line_style(TRANSPARENT)
-            .y_desc(&self.unit)
+            .y_desc(if has_unit { &self.unit } else { "" })
             .y_label_formatter(&|value| short(*value))
             .label_style((FONT, 14))
             .draw()?;
@@ -100,7 +121,7 @@ impl BarChart {
         let width = 0.8 / self.series.len().max(1) as f64;
         for (place, name) in self.series.iter().enumerate() {
             let colour = COLOURS[place % COLOURS.len()];
-            let bars = self.groups.iter().enumerate().filter_map(|(group, (_, bars))| {
+            let bars = groups.iter().enumerate().filter_map(|(group, (_, bars))| {
                 let left = group as f64 + 0.1 + place as f64 * width;
                 bars.get(place).copied().flatten().map(|bar| (left, bar))
             });
@@ -121,9 +142,12 @@ impl BarChart {
             }))?;
         }
         let centred = (FONT, 14).into_font().color(&BLACK).pos(Pos::new(HPos::Center, VPos::Top));
-        for (group, (name, _)) in self.groups.iter().enumerate() {
+        for (group, (name, _)) in groups.iter().enumerate() {
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
             root.draw(&Text::new(name.clone(), (x, y + 8), centred.clone()))?;
+        }
+        if !has_legend {
+            return Ok(());
         }
         chart
             .configure_series_labels()
@@ -268,30 +292,34 @@ mod tests {
         let bar = |median| {
             Some(Bar { lower_quartile: median / 2.0, median, upper_quartile: median * 1.5 })
         };
-        BarChart {
-            heading: heading(),
-            unit: "messages per second".to_owned(),
-            series: vec!["Rust".to_owned(), "C".to_owned()],
-            groups: vec![
-                ("32 B".to_owned(), vec![bar(2e8), bar(1e8)]),
-                ("64 B".to_owned(), vec![bar(1.5e8), None]),
-            ],
-        }
-        .write(&path)
-        .expect("a chart");
-        let texts = texts(&path);
-        let expected = [
-            "A & <B>",
-            "Some CPU(R) \"X\" & Y",
-            "messages per second",
-            "Rust",
-            "C",
-            "32 B",
-            "64 B",
-            "100M",
-        ];
-        for text in expected {
-            assert!(texts.iter().any(|found| found == text), "{text} not in {texts:?}");
+        for has_common_scale in [true, false] {
+            BarChart {
+                heading: heading(),
+                unit: "messages per second".to_owned(),
+                series: vec!["Rust".to_owned(), "C".to_owned()],
+                groups: vec![
+                    ("32 B".to_owned(), vec![bar(2e8), bar(1e8)]),
+                    ("64 B".to_owned(), vec![bar(1.5e5), None]),
+                ],
+                has_common_scale,
+            }
+            .write(&path)
+            .expect("a chart");
+            let texts = texts(&path);
+            let expected = [
+                "A & <B>",
+                "Some CPU(R) \"X\" & Y",
+                "messages per second",
+                "Rust",
+                "C",
+                "32 B",
+                "64 B",
+                "100M",
+            ];
+            for text in expected {
+                assert!(texts.iter().any(|found| found == text), "{text} not in {texts:?}");
+            }
+            assert_eq!(texts.iter().any(|found| found == "100k"), !has_common_scale, "{texts:?}");
         }
     }
 
@@ -314,7 +342,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("empty.svg");
         let (series, groups, unit) = (Vec::new(), Vec::new(), String::new());
-        BarChart { heading: heading(), unit, series, groups }.write(&path).expect("a chart");
+        BarChart { heading: heading(), unit, series, groups, has_common_scale: true }
+            .write(&path)
+            .expect("a chart");
         texts(&path);
         let lines = vec![("none".to_owned(), Vec::new())];
         PercentileChart { heading: heading(), lines }.write(&path).expect("a chart");

@@ -134,6 +134,7 @@ impl Sheet {
             unit: "messages per second: median, quartiles".to_owned(),
             series: idles.iter().map(|idle| idle.name().to_owned()).collect(),
             groups: term_lengths.iter().map(group).collect(),
+            has_common_scale: true,
         }
     }
 

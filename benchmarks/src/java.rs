@@ -8,8 +8,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_examples::failure::Failure;
+use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
+
+use crate::options::JavaOptions;
 
 /// How often a wait for a program's output looks whether the user wants an end.
 const TICK: Duration = Duration::from_millis(50);
@@ -30,7 +32,7 @@ impl Java {
     ///
     /// # Errors
     /// A text that says why there is none.
-    pub fn find(options: &[String], interrupt: &Interrupt) -> Result<Self, String> {
+    fn find(options: &[String], interrupt: &Interrupt) -> Result<Self, String> {
         let mut java = Self { options: options.to_vec(), versions: String::new() };
         // The first start may have to wait for Maven.
         let patience = Duration::from_secs(300);
@@ -40,6 +42,26 @@ impl Java {
         let line = program.line(interrupt).map_err(|failure| failure.to_string())?;
         java.versions = line.ok_or_else(|| "it prints no versions".to_owned())?;
         Ok(java)
+    }
+
+    /// Looks for Java if a side needs it. Without it these sides are left out, and standard error says why.
+    pub fn find_for<T>(
+        sides: &mut Vec<T>,
+        needs_java: impl Fn(&T) -> bool,
+        options: &JavaOptions,
+        interrupt: &Interrupt,
+    ) -> Option<Self> {
+        if !sides.iter().any(&needs_java) {
+            return None;
+        }
+        match Self::find(&options.java_option, interrupt) {
+            Ok(java) => Some(java),
+            Err(reason) => {
+                failure::warn(format_args!("the sides in Java are skipped: {reason}"));
+                sides.retain(|side| !needs_java(side));
+                None
+            }
+        }
     }
 
     /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them.

@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 use rusteron_client::IdleStrategyKind;
 use rusteron_examples::byte_size;
 use rusteron_examples::connection::Connection;
-use rusteron_examples::failure::{self, Failure};
+use rusteron_examples::failure::Failure;
 use rusteron_examples::host;
 use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::measurement::Plan;
@@ -162,7 +162,7 @@ pub fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let mut output = Output::new(&interrupt);
 
     let mut ways = options::distinct(&options.sides);
-    let java = find_java(&mut ways, &options.java, &interrupt);
+    let java = Java::find_for(&mut ways, |side| side.is_java(), &options.java, &interrupt);
     let connection = Connection::embedded(driver_context)?;
     let bench = Bench {
         connection: &connection,
@@ -189,25 +189,6 @@ pub fn run(options: &ThroughputOptions) -> Result<(), Failure> {
         chart(part, prefix, &cases, &ways, notes.clone()).write(&results.chart(part))?;
     }
     output.line(results.write(&report(options, term_length, &cases, java.as_ref()))?)
-}
-
-/// Looks for Java if a side needs it; without it these sides are left out, and standard error says why.
-pub(crate) fn find_java(
-    ways: &mut Vec<Way>,
-    options: &JavaOptions,
-    interrupt: &Interrupt,
-) -> Option<Java> {
-    if !ways.iter().any(|way| way.is_java()) {
-        return None;
-    }
-    match Java::find(&options.java_option, interrupt) {
-        Ok(java) => Some(java),
-        Err(reason) => {
-            failure::warn(format_args!("the sides in Java are skipped: {reason}"));
-            ways.retain(|way| !way.is_java());
-            None
-        }
-    }
 }
 
 /// Runs all sides of all cases in turn, again and again, and prints each run.
@@ -277,6 +258,8 @@ fn chart(part: &str, prefix: &str, cases: &[&Case], ways: &[Way], notes: Vec<Str
         unit: "messages per second: median, quartiles".to_owned(),
         series: ways.iter().map(Way::to_string).collect(),
         groups: cases.iter().map(group).collect(),
+        // Long messages are a hundred times as slow as short ones.
+        has_common_scale: false,
     }
 }
 

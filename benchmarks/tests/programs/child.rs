@@ -1,11 +1,17 @@
-//! Programs that run, and what they leave.
+//! The programs of this package, and their results.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+// Not everything in it is of use here.
+#[allow(dead_code)]
+#[path = "../../../examples/tests/support/process.rs"]
+mod process;
+
+pub(crate) use process::{Finished, Running, command, number, run};
 
 pub(crate) const THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
 pub(crate) const LATENCY: &str = env!("CARGO_BIN_EXE_benchmark_ipc_latency");
@@ -14,65 +20,10 @@ pub(crate) const IDLE_STRATEGIES: &str = env!("CARGO_BIN_EXE_benchmark_idle_stra
 /// A short run that leaves processor time to the tests beside it.
 pub(crate) const SHORT: [&str; 6] = ["--runs", "2", "--measure", "200ms", "--warmup", "50ms"];
 
-/// A program with some arguments and without the settings of the tests' own environment.
-pub(crate) fn command<S: AsRef<OsStr>>(
-    path: &str,
-    arguments: impl IntoIterator<Item = S>,
-) -> Command {
-    let mut command = Command::new(path);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("AERON_") {
-            command.env_remove(name);
-        }
-    }
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// What a program that has ended leaves.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    /// The directories of its drivers that are still there.
-    left_behind: Vec<PathBuf>,
-}
-
-impl Finished {
-    /// Asserts an exit code, and that nothing is left behind.
-    #[track_caller]
-    pub(crate) fn assert_exit_code(&self, code: i32) {
-        assert_eq!(self.status.code(), Some(code), "{self:#?}");
-        assert!(self.left_behind.is_empty(), "{self:#?}");
-        assert!(!self.stderr.contains("panicked"), "{self:#?}");
-    }
-
-    /// What lines that begin so go on with, up to the colon.
-    pub(crate) fn announced(&self, prefix: &str) -> Vec<&str> {
-        let lines = self.stdout.lines().filter_map(|line| line.strip_prefix(prefix));
-        lines.filter_map(|line| line.split_once(": ")).map(|(what, _)| what).collect()
-    }
-}
-
-/// Runs a program to its end.
-pub(crate) fn run(mut command: Command) -> Finished {
-    let child = command.spawn().expect("the program starts");
-    let prefix = format!("rusteron-{}-", child.id());
-    let output = child.wait_with_output().expect("the program ends");
-    let bases = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
-    let entries = bases.iter().filter_map(|base| base.read_dir().ok()).flatten();
-    let left_behind = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-        .map(|entry| entry.path())
-        .collect();
-    Finished {
-        status: output.status,
-        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        left_behind,
-    }
+/// What lines of a program's output that begin so go on with, up to the colon.
+pub(crate) fn announced<'a>(finished: &'a Finished, prefix: &str) -> Vec<&'a str> {
+    let lines = finished.stdout.lines().filter_map(|line| line.strip_prefix(prefix));
+    lines.filter_map(|line| line.split_once(": ")).map(|(what, _)| what).collect()
 }
 
 /// The results of a program that has ended well.
@@ -106,8 +57,7 @@ impl Results {
     /// A report, with what every one has.
     #[track_caller]
     pub(crate) fn report(&self, file: &str) -> Value {
-        let text = std::fs::read_to_string(self.path(file)).expect("a report");
-        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let report = process::report(&self.path(file));
         assert_eq!(report["versions"]["aeron"], "1.54.0", "{report:#}");
         for pointer in ["/versions/rustc", "/host/cpu", "/host/cores", "/settings/runs"] {
             assert!(report.pointer(pointer).is_some(), "{pointer} not in {report:#}");
@@ -138,13 +88,6 @@ impl Results {
             assert!(texts.iter().any(|found| found == text), "{text:?} not in {texts:?}");
         }
     }
-}
-
-/// The number at a path such as `/statistics/median`.
-#[track_caller]
-pub(crate) fn number(value: &Value, pointer: &str) -> f64 {
-    let number = value.pointer(pointer).and_then(Value::as_f64);
-    number.unwrap_or_else(|| panic!("no number {pointer} in {value:#}"))
 }
 
 /// The list at a path such as `/cases`.

@@ -1,11 +1,11 @@
 //! The program `benchmark_ipc_latency`.
 
-use crate::child::{LATENCY, Results, list, number};
+use crate::child::{LATENCY, Results, announced, list, number};
 
 #[test]
 fn round_trips_are_measured_over_both_transports_in_both_modes() {
     let results = Results::of(LATENCY, &["--sides", "rust,c-functions", "--rate", "1000"]);
-    assert_eq!(results.finished.announced("Run 2, ").len(), 8, "{results:#?}");
+    assert_eq!(announced(&results.finished, "Run 2, ").len(), 8, "{results:#?}");
 
     let report = results.report("ipc-latency.json");
     let names = ["ipc-closed", "ipc-paced", "udp-closed", "udp-paced"];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::child::{Results, THROUGHPUT, list, number};
+use crate::child::{Results, THROUGHPUT, announced, list, number};
 
 const NATIVE: [&str; 4] = ["--sides", "rust,c-functions,c-program", "--term-length", "1m"];
 
@@ -39,7 +39,7 @@ fn sides_take_turns_and_are_compared() {
         .iter()
         .flat_map(|run| sides.map(|side| format!("{run}, exclusive, 32 B, {side}")))
         .collect();
-    assert_eq!(results.finished.announced("Run "), expected, "{results:#?}");
+    assert_eq!(announced(&results.finished, "Run "), expected, "{results:#?}");
 
     let report = results.report("ipc-throughput.json");
     assert_eq!(report["settings"]["term_length"], 1 << 20);
@@ -78,27 +78,18 @@ fn messages_in_fragments_are_counted_by_every_side() {
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_it_orderly() {
-    use std::io::{BufRead, BufReader, Read};
-    use std::process::Command;
+    use crate::child::{Running, command};
 
     let dir = tempfile::tempdir().expect("a directory");
-    let mut command = crate::child::command(
-        THROUGHPUT,
-        [&NATIVE[..], &["--runs", "1000", "--measure", "100ms", "--warmup", "0s"]].concat(),
-    );
+    let endless = ["--runs", "1000", "--measure", "100ms", "--warmup", "0s"];
+    let mut command = command(THROUGHPUT, NATIVE.iter().chain(&endless));
     command.arg("--results").arg(dir.path());
-    let mut child = command.spawn().expect("the program starts");
-    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut line = String::new();
-    while !line.starts_with("Run 1, exclusive, 32 B, C functions") {
-        line.clear();
-        assert!(stdout.read_line(&mut line).expect("UTF-8") > 0, "it ended");
-    }
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-    assert!(killed.expect("kill starts").success());
-    let mut rest = String::new();
-    stdout.read_to_string(&mut rest).expect("UTF-8");
-    assert!(child.wait().expect("it ends").success(), "{rest}");
-    assert!(rest.contains("Results: "), "{rest}");
+    let mut running = Running::start(command);
+    running.await_line("Run 1, exclusive, 32 B, C functions");
+    running.signal("TERM");
+    let finished = running.finish();
+    finished.assert_exit_code(0);
+    assert!(finished.stdout.contains("Results: "), "{finished:#?}");
     assert!(dir.path().join("ipc-throughput.json").is_file());
+    assert!(dir.path().join("ipc-throughput-exclusive.svg").is_file());
 }

@@ -1,0 +1,156 @@
+//! Programs that run, and what they leave: for the tests of the examples and of the benchmarks.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+use serde_json::Value;
+
+/// Any program, with some arguments and without the settings of the tests' own environment.
+pub(crate) fn command<S: AsRef<OsStr>>(
+    path: &str,
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(path);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AERON_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a program that has ended leaves.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// The directories of its embedded drivers that are still there.
+    pub(crate) left_behind: Vec<PathBuf>,
+}
+
+impl Finished {
+    /// Asserts an exit code, and that nothing is left behind.
+    #[track_caller]
+    pub(crate) fn assert_exit_code(&self, code: i32) {
+        assert_eq!(self.status.code(), Some(code), "{self:#?}");
+        assert!(self.left_behind.is_empty(), "{self:#?}");
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+    }
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(mut command: Command) -> Finished {
+    let child = command.spawn().expect("the program starts");
+    let pid = child.id();
+    let output = child.wait_with_output().expect("the program ends");
+    Finished {
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        left_behind: driver_dirs(pid),
+    }
+}
+
+/// The directories of embedded drivers of a process.
+fn driver_dirs(pid: u32) -> Vec<PathBuf> {
+    let prefix = format!("rusteron-{pid}-");
+    let bases = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+    let entries = bases.iter().filter_map(|base| base.read_dir().ok()).flatten();
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// A program that runs; dropping it kills it and removes what it then leaves behind.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    /// `None` when nobody reads any more.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        // Read at the end only, which a longer text than a pipe holds would prevent.
+        let mut child = command.spawn().expect("the program starts");
+        let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+        Self { child, lines }
+    }
+
+    /// Waits for a line of output that begins with a text.
+    pub(crate) fn await_line(&mut self, prefix: &str) {
+        let lines = self.lines.as_mut().expect("still reading");
+        let found = lines.map(|line| line.expect("UTF-8")).any(|line| line.starts_with(prefix));
+        assert!(found, "no line begins with {prefix:?}");
+    }
+
+    /// The one directory of its embedded driver.
+    pub(crate) fn driver_dir(&self) -> PathBuf {
+        let dirs = driver_dirs(self.child.id());
+        assert_eq!(dirs.len(), 1, "{dirs:?}");
+        dirs[0].clone()
+    }
+
+    /// Sends a signal by its name.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(status.expect("kill starts").success());
+    }
+
+    /// Kills the program, so that it cannot clean up.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Stops reading what the program prints.
+    pub(crate) fn hang_up(&mut self) {
+        self.lines = None;
+    }
+
+    /// Waits for the end.
+    pub(crate) fn finish(mut self) -> Finished {
+        let lines = self.lines.take().into_iter().flatten();
+        let stdout = lines.map(|line| line.expect("UTF-8") + "\n").collect();
+        let status = self.child.wait().expect("it ends");
+        let stderr = self.child.stderr.take().map(std::io::read_to_string);
+        Finished {
+            status,
+            stdout,
+            stderr: stderr.expect("a pipe").expect("UTF-8"),
+            left_behind: driver_dirs(self.child.id()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended, and then there is nothing to kill or to remove.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for dir in driver_dirs(self.child.id()) {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}
+
+/// The report in a file.
+pub(crate) fn report(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).expect("a report");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The number at a path such as `/publisher/messages`.
+#[track_caller]
+pub(crate) fn number(report: &Value, pointer: &str) -> f64 {
+    let value = report.pointer(pointer).and_then(Value::as_f64);
+    value.unwrap_or_else(|| panic!("no number {pointer} in {report:#}"))
+}
