@@ -19,6 +19,10 @@ const TICK: Duration = Duration::from_millis(50);
 /// How many of the last lines that a program has written to standard error a failure quotes.
 const QUOTED_LINES: usize = 10;
 
+/// How much longer than for our own threads signs of life are waited for: a Java machine has to start, and
+/// to compile, on what may be a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The Java side, if there is one on this machine.
 #[derive(Debug, Clone)]
 pub struct Java {
@@ -91,6 +95,7 @@ impl Java {
         let stdin = child.stdin.take();
         let lines = read_lines(child.stdout.take());
         let errors = read_lines(child.stderr.take());
+        let patience = patience + PATIENCE;
         Ok(Program { name: main.to_owned(), child, stdin, lines, errors, patience })
     }
 }

@@ -20,6 +20,11 @@ pub(crate) const IDLE_STRATEGIES: &str = env!("CARGO_BIN_EXE_benchmark_idle_stra
 /// A short run that leaves processor time to the tests beside it.
 pub(crate) const SHORT: [&str; 6] = ["--runs", "2", "--measure", "200ms", "--warmup", "50ms"];
 
+/// For threads that shall not take other tests their time.
+pub(crate) const QUIET: [&str; 2] = ["--idle", "backoff"];
+/// The same, with a driver that takes part in the round trips.
+pub(crate) const QUIET_DRIVER: [&str; 4] = ["--idle", "backoff", "--driver-idle", "backoff"];
+
 /// What lines of a program's output that begin so go on with, up to the colon.
 pub(crate) fn announced<'a>(finished: &'a Finished, prefix: &str) -> Vec<&'a str> {
     let lines = finished.stdout.lines().filter_map(|line| line.strip_prefix(prefix));

@@ -1,6 +1,8 @@
 //! The sides in Java, and what happens without it.
 
-use crate::child::{LATENCY, Results, SHORT, THROUGHPUT, command, has_java, list, number};
+use crate::child::{
+    LATENCY, QUIET, QUIET_DRIVER, Results, SHORT, THROUGHPUT, command, has_java, list, number,
+};
 
 #[test]
 fn without_java_its_sides_are_skipped_with_a_reason() {
@@ -18,7 +20,7 @@ fn without_java_its_sides_are_skipped_with_a_reason() {
     for ((path, file), narrow) in
         [(THROUGHPUT, "ipc-throughput.json"), (LATENCY, "ipc-latency.json")].into_iter().zip(narrow)
     {
-        let mut command = command(path, SHORT.iter().chain(narrow));
+        let mut command = command(path, SHORT.iter().chain(narrow).chain(&QUIET));
         command.env("JAVA_HOME", "/no/such/directory");
         let results = Results::with(command);
         let stderr = &results.finished.stderr;
@@ -38,7 +40,7 @@ fn java_takes_its_turns() {
     }
     let short = ["--runs", "1", "--measure", "200ms", "--warmup", "50ms", "--java-warmup", "100ms"];
     let throughput = ["--sides", "rust,java", "--message-lengths", "4096", "--publishers", "2"];
-    let results = Results::with(command(THROUGHPUT, short.iter().chain(&throughput)));
+    let results = Results::with(command(THROUGHPUT, short.iter().chain(&throughput).chain(&QUIET)));
     let report = results.report("ipc-throughput.json");
     assert_eq!(list(&report, "/cases").len(), 2);
     for case in list(&report, "/cases") {
@@ -50,7 +52,8 @@ fn java_takes_its_turns() {
     );
 
     let latency = ["--sides", "rust,java,rust-java", "--transports", "ipc", "--rate", "1000"];
-    let results = Results::with(command(LATENCY, short.iter().chain(&latency)));
+    let results =
+        Results::with(command(LATENCY, short.iter().chain(&latency).chain(&QUIET_DRIVER)));
     let report = results.report("ipc-latency.json");
     for case in list(&report, "/cases") {
         for side in list(case, "/sides") {

@@ -1,10 +1,13 @@
 //! The program `benchmark_ipc_latency`.
 
-use crate::child::{LATENCY, Results, announced, list, number};
+use crate::child::{LATENCY, QUIET_DRIVER, Results, announced, list, number};
 
 #[test]
 fn round_trips_are_measured_over_both_transports_in_both_modes() {
-    let results = Results::of(LATENCY, &["--sides", "rust,c-functions", "--rate", "1000"]);
+    let results = Results::of(
+        LATENCY,
+        &[&QUIET_DRIVER[..], &["--sides", "rust,c-functions", "--rate", "1000"]].concat(),
+    );
     assert_eq!(announced(&results.finished, "Run 2, ").len(), 8, "{results:#?}");
 
     let report = results.report("ipc-latency.json");

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::child::{Results, THROUGHPUT, announced, list, number};
 
-const NATIVE: [&str; 4] = ["--sides", "rust,c-functions,c-program", "--term-length", "1m"];
+const NATIVE: [&str; 6] =
+    ["--sides", "rust,c-functions,c-program", "--term-length", "1m", "--idle", "backoff"];
 
 /// Asserts that statistics and ratios are those of the runs.
 #[track_caller]
