@@ -19,8 +19,8 @@ import java.io.IOException;
 
 /**
  * The Java side of benchmark_ipc_latency, with the loops of the Rust program, on a driver that runs already. As "pong" it
- * prints "ready" and sends every message back. As "both" it also sends them, from another thread, measures how long the way there and back
- * takes, and prints a histogram: "latency NANOSECONDS COUNT" for each value, and "done" at the end.
+ * prints "ready" and sends every message back. As "both" it also sends them, from another thread, measures how long the
+ * way there and back takes, and prints a histogram: "latency NANOSECONDS COUNT" for each value, and "done" at the end.
  *
  * Ends at once when its standard input is closed.
  */
