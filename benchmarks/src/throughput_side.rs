@@ -1,7 +1,7 @@
 //! The ways that messages can go, and one run of each.
 //!
-//! A further way is a variant of [`Way`] and an arm in [`Bench::measure_exclusive`] or
-//! [`Bench::measure_concurrent`]: batches have their place there.
+//! A further way is a variant of [`Way`] and an arm in `Bench::measure_exclusive` or
+//! `Bench::measure_concurrent`: batches have their place there.
 
 use std::fmt;
 use std::fs;
