@@ -342,13 +342,6 @@ impl Publication {
         }
     }
 
-    /// The C publication, for the functions that have no safe form.
-    ///
-    /// It is live as long as `self`. Closing it is never allowed.
-    pub fn as_ptr(&self) -> *mut sys::aeron_publication_t {
-        self.raw.as_ptr()
-    }
-
     #[cold]
     fn too_long(&self, length: usize) -> OfferError {
         if self.is_closed() {
@@ -358,7 +351,7 @@ impl Publication {
         OfferError::MessageTooLong { length, max_message_length }
     }
 
-    /// The C publication, for the functions that have no safe form yet.
+    /// The C publication, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Any thread may call C's functions for offers on it; closing it is
     /// never allowed.
