@@ -17,8 +17,6 @@ fn generate() -> Result<(), Error> {
     generator.context(context()).write_to_out_dir("generated.rs")
 }
 
-const LATER: &str = "not offered yet";
-
 fn context() -> ContextSpec {
     let mut spec = ContextSpec::new(
         "Context",
@@ -85,13 +83,6 @@ fn context() -> ContextSpec {
             ),
         )
         .setting(
-            Setting::new("aeron_directory_name")
-                .path()
-                .copied()
-                .environment("AERON_DIR")
-                .note("Used only when connecting without a client of one's own."),
-        )
-        .setting(
             // The header repeats the comment of the MTU here.
             Setting::new("control_term_buffer_sparse")
                 .summary(
@@ -100,19 +91,21 @@ fn context() -> ContextSpec {
                 )
                 .environment("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE"),
         );
-    let owned = "not offered: Rust's ownership says who closes the client";
+    let taken = "not offered: an archive is connected to with a client, which it keeps open";
     for (function, item) in [
         ("init", "Context::new"),
         ("close", "Drop of Context"),
-        ("set_aeron", LATER),
-        ("get_aeron", LATER),
-        ("set_owns_aeron_client", owned),
-        ("get_owns_aeron_client", owned),
-        ("set_idle_strategy", LATER),
-        ("set_credentials_supplier", LATER),
-        ("set_recording_signal_consumer", LATER),
-        ("set_error_handler", LATER),
-        ("set_delegating_invoker", LATER),
+        ("set_aeron", "Archive::connect"),
+        ("get_aeron", "Archive::aeron"),
+        ("set_owns_aeron_client", taken),
+        ("get_owns_aeron_client", taken),
+        ("set_aeron_directory_name", taken),
+        ("get_aeron_directory_name", taken),
+        ("set_idle_strategy", "Context::set_idle_strategy"),
+        ("set_credentials_supplier", "Context::set_credentials_supplier"),
+        ("set_recording_signal_consumer", "Context::set_recording_signal_consumer"),
+        ("set_error_handler", "Context::set_error_handler"),
+        ("set_delegating_invoker", "Context::set_delegating_invoker"),
     ] {
         spec = spec.hand_written(format!("aeron_archive_context_{function}"), item);
     }

@@ -1,11 +1,22 @@
 //! The configuration of an archive client.
 
+use std::ffi::{c_int, c_void};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::thread;
 
-use rusteron_client::ffi::{Fallible, lock_context_init};
-use rusteron_client::{Error, Result};
+use rusteron_client::ffi::{Fallible, RawClient, Retained, lock_context_init, run_callback};
+use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyKind, Result};
+use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
+
+use crate::archive::entered;
+use crate::credentials::{self, CredentialsSupplier, Supplier};
+use crate::error::ArchiveError;
+use crate::events::{self, Events};
+use crate::recording_signal::RecordingSignal;
 
 /// The configuration of an archive client: control channels, streams, timeouts.
 ///
@@ -26,11 +37,43 @@ use rusteron_sys::archive as sys;
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_archive_context_t>,
+    /// What C holds pointers to. It copies the pointers when it connects, and uses them as long as
+    /// there is a connection, which owns this context.
+    events: Arc<Events>,
+    credentials: Option<Retained<Supplier>>,
+    idle_strategy: Option<Retained<AnyIdleStrategy>>,
+    invoker: Retained<Invoker>,
 }
 
-// SAFETY: the C structure is plain memory without ties to a thread.
+/// What C calls while it waits.
+#[derive(Default)]
+struct Invoker {
+    delegate: Option<Box<dyn FnMut() + Send>>,
+    /// Whether the client's own work is being done by whoever waits, with its lock held.
+    in_conductor: bool,
+    /// The client that C connects with at the moment.
+    connecting: Option<Connecting>,
+}
+
+/// A client whose conductor's answer C waits for without a deadline, and without looking whether it is
+/// still open.
+///
+/// A client that is closed makes the wait end when C does the conductor's work itself, as it does for
+/// one without a conductor thread: doing the work of a closed client does nothing but fail, on whatever
+/// thread.
+struct Connecting {
+    aeron: *mut sys_client::aeron_t,
+    is_broken_off: bool,
+}
+
+// SAFETY: the client that it points to can be used from all threads.
+unsafe impl Send for Connecting {}
+
+// SAFETY: the C structure is plain memory without ties to a thread, and what it has pointers to is
+// `Send`.
 unsafe impl Send for Context {}
-// SAFETY: through a shared reference the structure is only read, by the getters.
+// SAFETY: through a shared reference the structure is only read, by the getters; the queue of events
+// has a lock, and the rest is not reached at all.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -48,7 +91,192 @@ impl Context {
         // the buffer that it uses.
         unsafe { sys::aeron_archive_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        Ok(Self { raw: NonNull::new(raw).ok_or_else(Error::last)? })
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or_else(Error::last)?,
+            events: Arc::default(),
+            credentials: None,
+            idle_strategy: None,
+            invoker: Retained::new(Box::default()),
+        })
+    }
+
+    /// Sets who supplies the credentials for connecting. Without one, there are none.
+    ///
+    /// # Errors
+    /// None that are known.
+    ///
+    /// Corresponds to `aeron_archive_context_set_credentials_supplier`.
+    pub fn set_credentials_supplier(
+        &mut self,
+        supplier: impl CredentialsSupplier + 'static,
+    ) -> Result<&mut Self> {
+        let supplier = Retained::new(Box::new(Supplier::new(supplier)));
+        // SAFETY: the context is live and not connected yet; the supplier lives as long as it.
+        unsafe {
+            sys::aeron_archive_context_set_credentials_supplier(
+                self.as_ptr(),
+                Some(credentials::encoded_credentials),
+                Some(credentials::on_challenge),
+                Some(credentials::on_free),
+                supplier.clientd(),
+            )
+        }
+        .into_result()?;
+        self.credentials = Some(supplier);
+        Ok(self)
+    }
+
+    /// Sets what is told about the recordings of the session, such as that one has stopped.
+    ///
+    /// It is called by the methods of [`Archive`](crate::Archive), on the thread of the caller, before
+    /// they return: signals arrive among the answers, and wait until somebody waits for an answer or
+    /// calls [`poll_for_recording_signals`](crate::Archive::poll_for_recording_signals). It may use
+    /// the archive. A panic in it goes through to the caller of the method, whose result is lost.
+    ///
+    /// # Errors
+    /// None that are known.
+    ///
+    /// Corresponds to `aeron_archive_context_set_recording_signal_consumer`.
+    pub fn set_recording_signal_consumer(
+        &mut self,
+        consumer: impl FnMut(&RecordingSignal) + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.events.set_on_signal(Box::new(consumer));
+        // SAFETY: the context is live and not connected yet; the events live as long as it.
+        unsafe {
+            sys::aeron_archive_context_set_recording_signal_consumer(
+                self.as_ptr(),
+                Some(events::on_recording_signal),
+                self.events.clientd(),
+            )
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// Sets what is told about errors that the archive reports without being asked, such as that of a
+    /// replay that fails after it has started.
+    ///
+    /// It is called as [the consumer of signals](Self::set_recording_signal_consumer) is. Without one,
+    /// such errors are returned by
+    /// [`check_for_error_response`](crate::Archive::check_for_error_response) and
+    /// [`poll_for_recording_signals`](crate::Archive::poll_for_recording_signals), and passed over by
+    /// methods that wait for another answer. During a listing they are passed over in any case.
+    ///
+    /// # Errors
+    /// None that are known.
+    ///
+    /// Corresponds to `aeron_archive_context_set_error_handler`.
+    pub fn set_error_handler(
+        &mut self,
+        handler: impl FnMut(&ArchiveError) + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.events.set_on_error(Box::new(handler));
+        // SAFETY: the context is live and not connected yet; the events live as long as it.
+        unsafe { set_error_handler(self.as_ptr(), Some(&self.events)) }?;
+        Ok(self)
+    }
+
+    /// Sets what waiting for an answer does between two looks. The default is to back off: to spin,
+    /// then to yield, then to sleep up to a millisecond.
+    ///
+    /// # Errors
+    /// None that are known.
+    ///
+    /// Corresponds to `aeron_archive_context_set_idle_strategy`.
+    pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> Result<&mut Self> {
+        let strategy = Retained::new(Box::new(value.new_strategy()));
+        // SAFETY: the context is live and not connected yet; the strategy lives as long as it.
+        unsafe {
+            sys::aeron_archive_context_set_idle_strategy(
+                self.as_ptr(),
+                Some(idle),
+                strategy.clientd(),
+            )
+        }
+        .into_result()?;
+        self.idle_strategy = Some(strategy);
+        Ok(self)
+    }
+
+    /// Sets what is called between two looks for an answer, on the thread that waits, so that a
+    /// program with few threads can go on with other work.
+    ///
+    /// Calls of an archive in it return [`ArchiveErrorKind::Reentrant`](crate::ArchiveErrorKind). For
+    /// a client without a conductor thread, whose work is done by whoever waits, it runs as a callback
+    /// of the conductor does. A panic in it is logged.
+    ///
+    /// # Errors
+    /// None.
+    ///
+    /// Corresponds to `aeron_archive_context_set_delegating_invoker`.
+    pub fn set_delegating_invoker(
+        &mut self,
+        invoker: impl FnMut() + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.invoker_mut().delegate = Some(Box::new(invoker));
+        Ok(self)
+    }
+
+    fn invoker_mut(&mut self) -> &mut Invoker {
+        // SAFETY: it lives as long as `self`, and C calls it while it connects, or is connected, only:
+        // with a context that nobody has a mutable reference to.
+        unsafe { Retained::<Invoker>::exclusive(self.invoker.clientd()) }
+    }
+
+    /// Makes `aeron` the client to connect with. It must outlive the connection.
+    pub(crate) fn set_aeron(&mut self, aeron: &Aeron) -> Result<()> {
+        let client = RawClient::new(aeron);
+        // SAFETY: the context is live and not connected yet.
+        unsafe { sys::aeron_archive_context_set_aeron(self.as_ptr(), client.as_ptr()) }
+            .into_result()?;
+        // SAFETY: as above.
+        unsafe { sys::aeron_archive_context_set_owns_aeron_client(self.as_ptr(), false) }
+            .into_result()?;
+        self.invoker_mut().in_conductor = client.has_invoker();
+        // SAFETY: as above; the invoker lives as long as the context.
+        unsafe {
+            sys::aeron_archive_context_set_delegating_invoker(
+                self.as_ptr(),
+                Some(invoke),
+                self.invoker.clientd(),
+            )
+        }
+        .into_result()
+        .map(drop)
+    }
+
+    /// Runs a C function that begins to connect with `aeron`, and ends it if that client is closed.
+    ///
+    /// For a client with a conductor thread, `aeron` has to be open when this is called.
+    pub(crate) fn connecting<T>(
+        &mut self,
+        aeron: &Aeron,
+        begin: impl FnOnce(*mut sys::aeron_archive_context_t) -> T,
+    ) -> T {
+        let client = RawClient::new(aeron);
+        let connecting = Connecting { aeron: client.as_ptr(), is_broken_off: false };
+        self.invoker_mut().connecting = (!client.has_invoker()).then_some(connecting);
+        let outcome = begin(self.as_ptr());
+        if self.invoker_mut().connecting.take().is_some_and(|it| it.is_broken_off) {
+            // SAFETY: the client is live.
+            unsafe { set_use_invoker(client.as_ptr(), false) };
+        }
+        outcome
+    }
+
+    pub(crate) fn events(&self) -> &Arc<Events> {
+        &self.events
+    }
+
+    /// Why there were no credentials, if there were none.
+    ///
+    /// # Safety
+    /// C is not asking for any at the moment.
+    pub(crate) unsafe fn take_credentials_failure(&self) -> Option<Error> {
+        let supplier = self.credentials.as_ref()?;
+        // SAFETY: handed on to the caller.
+        unsafe { Retained::<Supplier>::exclusive(supplier.clientd()) }.take_failure()
     }
 
     /// The C structure, which lives as long as `self`.
@@ -57,9 +285,81 @@ impl Context {
     }
 }
 
+/// # Safety
+/// The context is live, C does not use it at the moment, and the events live as long as it is used.
+pub(crate) unsafe fn set_error_handler(
+    context: *mut sys::aeron_archive_context_t,
+    events: Option<&Events>,
+) -> Result<()> {
+    let handler: rusteron_sys::aeron_error_handler_t = Some(events::on_error);
+    let clientd = events.map_or(ptr::null_mut(), Events::clientd);
+    // SAFETY: handed on to the caller.
+    unsafe {
+        sys::aeron_archive_context_set_error_handler(
+            context,
+            handler.filter(|_| events.is_some()),
+            clientd,
+        )
+    }
+    .into_result()
+    .map(drop)
+}
+
+/// # Safety
+/// `state` is that of a live `Retained<AnyIdleStrategy>` that nobody else uses.
+unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
+    // SAFETY: handed on to the caller.
+    let strategy = unsafe { Retained::<AnyIdleStrategy>::exclusive(state) };
+    strategy.idle(work_count.max(0) as usize);
+}
+
+/// # Safety
+/// `clientd` is that of a live `Retained<Invoker>` that nobody else uses.
+unsafe extern "C" fn invoke(clientd: *mut c_void) {
+    const ROLE: &str = "delegating invoker";
+    // SAFETY: handed on to the caller.
+    let invoker = unsafe { Retained::<Invoker>::exclusive(clientd) };
+    if let Some(connecting) = &mut invoker.connecting {
+        connecting.look();
+    }
+    let Some(delegate) = &mut invoker.delegate else { return };
+    entered(|| {
+        if invoker.in_conductor {
+            run_callback(ROLE, delegate);
+        } else if let Err(payload) = catch_unwind(AssertUnwindSafe(delegate)) {
+            // Logged in the same words, and disposed of in the same way.
+            run_callback(ROLE, || std::panic::resume_unwind(payload));
+        }
+    });
+}
+
+impl Connecting {
+    fn look(&mut self) {
+        // SAFETY: whoever connects has a handle of the client.
+        if unsafe { sys_client::aeron_is_closed(self.aeron) } {
+            self.is_broken_off = true;
+            // SAFETY: as above; the client is closed.
+            unsafe { set_use_invoker(self.aeron, true) };
+        }
+        // C looks for the answer without a pause.
+        thread::yield_now();
+    }
+}
+
+/// # Safety
+/// The client is live, and closed unless it gets its own setting back.
+unsafe fn set_use_invoker(aeron: *mut sys_client::aeron_t, value: bool) {
+    // SAFETY: nobody else cares about this setting of a closed client, handed on to the caller.
+    unsafe {
+        let context = sys_client::aeron_context(aeron);
+        sys_client::aeron_context_set_use_conductor_agent_invoker(context, value);
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: the structure is live and not used again; no archive client was made with it.
+        // SAFETY: the structure is live and not used again: a connection that uses it owns this
+        // context, and has been closed before.
         unsafe { sys::aeron_archive_context_close(self.as_ptr()) };
     }
 }
@@ -67,8 +367,8 @@ impl Drop for Context {
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("aeron_directory_name", &self.aeron_directory_name())
             .field("control_request_channel", &self.control_request_channel())
+            .field("control_response_channel", &self.control_response_channel())
             .finish_non_exhaustive()
     }
 }

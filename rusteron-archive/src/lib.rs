@@ -1,9 +1,41 @@
-//! Aeron's archive client for Rust.
+//! Aeron's archive client for Rust: streams that are recorded, and replayed later.
 //!
-//! So far this crate compiles and links the C archive client and offers its [`Context`]; connecting,
-//! recording and replaying are not there yet.
+//! [`Archive`] is a session with an archive, such as Aeron's Java `ArchivingMediaDriver`. It is made
+//! with a client of `rusteron-client`, and takes and gives that crate's types: what is recorded is a
+//! [`Publication`](rusteron_client::Publication), and what is replayed arrives at a
+//! [`Subscription`](rusteron_client::Subscription).
+//!
+//! # Threads
+//! An [`Archive`] is shared by threads; one request is under way at a time. There are no threads besides
+//! the client's. Handlers run on the thread that calls a method, before it returns.
+//!
+//! # Allocation and blocking
+//! Every request waits for the archive's answer, up to the message timeout, 10 s by default, and may
+//! allocate. What is recorded and replayed takes the client's message path, with which the archive's
+//! session has nothing to do. [`Archive::async_connect`] waits by being polled or awaited.
+//!
+//! # Lifetimes
+//! A session keeps its client open. What it has started goes on without it: publications and
+//! subscriptions it has given belong to the caller, recordings and replays to the archive.
+//!
+//! # Errors
+//! Everything returns an [`ArchiveError`]: of what kind, with the archive's number, about which
+//! recording, and in whose words. A connection that was lost stays lost.
 
+mod archive;
+mod connect;
 mod context;
+mod credentials;
+mod error;
+mod events;
+mod listing;
+mod recording;
+mod recording_descriptor;
+mod recording_pos;
+mod recording_signal;
+mod replay;
+mod replication;
+mod segments;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings.
 mod generated {
@@ -12,5 +44,16 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/generated.rs"));
 }
 
+pub use archive::{Archive, Result};
+pub use connect::AsyncConnect;
 pub use context::Context;
-pub use rusteron_client::{Error, ErrorKind, Result};
+pub use credentials::CredentialsSupplier;
+pub use error::{ArchiveError, ArchiveErrorKind};
+pub use listing::{RecordingSubscriptions, Recordings};
+pub use recording::SourceLocation;
+pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
+pub use recording_pos::RecordingPos;
+pub use recording_signal::{RecordingSignal, RecordingSignalKind};
+pub use replay::{ReplayLength, ReplayParams};
+pub use replication::ReplicationParams;
+pub use rusteron_client::{Error, ErrorKind};

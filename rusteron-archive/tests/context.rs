@@ -1,6 +1,5 @@
 //! The archive's context, and with it that the C archive client is linked.
 
-use std::path::Path;
 use std::time::Duration;
 
 use rusteron_archive::{Context, ErrorKind};
@@ -9,12 +8,10 @@ use rusteron_archive::{Context, ErrorKind};
 fn a_context_keeps_what_is_set() {
     let mut context = Context::new().expect("a context");
     context
-        .set_aeron_directory_name("/tmp/rusteron-archive-test")
-        .and_then(|context| context.set_control_request_stream_id(10))
+        .set_control_request_stream_id(10)
         .and_then(|context| context.set_control_request_channel("aeron:ipc"))
         .and_then(|context| context.set_message_timeout(Duration::from_millis(1500)))
         .expect("valid settings");
-    assert_eq!(context.aeron_directory_name(), Path::new("/tmp/rusteron-archive-test"));
     assert_eq!(context.control_request_stream_id(), 10);
     assert_eq!(context.control_request_channel(), "aeron:ipc");
     assert_eq!(context.message_timeout(), Duration::from_millis(1500));

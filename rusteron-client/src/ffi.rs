@@ -11,9 +11,16 @@ use std::time::Duration;
 
 use rusteron_sys as sys;
 
+use crate::aeron::Aeron;
+use crate::callback;
+use crate::channel_uri::{AsChannel, Use};
+use crate::registration;
+
 pub use crate::callback::run;
+pub use crate::callback::run as run_callback;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::retained::Retained;
+pub use crate::wake::soon as wake_soon;
 
 /// The result of a C function that reports failure by a negative number.
 ///
@@ -41,6 +48,70 @@ impl Fallible for i64 {
 pub fn lock_context_init() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The C client behind a handle, and in which way it may be called.
+///
+/// C's archive client calls C's functions for commands by itself, and, for a client without a
+/// conductor thread, those for the conductor's work. All its functions are therefore called in
+/// [`command`](Self::command) or, where nothing may wait, in [`release`](Self::release).
+#[derive(Clone, Copy, Debug)]
+pub struct RawClient<'a>(&'a Aeron);
+
+impl<'a> RawClient<'a> {
+    /// That of `aeron`.
+    pub fn new(aeron: &'a Aeron) -> Self {
+        Self(aeron)
+    }
+
+    /// The C client, which is live as long as a handle of it.
+    pub fn as_ptr(self) -> *mut sys::aeron_t {
+        self.0.client().as_ptr()
+    }
+
+    /// Whether there is no conductor thread, so that whoever waits has to do its work.
+    pub fn has_invoker(self) -> bool {
+        self.0.client().has_invoker()
+    }
+
+    /// Runs a C function that may wait and give the conductor commands; `operation` names it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.
+    pub fn command<T>(self, operation: &str, call: impl FnOnce() -> T) -> Result<T> {
+        callback::forbid_blocking(operation)?;
+        self.0.client().command(call)
+    }
+
+    /// Runs a C function that gives a resource back, now or, in a callback of a client without a
+    /// conductor thread, when that has ended. `call` needs nothing but the C client.
+    pub fn release(self, call: impl FnOnce() + Send + 'static) {
+        self.0.client().release(call);
+    }
+
+    /// Polls until there is an outcome, doing the conductor's work if nobody else does and yielding
+    /// the processor meanwhile.
+    ///
+    /// # Errors
+    /// Those of `poll`.
+    pub fn wait_for<T>(self, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+        registration::wait_for(self.0.client(), poll)
+    }
+}
+
+/// The text for C of a channel that somebody else subscribes to, checked.
+pub fn subscription_channel(channel: &impl AsChannel) -> Result<CString> {
+    channel.to_c_string(Use::Subscription)
+}
+
+/// The text for C of a channel that somebody else publishes to, checked.
+pub fn publication_channel(channel: &impl AsChannel) -> Result<CString> {
+    channel.to_c_string(Use::Publication)
+}
+
+/// The text for C of a destination that a subscription receives from, checked.
+pub fn receive_destination(channel: &impl AsChannel) -> Result<CString> {
+    channel.to_c_string(Use::ReceiveDestination)
 }
 
 /// A pointer on its way to another thread.

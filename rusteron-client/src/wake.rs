@@ -16,7 +16,7 @@ use crate::callback;
 const PERIOD: Duration = Duration::from_millis(1);
 
 /// Wakes the task in a while.
-pub(crate) fn soon(waker: Waker) {
+pub fn soon(waker: Waker) {
     static THREAD: Mutex<Option<Sender<Waker>>> = Mutex::new(None);
     let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     if thread.is_none() {

@@ -30,7 +30,7 @@ pub(crate) fn generate(sources: &Sources, out_dir: &Path) -> Result<(), String> 
         },
         Unit {
             name: "archive",
-            allowed_files: r".*(aeron_archive|aeron_archive_client_error)\.h",
+            allowed_files: r".*(aeron_archive|aeron_archive_client_error|rusteron_archive)\.h",
             uses: "use super::*;",
         },
     ];

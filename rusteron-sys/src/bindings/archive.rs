@@ -1100,4 +1100,7 @@ unsafe extern "C" {
     pub fn aeron_archive_client_map_archive_to_client_error_code(
         error_code: ::core::ffi::c_int,
     ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_async_connect_delete(
+        async_: *mut aeron_archive_async_connect_t,
+    ) -> ::core::ffi::c_int;
 }

@@ -1,0 +1,347 @@
+//! What can go wrong with an archive.
+
+use std::fmt;
+
+use rusteron_client::{Error, ErrorKind};
+use rusteron_sys::archive as sys;
+
+/// A failed operation of an archive: its kind, the archive's number for it, what it was about, and
+/// the text.
+///
+/// Errors of the client, such as a media driver that does not answer, are of the kind
+/// [`ArchiveErrorKind::Client`], and become this by `?`.
+///
+/// It is one machine word, so that a `Result` of a handle stays small.
+#[derive(Clone)]
+pub struct ArchiveError(Box<Content>);
+
+#[derive(Clone)]
+struct Content {
+    kind: ArchiveErrorKind,
+    code: i32,
+    operation: &'static str,
+    relevant_id: Option<i64>,
+    correlation_id: Option<i64>,
+    message: Box<str>,
+}
+
+/// The kinds of [`ArchiveError`], independent of the wording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ArchiveErrorKind {
+    /// The archive refused the request for a reason without a number of its own; the text says which.
+    Refused,
+    /// The session lists recordings already, and can do one listing at a time.
+    ActiveListing,
+    /// The recording is being recorded, which the operation does not allow.
+    ActiveRecording,
+    /// The archive records the channel and stream already.
+    ActiveSubscription,
+    /// The archive does not know the subscription, or none of the channel and stream.
+    UnknownSubscription,
+    /// The archive has no recording with this id.
+    UnknownRecording,
+    /// The archive does not know the replay.
+    UnknownReplay,
+    /// The archive replays as much as it may already.
+    MaxReplays,
+    /// The archive records as much as it may already.
+    MaxRecordings,
+    /// The stream does not continue the recording it is to extend.
+    InvalidExtension,
+    /// The archive does not accept the credentials.
+    AuthenticationRejected,
+    /// There is not enough space on the archive's storage.
+    StorageSpace,
+    /// The archive does not know the replication.
+    UnknownReplication,
+    /// The archive does not allow this client to do that.
+    UnauthorisedAction,
+    /// The archive could not connect to the one it was to replicate from.
+    ReplicationConnectionFailure,
+    /// The recording is empty, and the operation needs something in it.
+    EmptyRecording,
+    /// The position is not one of the recording, or not the beginning of a frame or segment.
+    InvalidPosition,
+    /// The archive speaks another version of the protocol.
+    IncompatibleVersion,
+    /// The connection to the archive was lost; a new one has to be made.
+    NotConnected,
+    /// The archive did not answer within the message timeout.
+    Timeout,
+    /// An operation of an archive was called in a callback of one.
+    Reentrant,
+    /// An argument or a setting is out of its range; the text names it.
+    InvalidArgument,
+    /// The client failed, not the archive.
+    Client(ErrorKind),
+}
+
+impl ArchiveError {
+    pub(crate) fn new(
+        kind: ArchiveErrorKind,
+        operation: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(Content {
+            kind,
+            code: 0,
+            operation,
+            relevant_id: None,
+            correlation_id: None,
+            message: message.into().into(),
+        }))
+    }
+
+    /// What a failed function of C's archive client left behind.
+    pub(crate) fn from_c(error: &Error, operation: &'static str) -> Self {
+        let text = error.message();
+        let code = archive_code(error);
+        let kind = code.and_then(ArchiveErrorKind::from_code).unwrap_or_else(|| kind_of(error));
+        let mut content = Self::new(kind, operation, last_words(text)).0;
+        content.code = code.unwrap_or(0);
+        content.correlation_id = number_after(text, &["correlationId=", "correlation_id="]);
+        Self(content)
+    }
+
+    /// What the archive reports without a request of ours to belong to.
+    pub(crate) fn reported(kind: ArchiveErrorKind, code: i32, text: &str) -> Self {
+        let mut content = Self::new(kind, "archive", last_words(text)).0;
+        content.code = code;
+        content.correlation_id = number_after(text, &["correlationId="]);
+        Self(content)
+    }
+
+    /// With the id that the operation was about.
+    pub(crate) fn about(mut self, relevant_id: Option<i64>) -> Self {
+        self.0.relevant_id = relevant_id.or(self.0.relevant_id);
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ArchiveErrorKind {
+        self.0.kind
+    }
+
+    /// The archive's own number for the failure, from 200 for one without a name to 216, as
+    /// `aeron_archive_client_error.h` has them; 0 if it is not the archive that reports it, or if it
+    /// reports it in words only, as when it refuses a connection.
+    pub fn code(&self) -> i32 {
+        self.0.code
+    }
+
+    /// The id that the operation was about: of a recording, a replay, a replication or a subscription,
+    /// as it was passed to the method.
+    pub fn relevant_id(&self) -> Option<i64> {
+        self.0.relevant_id
+    }
+
+    /// The number of the request that the archive refused, by which its own log knows it.
+    pub fn correlation_id(&self) -> Option<i64> {
+        self.0.correlation_id
+    }
+
+    /// The method that failed.
+    pub fn operation(&self) -> &'static str {
+        self.0.operation
+    }
+
+    /// The archive's words, or the client's.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl ArchiveErrorKind {
+    /// For the numbers of the archive, which C moves up by 200.
+    pub(crate) fn from_code(code: i32) -> Option<Self> {
+        Some(match u32::try_from(code).ok()? {
+            sys::AERON_ARCHIVE_ERROR_CODE_GENERIC => Self::Refused,
+            sys::AERON_ARCHIVE_ERROR_CODE_ACTIVE_LISTING => Self::ActiveListing,
+            sys::AERON_ARCHIVE_ERROR_CODE_ACTIVE_RECORDING => Self::ActiveRecording,
+            sys::AERON_ARCHIVE_ERROR_CODE_ACTIVE_SUBSCRIPTION => Self::ActiveSubscription,
+            sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_SUBSCRIPTION => Self::UnknownSubscription,
+            sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_RECORDING => Self::UnknownRecording,
+            sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_REPLAY => Self::UnknownReplay,
+            sys::AERON_ARCHIVE_ERROR_CODE_MAX_REPLAYS => Self::MaxReplays,
+            sys::AERON_ARCHIVE_ERROR_CODE_MAX_RECORDINGS => Self::MaxRecordings,
+            sys::AERON_ARCHIVE_ERROR_CODE_INVALID_EXTENSION => Self::InvalidExtension,
+            sys::AERON_ARCHIVE_ERROR_CODE_AUTHENTICATION_REJECTED => Self::AuthenticationRejected,
+            sys::AERON_ARCHIVE_ERROR_CODE_STORAGE_SPACE => Self::StorageSpace,
+            sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_REPLICATION => Self::UnknownReplication,
+            sys::AERON_ARCHIVE_ERROR_CODE_UNAUTHORISED_ACTION => Self::UnauthorisedAction,
+            sys::AERON_ARCHIVE_ERROR_CODE_REPLICATION_CONNECTION_FAILURE => {
+                Self::ReplicationConnectionFailure
+            }
+            sys::AERON_ARCHIVE_ERROR_CODE_EMPTY_RECORDING => Self::EmptyRecording,
+            sys::AERON_ARCHIVE_ERROR_CODE_INVALID_POSITION => Self::InvalidPosition,
+            _ => return None,
+        })
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Refused => "refused by the archive",
+            Self::ActiveListing => "a listing is active already",
+            Self::ActiveRecording => "the recording is active",
+            Self::ActiveSubscription => "the stream is recorded already",
+            Self::UnknownSubscription => "unknown subscription",
+            Self::UnknownRecording => "unknown recording",
+            Self::UnknownReplay => "unknown replay",
+            Self::MaxReplays => "too many replays",
+            Self::MaxRecordings => "too many recordings",
+            Self::InvalidExtension => "invalid extension",
+            Self::AuthenticationRejected => "authentication rejected",
+            Self::StorageSpace => "insufficient storage space",
+            Self::UnknownReplication => "unknown replication",
+            Self::UnauthorisedAction => "unauthorised action",
+            Self::ReplicationConnectionFailure => "no connection to the source archive",
+            Self::EmptyRecording => "empty recording",
+            Self::InvalidPosition => "invalid position",
+            Self::IncompatibleVersion => "incompatible version",
+            Self::NotConnected => "not connected to the archive",
+            Self::Timeout => "timeout",
+            Self::Reentrant => "called in a callback of an archive",
+            Self::InvalidArgument => "invalid argument",
+            Self::Client(_) => "client",
+        }
+    }
+}
+
+/// The archive's number, moved up by 200, if it is the archive that reports the error.
+///
+/// C passes it on in two ways: negated and moved up, and, from listings and merges, as it is.
+fn archive_code(error: &Error) -> Option<i32> {
+    let code = -error.code();
+    if ArchiveErrorKind::from_code(code).is_some() {
+        return Some(code);
+    }
+    let as_it_is = error.message().contains("correlation_id=");
+    (as_it_is && error.code() >= 0).then(|| error.code() + 200)
+}
+
+/// What C reports by itself, partly in words only.
+fn kind_of(error: &Error) -> ArchiveErrorKind {
+    const REENTRANT: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_REENTRANT_CALL as i32);
+    const NOT_CONNECTED: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_NOT_CONNECTED as i32);
+    const ILLEGAL_STATE: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_ILLEGAL_STATE as i32);
+    let text = error.message();
+    match error.code() {
+        REENTRANT => ArchiveErrorKind::Reentrant,
+        // The second says that the first was reported before.
+        NOT_CONNECTED | ILLEGAL_STATE => ArchiveErrorKind::NotConnected,
+        _ if text.contains("awaiting response") => ArchiveErrorKind::Timeout,
+        _ if text.contains("awaiting recording descriptors") => ArchiveErrorKind::Timeout,
+        _ if text.contains("connect timeout") => ArchiveErrorKind::Timeout,
+        _ if text.contains("waiting for ") => ArchiveErrorKind::Timeout,
+        _ if text.contains("too many retries") => ArchiveErrorKind::Timeout,
+        _ if text.contains("no progress") => ArchiveErrorKind::Timeout,
+        _ if text.contains("offer failed with result") => ArchiveErrorKind::NotConnected,
+        _ if text.contains("archive is not connected") => ArchiveErrorKind::NotConnected,
+        _ if text.contains("authentication rejected") => ArchiveErrorKind::AuthenticationRejected,
+        _ if text.contains("invalid client version") => ArchiveErrorKind::IncompatibleVersion,
+        _ if error.kind() == ErrorKind::InvalidArgument => ArchiveErrorKind::InvalidArgument,
+        _ => ArchiveErrorKind::Client(error.kind()),
+    }
+}
+
+/// The text without the places in C's sources, and without what else the error has as a number.
+fn last_words(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter_map(|line| {
+        let words = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((_place, words)) => words.trim(),
+            None if line.starts_with('(') => "",
+            None => line,
+        };
+        let words = words.split_once(", error: ").map_or(words, |(_numbers, words)| words);
+        (!words.is_empty()).then_some(words)
+    });
+    lines.collect::<Vec<_>>().join(": ")
+}
+
+fn number_after(text: &str, names: &[&str]) -> Option<i64> {
+    let (_, rest) = names.iter().find_map(|name| text.split_once(name))?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+impl From<Error> for ArchiveError {
+    fn from(error: Error) -> Self {
+        let kind = ArchiveErrorKind::Client(error.kind());
+        Self::new(kind, "client", error.to_string())
+    }
+}
+
+impl fmt::Display for ArchiveErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
+}
+
+/// One line: what was called, about what, what is wrong, the archive's words, and its number.
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            ArchiveErrorKind::Client(_) if self.operation() == "client" => {
+                return f.write_str(self.message());
+            }
+            kind => write!(f, "{}: {kind}", self.operation())?,
+        }
+        if let Some(id) = self.relevant_id() {
+            write!(f, " (id {id})")?;
+        }
+        if !self.message().is_empty() {
+            write!(f, ": {}", self.message())?;
+        }
+        match self.code() {
+            0 => Ok(()),
+            code => write!(f, " (archive error {code})"),
+        }
+    }
+}
+
+impl fmt::Debug for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveError")
+            .field("kind", &self.kind())
+            .field("code", &self.code())
+            .field("operation", &self.operation())
+            .field("relevant_id", &self.relevant_id())
+            .field("correlation_id", &self.correlation_id())
+            .field("message", &self.message())
+            .finish()
+    }
+}
+
+impl std::error::Error for ArchiveError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_machine_word() {
+        assert_eq!(size_of::<ArchiveError>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn all_numbers_of_the_archive_have_a_kind_of_their_own() {
+        let kinds: std::collections::HashSet<_> =
+            (200..=216).map(|code| ArchiveErrorKind::from_code(code).expect("a kind")).collect();
+        assert_eq!(kinds.len(), 17);
+        assert_eq!(ArchiveErrorKind::from_code(217), None);
+        assert_eq!(ArchiveErrorKind::from_code(-205), None);
+    }
+
+    #[test]
+    fn places_and_numbers_are_not_part_of_the_words() {
+        let text = "(-205) unknown error code\n\
+                    [aeron_archive_poll_for_response, aeron_archive_client.c:2179] response for \
+                    correlationId=17, errorCode=5, error: unknown recording id: 3\n\
+                    [aeron_archive_truncate_recording, aeron_archive_client.c:1700] ";
+        assert_eq!(last_words(text), "unknown recording id: 3");
+        assert_eq!(number_after(text, &["correlationId="]), Some(17));
+        assert_eq!(number_after("correlation_id=-1 x", &["correlation_id="]), Some(-1));
+        assert_eq!(number_after("nothing", &["correlationId="]), None);
+    }
+}

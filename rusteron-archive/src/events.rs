@@ -1,0 +1,203 @@
+//! What C reports while it waits for an answer, and who is told.
+//!
+//! C calls back in the middle of a request, with its lock held and its poller half way. So its callbacks
+//! only put what they are given into a queue, and the handlers are called when C has returned: they
+//! may use the archive, and a panic in one meets no C frame.
+
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_int, c_void};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use rusteron_client::ffi::lossy;
+use rusteron_sys::archive as sys;
+
+use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::recording_signal::RecordingSignal;
+
+type OnSignal = Box<dyn FnMut(&RecordingSignal) + Send>;
+type OnError = Box<dyn FnMut(&ArchiveError) + Send>;
+
+/// The queue, and the handlers of what is in it. C has a pointer to it.
+#[derive(Default)]
+pub(crate) struct Events {
+    queue: Mutex<VecDeque<Event>>,
+    handlers: Mutex<Handlers>,
+    /// Known without the lock of the handlers, which is held while they run.
+    wants_errors: AtomicBool,
+}
+
+#[derive(Default)]
+struct Handlers {
+    on_signal: Option<OnSignal>,
+    on_error: Option<OnError>,
+}
+
+enum Event {
+    Signal(RecordingSignal),
+    Error(ArchiveError),
+}
+
+impl Events {
+    pub(crate) fn set_on_signal(&self, handler: OnSignal) {
+        lock(&self.handlers).on_signal = Some(handler);
+    }
+
+    pub(crate) fn set_on_error(&self, handler: OnError) {
+        lock(&self.handlers).on_error = Some(handler);
+        self.wants_errors.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether anybody wants to know about errors.
+    pub(crate) fn has_on_error(&self) -> bool {
+        self.wants_errors.load(Ordering::Relaxed)
+    }
+
+    /// Calls the handlers with what is in the queue, in order. If somebody else does so at the
+    /// moment, be it a handler further up on this stack, that one goes on until the queue is empty.
+    pub(crate) fn deliver(&self) {
+        while !lock(&self.queue).is_empty() {
+            let mut handlers = match self.handlers.try_lock() {
+                Ok(handlers) => handlers,
+                Err(TryLockError::Poisoned(handlers)) => handlers.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            loop {
+                let Some(event) = lock(&self.queue).pop_front() else { break };
+                handlers.call(&event);
+            }
+            // Somebody may have put in an event, and gone, between the last look and this.
+            drop(handlers);
+        }
+    }
+
+    /// What C gets to know, and gives to its callbacks.
+    pub(crate) fn clientd(&self) -> *mut c_void {
+        (&raw const *self).cast_mut().cast()
+    }
+
+    fn put(&self, event: Event) {
+        lock(&self.queue).push_back(event);
+    }
+}
+
+impl Handlers {
+    fn call(&mut self, event: &Event) {
+        match event {
+            Event::Signal(signal) => {
+                if let Some(on_signal) = &mut self.on_signal {
+                    on_signal(signal);
+                }
+            }
+            Event::Error(error) => {
+                if let Some(on_error) = &mut self.on_error {
+                    on_error(error);
+                }
+            }
+        }
+    }
+}
+
+/// A handler that panicked is called again for the next event, as the client's are.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// # Safety
+/// `clientd` is that of live [`Events`]; the signal is live.
+pub(crate) unsafe extern "C" fn on_recording_signal(
+    signal: *mut sys::aeron_archive_recording_signal_t,
+    clientd: *mut c_void,
+) {
+    // SAFETY: handed on to the caller.
+    let (events, signal) = unsafe { (&*clientd.cast::<Events>(), &*signal) };
+    events.put(Event::Signal(RecordingSignal::from_raw(signal)));
+}
+
+/// # Safety
+/// `clientd` is that of live [`Events`]; the text is terminated.
+pub(crate) unsafe extern "C" fn on_error(
+    clientd: *mut c_void,
+    code: c_int,
+    message: *const c_char,
+) {
+    // SAFETY: handed on to the caller.
+    let (events, message) = unsafe { (&*clientd.cast::<Events>(), lossy(message)) };
+    let kind = ArchiveErrorKind::from_code(code).unwrap_or(ArchiveErrorKind::Refused);
+    events.put(Event::Error(ArchiveError::reported(kind, code, &message)));
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, mpsc};
+
+    fn signal(recording_id: i64) -> sys::aeron_archive_recording_signal_t {
+        sys::aeron_archive_recording_signal_t {
+            control_session_id: 1,
+            recording_id,
+            subscription_id: -1,
+            position: -1,
+            recording_signal_code: 0,
+        }
+    }
+
+    fn put(events: &Events, recording_id: i64) {
+        // SAFETY: both live during the call.
+        unsafe { on_recording_signal(&mut signal(recording_id), events.clientd()) };
+    }
+
+    #[test]
+    fn events_wait_for_delivery_and_come_in_order() {
+        let events = Events::default();
+        let (sender, receiver) = mpsc::channel();
+        let errors = sender.clone();
+        events.set_on_signal(Box::new(move |signal| {
+            sender.send(format!("signal {}", signal.recording_id)).expect("a receiver");
+        }));
+        events.set_on_error(Box::new(move |error| {
+            errors
+                .send(format!("error {}: {}", error.code(), error.message()))
+                .expect("a receiver");
+        }));
+        put(&events, 1);
+        let text = c"response for correlationId=3, errorCode=205, error: unknown recording id: 9";
+        // SAFETY: both live during the call.
+        unsafe { on_error(events.clientd(), 205, text.as_ptr()) };
+        put(&events, 2);
+        assert!(receiver.try_recv().is_err(), "nothing is called before");
+        events.deliver();
+        let received: Vec<_> = receiver.try_iter().collect();
+        assert_eq!(received, ["signal 1", "error 205: unknown recording id: 9", "signal 2"]);
+    }
+
+    #[test]
+    fn a_handler_can_cause_events_and_panic() {
+        let events = Arc::new(Events::default());
+        let (sender, receiver) = mpsc::channel();
+        let weak = Arc::downgrade(&events);
+        events.set_on_signal(Box::new(move |signal| {
+            sender.send(signal.recording_id).expect("a receiver");
+            if signal.recording_id == 1 {
+                let events = weak.upgrade().expect("events");
+                put(&events, 2);
+                events.deliver();
+            }
+            assert_ne!(signal.recording_id, 2, "on purpose");
+        }));
+        put(&events, 1);
+        put(&events, 3);
+        let delivery = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| events.deliver()));
+        assert!(delivery.is_err());
+        put(&events, 4);
+        events.deliver();
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 3, 2, 4]);
+    }
+}

@@ -1,0 +1,207 @@
+//! What an archive knows about a recording.
+
+use std::ffi::c_char;
+use std::time::{Duration, SystemTime};
+
+use rusteron_client::{ChannelUri, Error, Position};
+use rusteron_sys::archive as sys;
+
+use crate::archive::{NULL_VALUE, Result};
+
+/// What an archive knows about a recording, copied at the moment it was listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordingDescriptor {
+    /// The number of the recording, which no other recording of this archive ever gets.
+    pub recording_id: i64,
+    /// When recording started, by the archive's clock.
+    pub start_time: SystemTime,
+    /// When recording stopped, or `None` if it has not.
+    pub stop_time: Option<SystemTime>,
+    /// Where in the publication the recording begins.
+    pub start_position: Position,
+    /// Where it ends, or `None` if it is being recorded.
+    pub stop_position: Option<Position>,
+    /// The id that the first term of the publication had.
+    pub initial_term_id: i32,
+    /// The length of the files of the recording, in bytes.
+    pub segment_file_length: usize,
+    /// The length of the publication's terms, in bytes.
+    pub term_buffer_length: usize,
+    /// The longest packet of the publication, in bytes.
+    pub mtu_length: usize,
+    /// The session id of the publication.
+    pub session_id: i32,
+    /// The stream id of the publication.
+    pub stream_id: i32,
+    /// The channel, with what tells it from others only.
+    pub stripped_channel: String,
+    /// The channel as it was given when recording was started.
+    pub original_channel: String,
+    /// Where the publication came from: an address, or `aeron:ipc`.
+    pub source_identity: String,
+}
+
+impl RecordingDescriptor {
+    /// # Safety
+    /// The texts of `raw` are as long as it says.
+    pub(crate) unsafe fn from_raw(raw: &sys::aeron_archive_recording_descriptor_t) -> Self {
+        // SAFETY: handed on to the caller.
+        let text = |start: *mut c_char, length: usize| unsafe { text(start, length) };
+        Self {
+            recording_id: raw.recording_id,
+            start_time: time(raw.start_timestamp),
+            stop_time: (raw.stop_timestamp != NULL_VALUE).then(|| time(raw.stop_timestamp)),
+            start_position: raw.start_position,
+            stop_position: (raw.stop_position != NULL_VALUE).then_some(raw.stop_position),
+            initial_term_id: raw.initial_term_id,
+            segment_file_length: raw.segment_file_length.max(0) as usize,
+            term_buffer_length: raw.term_buffer_length.max(0) as usize,
+            mtu_length: raw.mtu_length.max(0) as usize,
+            session_id: raw.session_id,
+            stream_id: raw.stream_id,
+            stripped_channel: text(raw.stripped_channel, raw.stripped_channel_length),
+            original_channel: text(raw.original_channel, raw.original_channel_length),
+            source_identity: text(raw.source_identity, raw.source_identity_length),
+        }
+    }
+
+    /// `channel` with the parameters of a publication that continues this recording where it stopped,
+    /// to be added with
+    /// [`add_exclusive_publication`](rusteron_client::Aeron::add_exclusive_publication) and recorded
+    /// with [`extend_recording`](crate::Archive::extend_recording).
+    ///
+    /// `None` if the recording has not stopped.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::Client`](crate::ArchiveErrorKind::Client): the channel is not valid.
+    ///
+    /// Corresponds to `aeron_uri_string_builder_set_initial_position`.
+    pub fn continuation(&self, channel: &str) -> Result<Option<ChannelUri>> {
+        let Some(stop_position) = self.stop_position else { return Ok(None) };
+        let uri: ChannelUri = channel.parse().map_err(Error::from)?;
+        let builder = uri.to_builder().initial_position(
+            stop_position,
+            self.initial_term_id,
+            self.term_buffer_length,
+        );
+        Ok(Some(builder.mtu(self.mtu_length).build().map_err(Error::from)?))
+    }
+
+    /// Where the segment file begins that a position is in.
+    ///
+    /// Detaching and purging take such positions. A position before the recording counts as its start.
+    ///
+    /// Corresponds to `aeron_archive_segment_file_base_position`.
+    pub fn segment_file_base_position(&self, position: Position) -> Position {
+        let term = self.term_buffer_length.max(1) as i64;
+        let segment = self.segment_file_length.max(1) as i64;
+        // The first file begins with the term that the recording begins in.
+        let base = self.start_position - self.start_position % term;
+        let position = position.max(self.start_position);
+        position - (position - base) % segment
+    }
+}
+
+/// A subscription of an archive, which records what is published on a channel and stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordingSubscriptionDescriptor {
+    /// The number by which
+    /// [`stop_recording_subscription`](crate::Archive::stop_recording_subscription) ends it.
+    pub subscription_id: i64,
+    /// The stream id.
+    pub stream_id: i32,
+    /// The channel, with what tells it from others only.
+    pub stripped_channel: String,
+}
+
+impl RecordingSubscriptionDescriptor {
+    /// # Safety
+    /// The text of `raw` is as long as it says.
+    pub(crate) unsafe fn from_raw(
+        raw: &sys::aeron_archive_recording_subscription_descriptor_t,
+    ) -> Self {
+        Self {
+            subscription_id: raw.subscription_id,
+            stream_id: raw.stream_id,
+            // SAFETY: handed on to the caller.
+            stripped_channel: unsafe { text(raw.stripped_channel, raw.stripped_channel_length) },
+        }
+    }
+}
+
+/// # Safety
+/// `start` is null or points to `length` bytes.
+unsafe fn text(start: *const c_char, length: usize) -> String {
+    if start.is_null() {
+        return String::new();
+    }
+    // SAFETY: handed on to the caller.
+    let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Milliseconds since 1970; the archive knows no others.
+fn time(timestamp: i64) -> SystemTime {
+    let since = Duration::from_millis(timestamp.unsigned_abs());
+    let epoch = SystemTime::UNIX_EPOCH;
+    let time = if timestamp < 0 { epoch.checked_sub(since) } else { epoch.checked_add(since) };
+    time.unwrap_or(epoch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptor(start_position: Position) -> RecordingDescriptor {
+        RecordingDescriptor {
+            recording_id: 0,
+            start_time: SystemTime::UNIX_EPOCH,
+            stop_time: None,
+            start_position,
+            stop_position: None,
+            initial_term_id: 7,
+            segment_file_length: 128 * 1024,
+            term_buffer_length: 64 * 1024,
+            mtu_length: 1408,
+            session_id: 1,
+            stream_id: 2,
+            stripped_channel: String::new(),
+            original_channel: String::new(),
+            source_identity: String::new(),
+        }
+    }
+
+    #[test]
+    fn segments_begin_where_c_says() {
+        for start in [0, 1024, 64 * 1024, 96 * 1024, 1_000_000 - 1_000_000 % 32] {
+            let descriptor = descriptor(start);
+            for position in (start..start + 500_000).step_by(4096) {
+                // SAFETY: the function computes with its arguments only.
+                let expected = unsafe {
+                    sys::aeron_archive_segment_file_base_position(
+                        start,
+                        position,
+                        descriptor.term_buffer_length as i32,
+                        descriptor.segment_file_length as i32,
+                    )
+                };
+                assert_eq!(descriptor.segment_file_base_position(position), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_continuation_begins_where_the_recording_stopped() {
+        let mut descriptor = descriptor(0);
+        assert_eq!(descriptor.continuation("aeron:ipc").expect("a channel"), None);
+        descriptor.stop_position = Some(3 * 64 * 1024 + 96);
+        let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+        let text = channel.to_string();
+        for parameter in ["init-term-id=7", "term-id=10", "term-offset=96", "term-length=64k"] {
+            assert!(text.contains(parameter), "{parameter} in {text}");
+        }
+        descriptor.continuation("nonsense").expect_err("no channel");
+    }
+}

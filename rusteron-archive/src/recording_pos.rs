@@ -1,0 +1,134 @@
+//! The counters that show how far recordings have come.
+
+use rusteron_client::{Aeron, Position};
+
+const TYPE_ID: i32 = 100;
+const RECORDING_ID: usize = 0;
+const SESSION_ID: usize = 8;
+const SOURCE_IDENTITY_LENGTH: usize = 12;
+const SOURCE_IDENTITY: usize = 16;
+
+/// The counter in which an archive shows, to everybody on its media driver, how far a recording has
+/// come.
+///
+/// It costs no request to look at, and exists as long as the recording is active. Finding one reads
+/// the counters one by one; the rest reads one.
+///
+/// ```no_run
+/// use rusteron_archive::{Archive, RecordingPos};
+///
+/// # fn print(archive: &Archive) -> rusteron_archive::Result<()> {
+/// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
+/// let session_id = publication.session_id();
+/// let recording = loop {
+///     if let Some(found) = RecordingPos::find_by_session_id(archive.aeron(), session_id) {
+///         break found;
+///     }
+///     std::thread::yield_now();
+/// };
+/// println!("recording {} is at {:?}", recording.recording_id(), recording.position());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct RecordingPos {
+    aeron: Aeron,
+    counter_id: i32,
+    recording_id: i64,
+    session_id: i32,
+    source_identity: String,
+    archive_id: Option<i64>,
+}
+
+impl RecordingPos {
+    /// That of an active recording of any archive on the client's media driver.
+    ///
+    /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
+    pub fn find_by_recording_id(aeron: &Aeron, recording_id: i64) -> Option<Self> {
+        Self::find(aeron, |found| found.recording_id == recording_id)
+    }
+
+    /// That of an active recording of a publication, of any archive on the client's media driver.
+    ///
+    /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_session_id`.
+    pub fn find_by_session_id(aeron: &Aeron, session_id: i32) -> Option<Self> {
+        Self::find(aeron, |found| found.session_id == session_id)
+    }
+
+    /// That of the first active recording that `matches`.
+    pub fn find(aeron: &Aeron, mut matches: impl FnMut(&Self) -> bool) -> Option<Self> {
+        let counters = aeron.counters_reader();
+        (0..=counters.max_counter_id())
+            .filter(|id| counters.type_id(*id) == Some(TYPE_ID))
+            .filter_map(|id| Self::read(aeron, id))
+            .find(|found| matches(found))
+    }
+
+    fn read(aeron: &Aeron, counter_id: i32) -> Option<Self> {
+        let key = aeron.counters_reader().key(counter_id)?;
+        let length = usize::try_from(i32_at(&key, SOURCE_IDENTITY_LENGTH)?).ok()?;
+        let end = SOURCE_IDENTITY.checked_add(length)?;
+        Some(Self {
+            aeron: aeron.clone(),
+            counter_id,
+            recording_id: i64_at(&key, RECORDING_ID)?,
+            session_id: i32_at(&key, SESSION_ID)?,
+            source_identity: String::from_utf8_lossy(key.get(SOURCE_IDENTITY..end)?).into_owned(),
+            archive_id: i64_at(&key, end),
+        })
+    }
+
+    /// How far the recording has come, or `None` if it is not active any more.
+    pub fn position(&self) -> Option<Position> {
+        let value = self.aeron.counters_reader().value(self.counter_id)?;
+        // Looked at afterwards: another counter may have got the number meanwhile.
+        self.is_active().then_some(value)
+    }
+
+    /// Whether the recording is still active.
+    ///
+    /// Corresponds to `aeron_archive_recording_pos_is_active`.
+    pub fn is_active(&self) -> bool {
+        let counters = self.aeron.counters_reader();
+        counters.type_id(self.counter_id) == Some(TYPE_ID)
+            && counters.key(self.counter_id).and_then(|key| i64_at(&key, RECORDING_ID))
+                == Some(self.recording_id)
+    }
+
+    /// The number of the counter, with which a replay can be bounded.
+    pub fn counter_id(&self) -> i32 {
+        self.counter_id
+    }
+
+    /// The recording.
+    ///
+    /// Corresponds to `aeron_archive_recording_pos_get_recording_id`.
+    pub fn recording_id(&self) -> i64 {
+        self.recording_id
+    }
+
+    /// The session id of the publication that is recorded.
+    pub fn session_id(&self) -> i32 {
+        self.session_id
+    }
+
+    /// Where the publication comes from: an address, or `aeron:ipc`.
+    ///
+    /// Corresponds to `aeron_archive_recording_pos_get_source_identity`.
+    pub fn source_identity(&self) -> &str {
+        &self.source_identity
+    }
+
+    /// The archive that records; see [`Archive::archive_id`](crate::Archive::archive_id).
+    pub fn archive_id(&self) -> Option<i64> {
+        self.archive_id
+    }
+}
+
+fn i32_at(key: &[u8], offset: usize) -> Option<i32> {
+    key.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
+}
+
+fn i64_at(key: &[u8], offset: usize) -> Option<i64> {
+    key.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
+}

@@ -1,0 +1,246 @@
+//! Replaying recordings.
+
+use std::ffi::CString;
+
+use rusteron_client::ffi::{Fallible, publication_channel, subscription_channel};
+use rusteron_client::{AsChannel, ChannelUri, ControlMode, Error, Position, Subscription};
+use rusteron_sys::archive as sys;
+
+use crate::archive::{Archive, NULL_VALUE, Result};
+use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::recording::with_session_id;
+
+/// What of a recording is to be replayed, and how.
+///
+/// By default it is the whole of it, and a recording that is being recorded is followed until it stops.
+///
+/// ```
+/// use rusteron_archive::{ReplayLength, ReplayParams};
+///
+/// let from_there_on = ReplayParams::new().position(4096);
+/// let one_block = ReplayParams::new().position(4096).length(ReplayLength::Bytes(8192));
+/// # let _ = (from_there_on, one_block);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use = "parameters do nothing by themselves"]
+pub struct ReplayParams {
+    position: Option<Position>,
+    length: ReplayLength,
+    bounding_limit_counter_id: Option<i32>,
+    file_io_max_length: Option<usize>,
+    replay_token: Option<i64>,
+    subscription_registration_id: Option<i64>,
+}
+
+/// How much of a recording is to be replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplayLength {
+    /// Up to where the recording ends, which for one that is being recorded is later than now.
+    #[default]
+    Follow,
+    /// Up to where the recording ends, or has come when the replay starts.
+    Recorded,
+    /// As many bytes, headers included; also of what is not recorded yet.
+    Bytes(u64),
+}
+
+impl ReplayParams {
+    /// The whole recording.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins at a position in the recording, which has to be that of a frame. The default is its
+    /// start.
+    pub fn position(mut self, position: Position) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Ends after so much. The default is to follow.
+    pub fn length(mut self, length: ReplayLength) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// Does not go beyond the position that a counter of the archive's media driver shows at the time.
+    pub fn bounding_limit_counter_id(mut self, counter_id: i32) -> Self {
+        self.bounding_limit_counter_id = Some(counter_id);
+        self
+    }
+
+    /// Reads as many bytes at the most from a file at a time. The default is the archive's.
+    pub fn file_io_max_length(mut self, length: usize) -> Self {
+        self.file_io_max_length = Some(length);
+        self
+    }
+
+    /// Proves with a token that another session of this client has asked for the replay.
+    ///
+    /// Replays over response channels do so by themselves.
+    pub fn replay_token(mut self, token: i64) -> Self {
+        self.replay_token = Some(token);
+        self
+    }
+
+    /// Replays to the subscription with this registration id, whose channel is a response channel.
+    pub fn subscription_registration_id(mut self, registration_id: i64) -> Self {
+        self.subscription_registration_id = Some(registration_id);
+        self
+    }
+
+    fn to_raw(self) -> Result<sys::aeron_archive_replay_params_t> {
+        const NULL_COUNTER: i32 = NULL_VALUE as i32;
+        let too_long = |name: &str, length: u64| {
+            let text = format!("{name}: {length} bytes are too many");
+            ArchiveError::new(ArchiveErrorKind::InvalidArgument, "replay", text)
+        };
+        let length = match self.length {
+            ReplayLength::Follow => sys::ARCHIVE_REPLAY_ALL_AND_FOLLOW.into(),
+            ReplayLength::Recorded => sys::ARCHIVE_REPLAY_ALL_AND_STOP.into(),
+            ReplayLength::Bytes(length) => {
+                i64::try_from(length).map_err(|_| too_long("length", length))?
+            }
+        };
+        let file_io_max_length = self.file_io_max_length.map_or(Ok(NULL_COUNTER), |length| {
+            i32::try_from(length).map_err(|_| too_long("file_io_max_length", length as u64))
+        })?;
+        Ok(sys::aeron_archive_replay_params_t {
+            bounding_limit_counter_id: self.bounding_limit_counter_id.unwrap_or(NULL_COUNTER),
+            file_io_max_length,
+            position: self.position.unwrap_or(NULL_VALUE),
+            length,
+            replay_token: self.replay_token.unwrap_or(NULL_VALUE),
+            subscription_registration_id: self.subscription_registration_id.unwrap_or(NULL_VALUE),
+        })
+    }
+}
+
+/// Replaying.
+impl Archive {
+    /// Has the archive replay a recording to a channel and stream, and returns the id of the replay,
+    /// by which it can be stopped. Its lower 32 bits are the session id of what arrives.
+    ///
+    /// The subscription is the caller's affair: usually added before, with a channel that has this
+    /// endpoint, or afterwards, with the session id. [`replay`](Self::replay) does both.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::UnknownRecording`]: there is no such recording;
+    /// - [`ArchiveErrorKind::InvalidPosition`]: nothing was recorded there, or no frame begins there;
+    /// - [`ArchiveErrorKind::EmptyRecording`]: there is nothing to replay;
+    /// - [`ArchiveErrorKind::MaxReplays`]: the archive replays as much as it may;
+    /// - others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_start_replay`.
+    pub fn start_replay(
+        &self,
+        recording_id: i64,
+        replay_channel: impl AsChannel,
+        replay_stream_id: i32,
+        params: ReplayParams,
+    ) -> Result<i64> {
+        let channel = checked(&replay_channel)?.0;
+        let mut params = params.to_raw()?;
+        let mut replay_session_id = NULL_VALUE;
+        self.request("start_replay", Some(recording_id), |raw| {
+            // SAFETY: `request` passes the live structure; channel and parameters live during the
+            // call.
+            unsafe {
+                sys::aeron_archive_start_replay(
+                    &mut replay_session_id,
+                    raw,
+                    recording_id,
+                    channel.as_ptr(),
+                    replay_stream_id,
+                    &mut params,
+                )
+            }
+            .into_result()
+        })?;
+        Ok(replay_session_id)
+    }
+
+    /// Has the archive replay a recording, and returns the subscription at which it arrives.
+    ///
+    /// The subscription is to this replay only, and may not be connected yet. The replay ends with it.
+    /// With `control-mode=response` in the channel, the archive connects back to this client.
+    ///
+    /// The replay waits for a subscriber that does not poll, up to the timeouts of the media drivers:
+    /// nothing is lost as long as polls come in time.
+    ///
+    /// # Errors
+    /// As for [`start_replay`](Self::start_replay) and
+    /// [`Aeron::add_subscription`](rusteron_client::Aeron::add_subscription); if the subscription
+    /// fails, the replay is stopped.
+    ///
+    /// Corresponds to `aeron_archive_replay`.
+    pub fn replay(
+        &self,
+        recording_id: i64,
+        replay_channel: impl AsChannel,
+        replay_stream_id: i32,
+        params: ReplayParams,
+    ) -> Result<Subscription> {
+        let (text, is_response) = checked(&replay_channel)?;
+        if is_response {
+            let subscription = self.aeron().add_subscription(&replay_channel, replay_stream_id)?;
+            let params =
+                params.subscription_registration_id(subscription.constants().registration_id);
+            self.start_replay(recording_id, replay_channel, replay_stream_id, params)?;
+            return Ok(subscription);
+        }
+        let replay_session_id =
+            self.start_replay(recording_id, &replay_channel, replay_stream_id, params)?;
+        let subscribe = || {
+            // The session id is the lower half.
+            let channel = with_session_id(&text.to_string_lossy(), replay_session_id as i32)?;
+            Ok(self.aeron().add_subscription(channel, replay_stream_id)?)
+        };
+        subscribe().inspect_err(|_| {
+            // Without a subscriber it would wait for one, and then end by itself.
+            let _ = self.stop_replay(replay_session_id);
+        })
+    }
+
+    /// Stops a replay.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::UnknownReplay`]: there is no such replay, or not any more; others, as for
+    /// [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_replay`.
+    pub fn stop_replay(&self, replay_session_id: i64) -> Result<()> {
+        self.request("stop_replay", Some(replay_session_id), |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_stop_replay(raw, replay_session_id) }.into_result()
+        })
+        .map(drop)
+    }
+
+    /// Stops all replays of a recording, or of all recordings if there is none given: those of other
+    /// sessions as well.
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_all_replays`.
+    pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<()> {
+        self.request("stop_all_replays", recording_id, |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_stop_all_replays(raw, recording_id.unwrap_or(NULL_VALUE)) }
+                .into_result()
+        })
+        .map(drop)
+    }
+}
+
+/// The text for C, and whether it is that of a response channel, which the subscriber gives its address
+/// to and not the publisher.
+fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
+    let text = subscription_channel(channel)?;
+    let uri: ChannelUri = text.to_string_lossy().parse().map_err(Error::from)?;
+    if matches!(uri.control_mode(), Ok(Some(ControlMode::Response))) {
+        return Ok((text, true));
+    }
+    Ok((publication_channel(channel)?, false))
+}

@@ -1,0 +1,243 @@
+//! Copying recordings from one archive to another.
+
+use std::ffi::CString;
+use std::ptr;
+
+use rusteron_client::ffi::{Fallible, c_string, publication_channel};
+use rusteron_client::{AsChannel, Position};
+use rusteron_sys::archive as sys;
+
+use crate::archive::{Archive, NULL_VALUE, Result};
+use crate::credentials;
+use crate::error::{ArchiveError, ArchiveErrorKind};
+
+/// How a recording is to be replicated.
+///
+/// By default, into a recording of its own, over the archive's own replication channel, up to where the
+/// source ends; a source that is being recorded is followed.
+///
+/// ```
+/// use rusteron_archive::ReplicationParams;
+///
+/// let params = ReplicationParams::new().stop_position(8192).dst_recording_id(3);
+/// # let _ = params;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "parameters do nothing by themselves"]
+pub struct ReplicationParams {
+    stop_position: Option<Position>,
+    dst_recording_id: Option<i64>,
+    live_destination: String,
+    replication_channel: String,
+    src_response_channel: String,
+    channel_tag_id: Option<i64>,
+    subscription_tag_id: Option<i64>,
+    file_io_max_length: Option<i32>,
+    replication_session_id: Option<i32>,
+    encoded_credentials: Vec<u8>,
+}
+
+impl ReplicationParams {
+    /// A new recording, as long as the source.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops at a position, instead of following the source.
+    pub fn stop_position(mut self, position: Position) -> Self {
+        self.stop_position = Some(position);
+        self
+    }
+
+    /// Extends a recording, instead of making a new one.
+    pub fn dst_recording_id(mut self, recording_id: i64) -> Self {
+        self.dst_recording_id = Some(recording_id);
+        self
+    }
+
+    /// Merges with the live stream at a destination when the replication has caught up with it, and
+    /// leaves the source alone from then on. It has to be a multicast address.
+    pub fn live_destination(mut self, destination: impl Into<String>) -> Self {
+        self.live_destination = destination.into();
+        self
+    }
+
+    /// Replicates over this channel. The default is that of the archive that receives.
+    pub fn replication_channel(mut self, channel: impl Into<String>) -> Self {
+        self.replication_channel = channel.into();
+        self
+    }
+
+    /// Has the source connect back over this channel, for response channels.
+    pub fn src_response_channel(mut self, channel: impl Into<String>) -> Self {
+        self.src_response_channel = channel.into();
+        self
+    }
+
+    /// Gives the receiving subscription's channel a tag, so that it can be found and shared.
+    pub fn channel_tag_id(mut self, tag: i64) -> Self {
+        self.channel_tag_id = Some(tag);
+        self
+    }
+
+    /// Gives the receiving subscription a tag, so that it can be found.
+    pub fn subscription_tag_id(mut self, tag: i64) -> Self {
+        self.subscription_tag_id = Some(tag);
+        self
+    }
+
+    /// Reads as many bytes at the most from a file of the source at a time.
+    pub fn file_io_max_length(mut self, length: i32) -> Self {
+        self.file_io_max_length = Some(length);
+        self
+    }
+
+    /// Replicates with this session id, instead of one that the source chooses.
+    pub fn replication_session_id(mut self, session_id: i32) -> Self {
+        self.replication_session_id = Some(session_id);
+        self
+    }
+
+    /// What the receiving archive shows the source to be let in; 3,072 bytes at the most.
+    pub fn encoded_credentials(mut self, credentials: impl Into<Vec<u8>>) -> Self {
+        self.encoded_credentials = credentials.into();
+        self
+    }
+}
+
+/// Replicating.
+impl Archive {
+    /// Has this archive copy a recording of another one, and returns the id of the replication.
+    ///
+    /// `src_control_channel` and `src_control_stream_id` are where the source takes requests. What
+    /// becomes of it is told by [signals](crate::Context::set_recording_signal_consumer), and errors
+    /// come without being asked for: see
+    /// [`check_for_error_response`](Self::check_for_error_response).
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::InvalidArgument`]: the credentials or the channels together are too long;
+    /// - others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_replicate`.
+    pub fn replicate(
+        &self,
+        src_recording_id: i64,
+        src_control_channel: impl AsChannel,
+        src_control_stream_id: i32,
+        params: &ReplicationParams,
+    ) -> Result<i64> {
+        let src_control_channel = publication_channel(&src_control_channel)?;
+        let texts = Texts::new(params)?;
+        texts.check(&src_control_channel, &params.encoded_credentials)?;
+        let mut credentials = sys::aeron_archive_encoded_credentials_t {
+            data: params.encoded_credentials.as_ptr().cast(),
+            length: params.encoded_credentials.len() as u32,
+        };
+        let has_credentials = !params.encoded_credentials.is_empty();
+        let mut raw_params = sys::aeron_archive_replication_params_t {
+            stop_position: params.stop_position.unwrap_or(NULL_VALUE),
+            dst_recording_id: params.dst_recording_id.unwrap_or(NULL_VALUE),
+            live_destination: texts.live_destination.as_ptr(),
+            replication_channel: texts.replication_channel.as_ptr(),
+            src_response_channel: texts.src_response_channel.as_ptr(),
+            channel_tag_id: params.channel_tag_id.unwrap_or(NULL_VALUE),
+            subscription_tag_id: params.subscription_tag_id.unwrap_or(NULL_VALUE),
+            file_io_max_length: params.file_io_max_length.unwrap_or(NULL_VALUE as i32),
+            replication_session_id: params.replication_session_id.unwrap_or(NULL_VALUE as i32),
+            encoded_credentials: if has_credentials { &mut credentials } else { ptr::null_mut() },
+        };
+        let mut replication_id = NULL_VALUE;
+        self.request("replicate", Some(src_recording_id), |raw| {
+            // SAFETY: `request` passes the live structure; all texts live during the call, and C
+            // keeps none of them.
+            unsafe {
+                sys::aeron_archive_replicate(
+                    &mut replication_id,
+                    raw,
+                    src_recording_id,
+                    src_control_channel.as_ptr(),
+                    src_control_stream_id,
+                    &mut raw_params,
+                )
+            }
+            .into_result()
+        })?;
+        Ok(replication_id)
+    }
+
+    /// Stops a replication.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::UnknownReplication`]: there is no such replication, or not any more;
+    /// others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_replication`.
+    pub fn stop_replication(&self, replication_id: i64) -> Result<()> {
+        self.request("stop_replication", Some(replication_id), |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_stop_replication(raw, replication_id) }.into_result()
+        })
+        .map(drop)
+    }
+
+    /// As [`stop_replication`](Self::stop_replication); `false` if there is no such replication.
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_try_stop_replication`.
+    pub fn try_stop_replication(&self, replication_id: i64) -> Result<bool> {
+        let mut stopped = false;
+        self.request("try_stop_replication", Some(replication_id), |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_try_stop_replication(&mut stopped, raw, replication_id) }
+                .into_result()
+        })?;
+        Ok(stopped)
+    }
+}
+
+/// What C reads as terminated texts.
+struct Texts {
+    live_destination: CString,
+    replication_channel: CString,
+    src_response_channel: CString,
+}
+
+impl Texts {
+    fn new(params: &ReplicationParams) -> Result<Self> {
+        Ok(Self {
+            live_destination: c_string("live_destination", &params.live_destination)?,
+            replication_channel: c_string("replication_channel", &params.replication_channel)?,
+            src_response_channel: c_string("src_response_channel", &params.src_response_channel)?,
+        })
+    }
+
+    /// Whether everything fits into C's buffer for requests, which drops what does not.
+    fn check(&self, src_control_channel: &CString, credentials: &[u8]) -> Result<()> {
+        const BUFFER: usize = 8 * 1024;
+        /// The fixed fields of the request, and the lengths of the others.
+        const FIXED: usize = 128;
+        let texts = [
+            src_control_channel,
+            &self.live_destination,
+            &self.replication_channel,
+            &self.src_response_channel,
+        ];
+        let length: usize = texts.iter().map(|text| text.count_bytes()).sum();
+        let invalid = |text: String| {
+            Err(ArchiveError::new(ArchiveErrorKind::InvalidArgument, "replicate", text))
+        };
+        if credentials.len() > credentials::MAX_LENGTH {
+            let (length, maximum) = (credentials.len(), credentials::MAX_LENGTH);
+            return invalid(format!("credentials of {length} bytes; the maximum is {maximum}"));
+        }
+        if length + credentials.len() + FIXED > BUFFER {
+            return invalid(format!(
+                "channels of {length} bytes and credentials of {} do not fit into a request",
+                credentials.len()
+            ));
+        }
+        Ok(())
+    }
+}

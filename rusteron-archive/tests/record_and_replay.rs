@@ -1,0 +1,286 @@
+//! Recording what is published, and replaying it.
+
+mod support;
+
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+};
+use rusteron_client::{PollError, Subscription};
+use support::{
+    JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, drain,
+    message, numbered, offer_numbered, record, replay_all,
+};
+
+fn recorded() -> ReplayParams {
+    ReplayParams::new().length(ReplayLength::Recorded)
+}
+
+#[test]
+fn what_was_recorded_is_replayed() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 3000);
+    assert_eq!(archive.start_position(recording_id).expect("a position"), 0);
+    assert_eq!(archive.stop_position(recording_id).expect("no position"), None);
+    assert_eq!(archive.recording_position(recording_id).expect("a position"), Some(position));
+    assert_eq!(archive.max_recorded_position(recording_id).expect("a position"), position);
+    let all: Vec<_> = (0..3000).collect();
+    assert_eq!(replay_all(&archive, recording_id, recorded()), all);
+    let small_reads = recorded().file_io_max_length(4096);
+    assert_eq!(replay_all(&archive, recording_id, small_reads), all);
+
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    assert_eq!(archive.recording_position(recording_id).expect("no position"), None);
+    assert_eq!(archive.max_recorded_position(recording_id).expect("a position"), position);
+    assert_eq!(replay_all(&archive, recording_id, ReplayParams::new()), all);
+}
+
+#[test]
+fn a_replay_begins_and_ends_where_it_is_told_to() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, position) = record(&archive, 100);
+    let frame = position / 100;
+    let from = recorded().position(30 * frame);
+    assert_eq!(replay_all(&archive, recording_id, from), (30..100).collect::<Vec<_>>());
+    let part = from.length(ReplayLength::Bytes(20 * frame as u64));
+    assert_eq!(replay_all(&archive, recording_id, part), (30..50).collect::<Vec<_>>());
+
+    let error = archive
+        .start_replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded().position(position + 32))
+        .expect_err("a position after the end");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{error}");
+    assert_eq!(error.relevant_id(), Some(recording_id));
+}
+
+#[test]
+fn a_replay_follows_a_recording_until_it_stops() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, _) = record(&archive, 100);
+    let mut subscription = archive
+        .replay(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
+        .expect("a replay");
+    let mut numbers = Vec::new();
+    await_that("what was recorded before", || {
+        subscription.poll(|text, _| numbers.push(numbered(text)), 10).expect("a subscription");
+        numbers.len() == 100
+    });
+    offer_numbered(&mut publication, 100..200);
+    await_that("what was recorded after", || {
+        subscription.poll(|text, _| numbers.push(numbered(text)), 10).expect("a subscription");
+        numbers.len() == 200
+    });
+    archive.stop_recording_exclusive_publication(&publication).expect("it was recorded");
+    numbers.extend(drain(&mut subscription));
+    assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+    assert!(publication.is_connected() || !publication.is_closed());
+}
+
+#[test]
+fn a_bounded_replay_stays_behind_its_counter() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, position) = record(&archive, 100);
+    let frame = position / 100;
+    let limit = archive.aeron().add_counter(2001, b"", "the limit of a replay").expect("a counter");
+    limit.set(40 * frame);
+    let mut subscription = archive
+        .replay(
+            recording_id,
+            "aeron:ipc",
+            REPLAY_STREAM,
+            ReplayParams::new()
+                .length(ReplayLength::Bytes(position as u64))
+                .bounding_limit_counter_id(limit.counter_id()),
+        )
+        .expect("a replay");
+    let mut numbers = Vec::new();
+    await_that("the first part", || {
+        subscription.poll(|text, _| numbers.push(numbered(text)), 100).expect("a subscription");
+        numbers.len() >= 40
+    });
+    assert_eq!(subscription.images().next().expect("an image").position(), 40 * frame);
+    limit.set(position);
+    numbers.extend(drain(&mut subscription));
+    assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn replays_are_stopped_one_by_one_and_all_at_once() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 10);
+    let start = |stream_id| {
+        let params = ReplayParams::new();
+        let mut subscription =
+            archive.aeron().add_subscription("aeron:ipc", stream_id).expect("a subscription");
+        let id = archive.start_replay(recording_id, "aeron:ipc", stream_id, params).expect("an id");
+        await_some("an image", || subscription.image_by_session_id(id as i32).map(drop));
+        (subscription, id)
+    };
+    let await_end = |mut subscription: Subscription| {
+        await_that("the end of a replay", || {
+            subscription.poll(|_, _| (), 10).expect("a subscription");
+            !subscription.is_connected()
+        });
+    };
+    let (first, first_id) = start(2001);
+    archive.stop_replay(first_id).expect("it was replayed");
+    await_end(first);
+    let (second, _) = start(2002);
+    let (third, _) = start(2003);
+    archive.stop_all_replays(Some(recording_id)).expect("they were replayed");
+    await_end(second);
+    await_end(third);
+    archive.stop_all_replays(None).expect("there are none, which is no error");
+    let error = archive.stop_replay(first_id).map_err(|error| error.kind());
+    // The archive of this version passes over what it does not know any more.
+    assert!(matches!(error, Ok(()) | Err(ArchiveErrorKind::UnknownReplay)), "{error:?}");
+}
+
+#[test]
+fn a_replay_arrives_over_udp_and_over_a_response_channel() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = Archive::connect(&java.aeron(), java.udp_context()).expect("a session");
+    let (_publication, recording_id, _) = record(&archive, 500);
+    let port = support::free_port();
+    let endpoint = format!("aeron:udp?endpoint=localhost:{port}");
+    let response = format!("aeron:udp?control-mode=response|control=localhost:{port}");
+    for channel in [endpoint, response] {
+        let mut subscription =
+            archive.replay(recording_id, &channel, REPLAY_STREAM, recorded()).expect("a replay");
+        assert_eq!(drain(&mut subscription), (0..500).collect::<Vec<_>>(), "{channel}");
+    }
+}
+
+#[test]
+fn recording_is_started_and_stopped_in_every_way() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let start = || {
+        archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, false).expect("an id")
+    };
+    let by_id = start();
+    let again = archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, false);
+    assert_eq!(again.expect_err("twice").kind(), ArchiveErrorKind::ActiveSubscription);
+    archive.stop_recording_subscription(by_id).expect("it was recorded");
+    let error = archive.stop_recording_subscription(by_id).expect_err("it is over");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownSubscription, "{error}");
+    assert_eq!((error.relevant_id(), error.code()), (Some(by_id), 204));
+    assert!(!archive.try_stop_recording_subscription(by_id).expect("an answer"));
+    let id = start();
+    assert!(archive.try_stop_recording_subscription(id).expect("an answer"));
+
+    start();
+    archive.stop_recording("aeron:ipc", STREAM).expect("it was recorded");
+    let error = archive.stop_recording("aeron:ipc", STREAM).expect_err("it is over");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownSubscription, "{error}");
+    assert!(!archive.try_stop_recording("aeron:ipc", STREAM).expect("an answer"));
+    start();
+    assert!(archive.try_stop_recording("aeron:ipc", STREAM).expect("an answer"));
+
+    let publication = archive.add_recorded_publication("aeron:ipc", STREAM).expect("recorded");
+    let recording_id = await_recording(&archive, publication.session_id());
+    assert!(archive.try_stop_recording_by_identity(recording_id).expect("an answer"));
+    assert!(!archive.try_stop_recording_by_identity(recording_id).expect("an answer"));
+
+    let publication = archive.add_recorded_publication("aeron:ipc", 77).expect("recorded");
+    await_recording(&archive, publication.session_id());
+    archive.stop_recording_publication(&publication).expect("it was recorded");
+    let again = archive.add_recorded_publication("aeron:ipc", 77).expect_err("twice");
+    assert!(again.to_string().contains("already added"), "{again}");
+}
+
+#[test]
+fn a_recording_with_auto_stop_ends_its_subscription() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let id =
+        archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, true).expect("an id");
+    let mut publication =
+        archive.aeron().add_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let position = offer_numbered(&mut publication, 0..10);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    drop(publication);
+    await_that("the end of the subscription", || {
+        let mut subscriptions = archive.recording_subscriptions("", None).expect("a text");
+        subscriptions.all(|it| it.expect("a descriptor").subscription_id != id)
+    });
+    assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
+}
+
+#[test]
+fn a_stopped_recording_is_extended() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 1500);
+    let active =
+        archive.extend_recording(recording_id, "aeron:ipc", 9, SourceLocation::Local, true);
+    let error = active.expect_err("active");
+    assert_eq!(error.kind(), ArchiveErrorKind::ActiveRecording, "{error:?}");
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(&channel, STREAM).expect("a publication");
+    assert_eq!(publication.position(), Ok(position));
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    let end = offer_numbered(&mut publication, 1500..3000);
+    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    let all = replay_all(&archive, recording_id, recorded());
+    assert_eq!(all, (0..3000).collect::<Vec<_>>());
+}
+
+#[test]
+fn waiting_for_what_is_not_recorded_ends() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 10);
+    let timeout = std::time::Duration::from_millis(50);
+    let error = archive.await_recorded(recording_id, position + 32, timeout).expect_err("never");
+    assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    let error = archive.await_recorded(recording_id, position + 32, PATIENCE).expect_err("stopped");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition);
+    assert_eq!(archive.await_recorded(recording_id, position, PATIENCE).expect("there"), position);
+}
+
+#[test]
+fn the_counter_of_a_recording_follows_it() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 10);
+    let counter =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id).expect("a counter");
+    assert_eq!(counter.session_id(), publication.session_id());
+    assert_eq!(counter.source_identity(), "aeron:ipc");
+    assert_eq!(counter.archive_id(), archive.archive_id());
+    assert_eq!(counter.position(), Some(position));
+    assert!(counter.is_active());
+    drop(publication);
+    await_that("the end of the recording", || !counter.is_active());
+    assert_eq!(counter.position(), None);
+    let found = RecordingPos::find_by_recording_id(archive.aeron(), recording_id);
+    assert!(found.is_none());
+}
+
+#[test]
+fn subscribers_of_a_replay_that_is_over_see_its_end() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 1);
+    let mut subscription =
+        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
+    assert_eq!(drain(&mut subscription), [0]);
+    assert_eq!(subscription.poll(|_, _| (), 10), Ok::<usize, PollError>(0));
+    assert_eq!(numbered(&message(7)), 7);
+}

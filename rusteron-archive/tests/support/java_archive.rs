@@ -1,0 +1,269 @@
+//! Aeron's Java archive with its media driver, as a process of its own.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rusteron_archive::{Archive, Context};
+use rusteron_client::Aeron;
+use tempfile::TempDir;
+
+use super::client::{self, PATIENCE};
+
+const MAIN: &str = "io.aeron.archive.ArchivingMediaDriver";
+
+/// A Java `ArchivingMediaDriver` in directories of its own; dropped, it is killed, and they go.
+///
+/// Terms have 64 KiB and segments 128, so that a few messages make many of them.
+pub struct JavaArchive {
+    child: Option<Child>,
+    options: Options,
+    root: TempDir,
+    archive_dir: PathBuf,
+    control_port: u16,
+    launches: u32,
+}
+
+/// How an archive differs from the usual one.
+#[derive(Default, Clone)]
+pub struct Options {
+    /// `name=value` of properties.
+    pub properties: Vec<String>,
+    /// Where the recordings are, if it is not to be a directory of the test's own.
+    pub archive_dir: Option<PathBuf>,
+}
+
+impl JavaArchive {
+    /// Starts an archive, or says why not: the test is then over.
+    pub fn launch() -> Option<Self> {
+        Self::launch_with(Options::default())
+    }
+
+    pub fn launch_with(options: Options) -> Option<Self> {
+        if let Err(missing) = find_java() {
+            let required = std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|it| it == "1");
+            assert!(!required, "RUSTERON_REQUIRE_JAVA=1, but {missing}");
+            let mut stderr = std::io::stderr();
+            let _ = writeln!(stderr, "skipped: {missing}");
+            return None;
+        }
+        let base = Path::new("/dev/shm");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("rusteron-archive-");
+        let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
+        let root = root.expect("a directory");
+        let archive_dir = options.archive_dir.clone().unwrap_or(root.path().join("archive"));
+        let mut archive =
+            Self { child: None, options, root, archive_dir, control_port: 0, launches: 0 };
+        archive.start();
+        Some(archive)
+    }
+
+    /// Starts it again, on the same recordings, with another media driver.
+    pub fn restart(&mut self) {
+        assert!(self.child.is_none(), "it is running");
+        self.start();
+    }
+
+    fn start(&mut self) {
+        // A port that is free now can be taken before the archive gets it.
+        for _attempt in 0..5 {
+            self.launches += 1;
+            self.control_port = free_port();
+            self.child = Some(self.spawn());
+            if self.is_ready() {
+                return;
+            }
+            self.kill();
+        }
+        panic!("the archive does not start:\n{}", self.log());
+    }
+
+    fn spawn(&self) -> Child {
+        let log = File::create(self.log_file()).expect("a file");
+        let port = self.control_port;
+        let mut command = Command::new(java_run());
+        command
+            .arg(MAIN)
+            .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"])
+            .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
+            .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
+            .arg(format!("-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{port}"))
+            .arg("-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0")
+            .args([
+                "-Daeron.threading.mode=SHARED",
+                "-Daeron.archive.threading.mode=SHARED",
+                "-Daeron.term.buffer.length=65536",
+                "-Daeron.ipc.term.buffer.length=65536",
+                "-Daeron.term.buffer.sparse.file=true",
+                "-Daeron.archive.segment.file.length=131072",
+                "-Daeron.archive.recording.events.enabled=false",
+                // On a busy machine nobody is dead for being slow.
+                "-Daeron.client.liveness.timeout=60s",
+                "-Daeron.image.liveness.timeout=10s",
+                "-Daeron.publication.unblock.timeout=70s",
+                "-Daeron.driver.timeout=60000",
+            ])
+            .args(self.options.properties.iter().map(|property| format!("-D{property}")))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log);
+        command.spawn().expect("java/run")
+    }
+
+    /// Waits until it takes requests; `false` if it ended instead.
+    fn is_ready(&mut self) -> bool {
+        let has_driver = client::await_some("the media driver of the archive", || {
+            if self.child.as_mut().is_none_or(|child| child.try_wait().is_ok_and(|it| it.is_some()))
+            {
+                return Some(false);
+            }
+            let mut context = rusteron_client::Context::new().expect("a context");
+            context
+                .set_dir(self.aeron_dir())
+                .and_then(|context| context.set_driver_timeout(Duration::from_secs(1)))
+                .expect("settings");
+            Aeron::connect(context).is_ok().then_some(true)
+        });
+        if !has_driver {
+            return false;
+        }
+        let aeron = self.aeron();
+        client::await_some("the archive", || {
+            let mut context = self.context();
+            context.set_message_timeout(Duration::from_secs(5)).expect("a timeout");
+            let is_ready = Archive::connect(&aeron, context).is_ok() || self.asks_who_we_are();
+            let has_ended = self.child.as_mut()?.try_wait().is_ok_and(|it| it.is_some());
+            (is_ready || has_ended).then_some(is_ready && !has_ended)
+        })
+    }
+
+    /// An archive that refuses this helper is ready as well.
+    fn asks_who_we_are(&self) -> bool {
+        self.options.properties.iter().any(|property| property.contains("authenticator"))
+            && self.archive_dir.join("archive.catalog").exists()
+    }
+
+    pub fn aeron(&self) -> Aeron {
+        let mut context = rusteron_client::Context::new().expect("a context");
+        context
+            .set_dir(self.aeron_dir())
+            .and_then(|context| context.set_driver_timeout(PATIENCE))
+            .expect("settings");
+        Aeron::connect(context).expect("a client")
+    }
+
+    /// Settings for a session over IPC.
+    pub fn context(&self) -> Context {
+        let mut context = Context::new().expect("a context");
+        context
+            .set_control_request_channel("aeron:ipc")
+            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+            .and_then(|context| context.set_message_timeout(PATIENCE))
+            .and_then(|context| context.set_message_retry_attempts(1000))
+            .expect("settings");
+        context
+    }
+
+    /// Settings for a session over UDP.
+    pub fn udp_context(&self) -> Context {
+        let mut context = self.context();
+        context
+            .set_control_request_channel(&self.control_channel())
+            .and_then(|it| it.set_control_response_channel("aeron:udp?endpoint=localhost:0"))
+            .expect("settings");
+        context
+    }
+
+    pub fn connect(&self) -> Archive {
+        Archive::connect(&self.aeron(), self.context()).expect("a session")
+    }
+
+    pub fn control_channel(&self) -> String {
+        format!("aeron:udp?endpoint=localhost:{}", self.control_port)
+    }
+
+    pub fn aeron_dir(&self) -> PathBuf {
+        self.root.path().join(format!("driver-{}", self.launches))
+    }
+
+    pub fn archive_dir(&self) -> &Path {
+        &self.archive_dir
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.root.path().join(format!("log-{}", self.launches))
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("a running archive").id()
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("a process of our own");
+            child.wait().expect("its end");
+        }
+    }
+
+    /// SIGTERM, and waits for its end.
+    pub fn stop(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("a running archive");
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
+        assert!(sent.success());
+        client::await_some("the end of the archive", || child.try_wait().expect("a child"))
+    }
+}
+
+impl Drop for JavaArchive {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the archive's output:\n{}", self.log());
+        }
+        self.kill();
+    }
+}
+
+fn java_run() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../java/run")
+}
+
+/// What `java/run` needs, or what of it is missing.
+fn find_java() -> Result<(), String> {
+    let java = match std::env::var_os("JAVA_HOME") {
+        Some(home) => Path::new(&home).join("bin/java"),
+        None => PathBuf::from("java"),
+    };
+    if !runs(&java, "-version") {
+        return Err(format!("there is no Java: {} does not run", java.display()));
+    }
+    let jars = java_run().with_file_name("target/lib/pom.xml");
+    if !jars.exists() && !runs(Path::new("mvn"), "--version") {
+        return Err("Aeron's Java artifacts are not here, and there is no Maven".to_owned());
+    }
+    Ok(())
+}
+
+fn runs(program: &Path, argument: &str) -> bool {
+    Command::new(program)
+        .arg(argument)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A UDP port of this machine that nobody has at the moment.
+pub fn free_port() -> u16 {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
+    socket.local_addr().expect("an address").port()
+}

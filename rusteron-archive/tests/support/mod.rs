@@ -1,0 +1,15 @@
+//! What the tests of the archive share: a Java archive of their own.
+
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
+
+#[path = "../../../rusteron-client/tests/support/mod.rs"]
+mod client;
+mod java_archive;
+mod recorded;
+
+pub use client::{PATIENCE, Random, await_some, await_that, block_on, offer, receive};
+pub use java_archive::{JavaArchive, Options, free_port};
+pub use recorded::{
+    REPLAY_STREAM, STREAM, await_recording, drain, message, numbered, offer_numbered, record,
+    replay_all,
+};
