@@ -63,6 +63,10 @@ rusteron *args:
 run-aeron-media-driver-java *args:
     java/run io.aeron.driver.MediaDriver "$@"
 
+# Run the Java archive with its media driver; takes properties such as -Daeron.dir=/dev/shm/x
+run-archive-java *args:
+    java/run io.aeron.archive.ArchivingMediaDriver -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
+
 # Measure IPC throughput with an embedded driver; `--help` lists the options
 benchmark-rust-ipc-throughput *args:
     cargo run --release --bin embedded_exclusive_ipc_throughput -- "$@"

@@ -218,7 +218,7 @@ fn a_stopped_recording_is_extended() {
     let archive = java.connect();
     let (publication, recording_id, position) = record(&archive, 1500);
     let active =
-        archive.extend_recording(recording_id, "aeron:ipc", 9, SourceLocation::Local, true);
+        archive.extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true);
     let error = active.expect_err("active");
     assert_eq!(error.kind(), ArchiveErrorKind::ActiveRecording, "{error:?}");
     drop(publication);

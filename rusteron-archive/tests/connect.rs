@@ -1,0 +1,363 @@
+//! Sessions with an archive: made, refused, lost and given up.
+
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, Context, CredentialsSupplier, ErrorKind, RecordingSignalKind,
+};
+use rusteron_client::{Aeron, IdleStrategyKind};
+use rusteron_media_driver::MediaDriver;
+use support::{JavaArchive, Options, STREAM, await_that, block_on, record, replay_all};
+
+fn works(archive: &Archive) {
+    let (_publication, recording_id, _) = record(archive, 10);
+    let params =
+        rusteron_archive::ReplayParams::new().length(rusteron_archive::ReplayLength::Recorded);
+    assert_eq!(replay_all(archive, recording_id, params), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn sessions_are_made_by_waiting_polling_and_awaiting() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let waited = Archive::connect(&aeron, java.context()).expect("a session");
+    let mut polled = Archive::async_connect(&aeron, java.udp_context()).expect("an attempt");
+    let polled = support::await_some("a session", || polled.poll().expect("no error"));
+    let awaited = Archive::async_connect(&aeron, java.context()).expect("an attempt");
+    let awaited = block_on(awaited).expect("a session");
+    for archive in [&waited, &polled, &awaited] {
+        assert!(archive.is_connected());
+        assert_eq!(archive.archive_id(), waited.archive_id());
+        assert_eq!(archive.recordings().count(), 0);
+    }
+    assert!(waited.archive_id().is_some());
+    assert_ne!(waited.control_session_id(), polled.control_session_id());
+    works(&polled);
+    drop(aeron);
+    awaited.close();
+    assert_eq!(waited.recordings().count(), 1);
+}
+
+#[test]
+fn an_attempt_gives_its_outcome_once() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let mut attempt = Archive::async_connect(&java.aeron(), java.context()).expect("an attempt");
+    let archive = support::await_some("a session", || attempt.poll().expect("no error"));
+    let error = attempt.poll().expect_err("it was given out");
+    assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::IllegalState));
+    drop(attempt);
+    assert!(archive.is_connected());
+}
+
+#[test]
+fn the_archive_answers_over_a_response_channel() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let mut context = java.udp_context();
+    let port = support::free_port();
+    context
+        .set_control_response_channel(&format!(
+            "aeron:udp?control-mode=response|control=localhost:{port}"
+        ))
+        .expect("a channel");
+    let archive = Archive::connect(&java.aeron(), context).expect("a session");
+    works(&archive);
+}
+
+#[test]
+fn a_client_without_a_conductor_thread_is_served_by_whoever_waits() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(java.aeron_dir())
+        .and_then(|context| context.set_use_conductor_agent_invoker(true))
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let inner = aeron.clone();
+    let mut context = java.context();
+    context
+        .set_delegating_invoker(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let error = inner.do_work().expect_err("it is being done");
+            assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
+        })
+        .and_then(|context| context.set_idle_strategy(IdleStrategyKind::Yielding))
+        .expect("settings");
+    let archive = Archive::connect(&aeron, context).expect("a session");
+    assert!(calls.load(Ordering::Relaxed) > 0);
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    await_that("a subscriber", || {
+        aeron.do_work().expect("an open client");
+        publication.is_connected()
+    });
+    let position = publication.offer(b"message").expect("a place");
+    let recording_id = support::await_recording(&archive, publication.session_id());
+    archive.await_recorded(recording_id, position, support::PATIENCE).expect("a recording");
+    let mut subscription = archive
+        .replay(recording_id, "aeron:ipc", 5, rusteron_archive::ReplayParams::new())
+        .expect("a replay");
+    await_that("the message", || {
+        aeron.do_work().expect("an open client");
+        subscription.poll(|text, _| assert_eq!(text, b"message"), 10).expect("open") == 1
+    });
+}
+
+#[test]
+fn requests_in_a_delegating_invoker_are_refused() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let other = Arc::new(java.connect());
+    let inner = Arc::clone(&other);
+    let (sender, receiver) = mpsc::channel();
+    let mut context = java.context();
+    context
+        .set_delegating_invoker(move || {
+            let outcome = inner.start_position(0).map_err(|error| error.kind());
+            let _ = sender.send(outcome);
+            panic!("on purpose");
+        })
+        .expect("an invoker");
+    Archive::connect(&aeron, context).expect("a session");
+    assert_eq!(receiver.try_iter().next(), Some(Err(ArchiveErrorKind::Reentrant)));
+    assert!(other.is_connected());
+}
+
+#[test]
+fn requests_in_a_callback_of_the_conductor_are_refused() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = Arc::new(java.connect());
+    let inner = Arc::clone(&archive);
+    let (sender, receiver) = mpsc::channel();
+    let aeron = archive.aeron().clone();
+    let subscription = aeron
+        .subscription_builder("aeron:ipc", 9)
+        .on_available_image(move |_| {
+            let _ = sender.send(inner.start_position(0).map_err(|error| error.kind()));
+        })
+        .add()
+        .expect("a subscription");
+    let _publication = aeron.add_publication("aeron:ipc", 9).expect("a publication");
+    let outcome = receiver.recv_timeout(support::PATIENCE).expect("a call");
+    assert_eq!(outcome, Err(ArchiveErrorKind::Client(ErrorKind::CalledFromConductor)));
+    drop(subscription);
+}
+
+#[test]
+fn signals_tell_of_recordings_and_may_use_the_archive() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let (sender, receiver) = mpsc::channel();
+    let handle: Arc<std::sync::OnceLock<std::sync::Weak<Archive>>> = Arc::default();
+    let inner = Arc::clone(&handle);
+    let mut context = java.context();
+    context
+        .set_recording_signal_consumer(move |signal| {
+            let archive = inner.get().and_then(std::sync::Weak::upgrade).expect("the session");
+            let start = archive.start_position(signal.recording_id).expect("an answer");
+            sender.send((signal.kind, signal.recording_id, signal.position, start)).expect("us");
+        })
+        .expect("a consumer");
+    let archive = Arc::new(Archive::connect(&aeron, context).expect("a session"));
+    handle.set(Arc::downgrade(&archive)).expect("once");
+    let (publication, recording_id, position) = record(&archive, 10);
+    drop(publication);
+    let mut signals = Vec::new();
+    await_that("the signals", || {
+        archive.poll_for_recording_signals().expect("a connection");
+        signals.extend(receiver.try_iter());
+        signals.len() == 2
+    });
+    assert_eq!(
+        signals,
+        [
+            (RecordingSignalKind::Start, recording_id, Some(0), 0),
+            (RecordingSignalKind::Stop, recording_id, Some(position), 0)
+        ]
+    );
+}
+
+#[test]
+fn errors_that_nobody_waits_for_reach_the_handler() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let plain = java.connect();
+    let (sender, receiver) = mpsc::channel();
+    let mut context = java.context();
+    context
+        .set_error_handler(move |error| sender.send(error.clone()).expect("us"))
+        .expect("a handler");
+    let archive = Archive::connect(&aeron, context).expect("a session");
+    assert_eq!(archive.recordings().count(), 0, "a listing has no handler, and gives it back");
+    let params = rusteron_archive::ReplicationParams::new();
+    for archive in [&plain, &archive] {
+        // The source does not exist, which the archive finds out later.
+        archive.replicate(17, &java.control_channel(), 10, &params).expect("an id");
+    }
+    let error = support::await_some("an error", || {
+        archive.check_for_error_response().expect("it goes to the handler");
+        receiver.try_recv().ok()
+    });
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    let text =
+        support::await_some("an error", || plain.poll_for_error_response().expect("a connection"));
+    assert!(text.contains("17"), "{text}");
+}
+
+struct Credentials {
+    first: &'static [u8],
+    answer: &'static [u8],
+    challenges: mpsc::Sender<Vec<u8>>,
+}
+
+impl CredentialsSupplier for Credentials {
+    fn encoded_credentials(&mut self) -> Vec<u8> {
+        self.first.to_vec()
+    }
+
+    fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8> {
+        let _ = self.challenges.send(encoded_challenge.to_vec());
+        self.answer.to_vec()
+    }
+}
+
+#[test]
+fn credentials_are_accepted_challenged_or_refused() {
+    let options = Options {
+        properties: vec![
+            "aeron.archive.authenticator.supplier=io.aeron.samples.archive.SampleAuthenticatorSupplier"
+                .into(),
+        ],
+        ..Options::default()
+    };
+    let Some(java) = JavaArchive::launch_with(options) else { return };
+    let aeron = java.aeron();
+    let (sender, challenges) = mpsc::channel();
+    let connect = |first: &'static [u8], answer: &'static [u8]| {
+        let mut context = java.context();
+        let challenges = sender.clone();
+        context
+            .set_credentials_supplier(Credentials { first, answer, challenges })
+            .expect("a supplier");
+        Archive::connect(&aeron, context)
+    };
+    works(&connect(b"admin:admin", b"").expect("a session"));
+    assert_eq!(challenges.try_iter().count(), 0);
+    works(&connect(b"admin:adminC", b"admin:CSadmin").expect("a session"));
+    assert_eq!(challenges.try_iter().next().as_deref(), Some(&b"challenge!"[..]));
+    for (first, answer) in [(&b"nobody"[..], &b""[..]), (b"admin:adminC", b"wrong"), (b"", b"")] {
+        let error = connect(first, answer).expect_err("refused");
+        assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected, "{error:?}");
+    }
+    let error = connect(&[7; 3073], b"").expect_err("too long");
+    assert!(error.to_string().contains("3073 bytes"), "{error}");
+    let error = Archive::connect(&aeron, java.context()).expect_err("no credentials");
+    assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected);
+}
+
+/// Needs no archive: there is none.
+fn without_archive() -> (MediaDriver, Aeron, Context) {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context.set_dir(driver.aeron_dir()).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut context = Context::new().expect("a context");
+    context
+        .set_control_request_channel("aeron:ipc")
+        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+        .and_then(|context| context.set_message_timeout(Duration::from_millis(100)))
+        .expect("settings");
+    (driver, aeron, context)
+}
+
+#[test]
+fn an_archive_that_does_not_answer_is_a_timeout() {
+    let (_driver, aeron, context) = without_archive();
+    let error = Archive::connect(&aeron, context).expect_err("nobody is there");
+    assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
+    assert_eq!(error.operation(), "connect");
+}
+
+#[test]
+fn attempts_that_fail_or_are_given_up_leave_nothing_behind() {
+    let (_driver, aeron, _) = without_archive();
+    let resources = || {
+        let counters = aeron.counters_reader();
+        // Publisher limits, and positions of subscribers.
+        counters.iter().filter(|counter| matches!(counter.type_id, 1 | 4)).count()
+    };
+    for round in 0..20 {
+        let mut context = Context::new().expect("a context");
+        context
+            .set_control_request_channel("aeron:ipc")
+            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+            .and_then(|context| context.set_message_timeout(Duration::from_millis(20)))
+            .expect("settings");
+        let mut attempt = Archive::async_connect(&aeron, context).expect("an attempt");
+        match round % 3 {
+            0 => drop(attempt),
+            1 => {
+                assert!(attempt.poll().expect("not over yet").is_none());
+                drop(attempt);
+            }
+            _ => {
+                let error = support::await_some("the timeout", || attempt.poll().err());
+                assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
+            }
+        }
+    }
+    await_that("the end of all publications and subscriptions", || resources() == 0);
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_at_once() {
+    let (_driver, aeron, _) = without_archive();
+    let refusal = |change: fn(&mut Context) -> Result<&mut Context, rusteron_archive::Error>| {
+        let mut context = Context::new().expect("a context");
+        context
+            .set_control_request_channel("aeron:ipc")
+            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+            .and_then(change)
+            .expect("settings");
+        Archive::connect(&aeron, context).expect_err("refused").to_string()
+    };
+    let error = refusal(|context| context.set_message_retry_attempts(0));
+    assert!(error.contains("message_retry_attempts"), "{error}");
+    let error = refusal(|context| context.set_control_request_channel(""));
+    assert!(error.contains("control_request_channel is not set"), "{error}");
+    let error = refusal(|context| context.set_control_request_channel("aeron:udp"));
+    assert!(error.contains("invalid channel"), "{error}");
+}
+
+#[test]
+fn a_client_that_dies_while_connecting_ends_the_attempt() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(driver.aeron_dir())
+        .and_then(|context| context.set_driver_timeout(Duration::from_secs(2)))
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    drop(driver);
+    // Whatever the client has noticed by then, and whenever it notices the rest.
+    let mut context = Context::new().expect("a context");
+    context
+        .set_control_request_channel("aeron:ipc")
+        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+        .expect("settings");
+    Archive::connect(&aeron, context).expect_err("the driver is gone");
+    await_that("the end of the client", || aeron.is_closed());
+    let mut context = Context::new().expect("a context");
+    context
+        .set_control_request_channel("aeron:ipc")
+        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+        .expect("settings");
+    let error = Archive::connect(&aeron, context).expect_err("the client is closed");
+    assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::ClientClosed));
+    assert!(!aeron.context().use_conductor_agent_invoker(), "the setting is as it was");
+}
