@@ -130,7 +130,7 @@ impl AsyncConnect {
 }
 
 /// C's own checks are incomplete, and come too late to clean up.
-fn check(context: &Context) -> Result<()> {
+pub(crate) fn check(context: &Context) -> Result<()> {
     let required = |name: &str, channel: &str| {
         let text = format!("{name} is not set");
         let kind = ArchiveErrorKind::InvalidArgument;

@@ -98,7 +98,9 @@ impl ArchiveError {
         let text = error.message();
         let code = archive_code(error);
         let kind = code.and_then(ArchiveErrorKind::from_code).unwrap_or_else(|| kind_of(error));
-        let mut content = Self::new(kind, operation, last_words(text)).0;
+        let words = last_words(text);
+        let kind = refine(kind, &words);
+        let mut content = Self::new(kind, operation, words).0;
         content.code = code.unwrap_or(0);
         content.correlation_id = number_after(text, &["correlationId=", "correlation_id="]);
         Self(content)
@@ -123,7 +125,7 @@ impl ArchiveError {
         self.0.kind
     }
 
-    /// The archive's own number for the failure, from 200 for one without a name to 216, as
+    /// The archive's own number for the failure, from 200 for one that has words only to 216, as
     /// `aeron_archive_client_error.h` has them; 0 if it is not the archive that reports it, or if it
     /// reports it in words only, as when it refuses a connection.
     pub fn code(&self) -> i32 {
@@ -216,8 +218,31 @@ fn archive_code(error: &Error) -> Option<i32> {
     if ArchiveErrorKind::from_code(code).is_some() {
         return Some(code);
     }
+    // An answer that says that there is no such recording, or subscription, and no more.
+    if error.message().contains("unexpected response code: 2") {
+        return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_RECORDING as i32);
+    }
+    if error.message().contains("unexpected response code: 3") {
+        return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_SUBSCRIPTION as i32);
+    }
     let as_it_is = error.message().contains("correlation_id=");
     (as_it_is && error.code() >= 0).then(|| error.code() + 200)
+}
+
+/// Archives up to 1.51, at least, have no number for a bad position, but words.
+fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
+    const BAD_POSITION: [&str; 5] = [
+        "invalid position ",
+        "requested replay start position",
+        "invalid segment start:",
+        "invalid detach: newStartPosition",
+        "position not aligned to a data header",
+    ];
+    let is_bad_position = BAD_POSITION.iter().any(|text| words.contains(text));
+    match kind {
+        ArchiveErrorKind::Refused if is_bad_position => ArchiveErrorKind::InvalidPosition,
+        kind => kind,
+    }
 }
 
 /// What C reports by itself, partly in words only.

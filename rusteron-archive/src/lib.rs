@@ -29,11 +29,13 @@ mod credentials;
 mod error;
 mod events;
 mod listing;
+mod persistent_subscription;
 mod recording;
 mod recording_descriptor;
 mod recording_pos;
 mod recording_signal;
 mod replay;
+mod replay_merge;
 mod replication;
 mod segments;
 
@@ -50,10 +52,15 @@ pub use context::Context;
 pub use credentials::CredentialsSupplier;
 pub use error::{ArchiveError, ArchiveErrorKind};
 pub use listing::{RecordingSubscriptions, Recordings};
+pub use persistent_subscription::{
+    MessageInfo, PersistentSubscription, PersistentSubscriptionContext,
+    PersistentSubscriptionEvent, StartPosition,
+};
 pub use recording::SourceLocation;
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay::{ReplayLength, ReplayParams};
+pub use replay_merge::ReplayMerge;
 pub use replication::ReplicationParams;
 pub use rusteron_client::{Error, ErrorKind};

@@ -108,16 +108,20 @@ fn the_end_of_a_recording_is_cut_off() {
     let archive = java.connect();
     let descriptor = stopped(&archive, COUNT);
     let id = descriptor.recording_id;
-    for bad in [FRAME + 32, COUNT as i64 * FRAME + SEGMENT, 7] {
+    for bad in [COUNT as i64 * FRAME + SEGMENT, 7, -FRAME] {
         let error = archive.truncate_recording(id, bad).expect_err("a bad position");
         assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{bad}: {error}");
         assert_eq!(error.relevant_id(), Some(id));
-        assert_eq!(error.code(), 216);
+        // Archives of this version have a number for some bad positions only.
+        assert!(matches!(error.code(), 200 | 216), "{error}");
         assert!(error.correlation_id().is_some());
     }
     assert_eq!(archive.truncate_recording(id, 100 * FRAME).expect("a count"), 3);
     assert_eq!(replayed(&archive, id), (0..100).collect::<Vec<_>>());
     assert_eq!(archive.stop_position(id).expect("an answer"), Some(100 * FRAME));
+    // Last, as archives of this version cut off the end all the same.
+    let error = archive.truncate_recording(id, FRAME + 32).expect_err("in the middle of a frame");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{error}");
 }
 
 #[test]

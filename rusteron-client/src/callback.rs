@@ -37,7 +37,7 @@ pub(crate) fn catch(role: &str, code: impl FnOnce()) {
 }
 
 /// Runs something as in a callback: what would block is forbidden to it.
-pub(crate) fn mark<T>(action: impl FnOnce() -> T) -> T {
+pub fn mark<T>(action: impl FnOnce() -> T) -> T {
     struct Unmark;
     impl Drop for Unmark {
         fn drop(&mut self) {

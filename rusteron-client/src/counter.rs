@@ -1,7 +1,7 @@
 //! A counter of one's own.
 
 use std::fmt;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -300,6 +300,16 @@ impl sealed::Resource for Counter {
             // C's address for a negative id, with which no driver answers.
             None => Err(Error::new(ErrorKind::Other, "the driver gave the counter no place")),
         }
+    }
+}
+
+impl Counter {
+    /// The C counter, for C to own; it lives as long as the client at the most.
+    pub(crate) fn into_raw(self) -> *mut sys::aeron_counter_t {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: read once, as `this` is neither dropped nor used again.
+        drop(unsafe { ptr::read(&this.client) });
+        this.raw.as_ptr()
     }
 }
 

@@ -14,10 +14,11 @@ use rusteron_sys as sys;
 use crate::aeron::Aeron;
 use crate::callback;
 use crate::channel_uri::{AsChannel, Use};
+use crate::counter::Counter;
 use crate::registration;
 
 pub use crate::callback::run;
-pub use crate::callback::run as run_callback;
+pub use crate::callback::{mark as mark_callback, run as run_callback};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::retained::Retained;
 pub use crate::wake::soon as wake_soon;
@@ -97,6 +98,11 @@ impl<'a> RawClient<'a> {
     pub fn wait_for<T>(self, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         registration::wait_for(self.0.client(), poll)
     }
+}
+
+/// Gives a counter to C, whose function for closing it is then to be called.
+pub fn counter_into_raw(counter: Counter) -> *mut sys::aeron_counter_t {
+    counter.into_raw()
 }
 
 /// The text for C of a channel that somebody else subscribes to, checked.

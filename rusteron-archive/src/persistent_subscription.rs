@@ -1,0 +1,602 @@
+//! A subscription that begins in a recording, goes over to the live stream, and falls back.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use rusteron_client::ffi::{
+    Fallible, RawClient, Retained, counter_into_raw, lossy, mark_callback, subscription_channel,
+};
+use rusteron_client::{Action, Aeron, AsChannel, ChannelUri, Error, ErrorKind, Position};
+use rusteron_sys::archive as sys;
+
+use crate::archive::{Result, forbid_reentry};
+use crate::context::Context;
+use crate::error::{ArchiveError, ArchiveErrorKind};
+
+/// Where a persistent subscription begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartPosition {
+    /// With the live stream; the recording is for what is missed later.
+    #[default]
+    Live,
+    /// Where the recording begins.
+    Start,
+    /// At a position in the recording.
+    At(Position),
+}
+
+/// What a persistent subscription subscribes to.
+#[must_use = "a context does nothing by itself"]
+pub struct PersistentSubscriptionContext {
+    recording_id: i64,
+    live_channel: Result<CString>,
+    live_stream_id: i32,
+    replay_channel: Result<CString>,
+    replay_stream_id: i32,
+    start_position: StartPosition,
+    listener: Option<Listener>,
+}
+
+type Listener = Box<dyn FnMut(&PersistentSubscriptionEvent) + Send>;
+
+impl PersistentSubscriptionContext {
+    /// A live stream, with its recording, which is replayed to a channel and stream of this
+    /// subscription's own: UDP with an endpoint, whose port may be 0, IPC, or a response channel.
+    pub fn new(
+        recording_id: i64,
+        live_channel: impl AsChannel,
+        live_stream_id: i32,
+        replay_channel: impl AsChannel,
+        replay_stream_id: i32,
+    ) -> Self {
+        Self {
+            recording_id,
+            live_channel: checked(&live_channel),
+            live_stream_id,
+            replay_channel: checked(&replay_channel),
+            replay_stream_id,
+            start_position: StartPosition::default(),
+            listener: None,
+        }
+    }
+
+    /// Begins elsewhere than with the live stream.
+    pub fn start_position(mut self, start_position: StartPosition) -> Self {
+        self.start_position = start_position;
+        self
+    }
+
+    /// Sets what is told when the subscription joins and leaves the live stream, and about errors.
+    ///
+    /// It is called by the polls, on their thread, after the handler of the messages.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_listener`.
+    pub fn listener(
+        mut self,
+        listener: impl FnMut(&PersistentSubscriptionEvent) + Send + 'static,
+    ) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+}
+
+fn checked(channel: &impl AsChannel) -> Result<CString> {
+    let text = subscription_channel(channel)?;
+    text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
+    Ok(text)
+}
+
+/// What happens to a persistent subscription.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum PersistentSubscriptionEvent {
+    /// It has joined the live stream.
+    LiveJoined,
+    /// It has left the live stream, and falls back to the recording.
+    LiveLeft,
+    /// Something went wrong; unless it [has failed](PersistentSubscription::failure), it tries again.
+    Error(ArchiveError),
+}
+
+/// What is known of a message besides its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageInfo {
+    /// The position in the stream after the message, from which another subscription can continue.
+    pub position: Position,
+    /// The session id of the publisher, or of the replay.
+    pub session_id: i32,
+    /// The stream id, of the live stream or of the replay.
+    pub stream_id: i32,
+    /// What the publisher put into the reserved value.
+    pub reserved_value: i64,
+}
+
+/// A subscription that replays a recording, joins the live stream when it has caught up, and goes back
+/// to the recording when it falls behind or the publisher goes away: without losing or repeating a
+/// message.
+///
+/// It works by being polled, and has a session with the archive of its own, which it renews when that
+/// is lost. It keeps its client open.
+///
+/// ```no_run
+/// use rusteron_archive::{
+///     Context, PersistentSubscription, PersistentSubscriptionContext, StartPosition,
+/// };
+/// use rusteron_client::Aeron;
+///
+/// # fn follow(aeron: &Aeron, archive: Context) -> rusteron_archive::Result<()> {
+/// let context = PersistentSubscriptionContext::new(
+///     7,
+///     "aeron:udp?endpoint=localhost:40123",
+///     1001,
+///     "aeron:udp?endpoint=localhost:0",
+///     1002,
+/// )
+/// .start_position(StartPosition::Start);
+/// let mut subscription = PersistentSubscription::new(aeron, archive, context)?;
+/// loop {
+///     subscription.poll(|message, info| println!("{}: {message:?}", info.position), 10)?;
+/// }
+/// # }
+/// ```
+pub struct PersistentSubscription {
+    /// `None` only while it is dropped.
+    inner: Option<Inner>,
+    aeron: Aeron,
+}
+
+/// The C structure and what it has pointers to. Fields are dropped in order, after it.
+struct Inner {
+    raw: NonNull<sys::aeron_archive_persistent_subscription_t>,
+    archive_context: Context,
+    events: Retained<VecDeque<PersistentSubscriptionEvent>>,
+    listener: Option<Listener>,
+}
+
+// SAFETY: nothing in the C structure is tied to a thread; what it works on is its own.
+unsafe impl Send for Inner {}
+
+const OPERATION: &str = "persistent_subscription";
+
+/// `AERON_ARCHIVE_PERSISTENT_SUBSCRIPTION_FROM_START`, a macro that the bindings do not have.
+const FROM_START: Position = -1;
+/// `AERON_ARCHIVE_PERSISTENT_SUBSCRIPTION_FROM_LIVE`, likewise.
+const FROM_LIVE: Position = -2;
+
+impl PersistentSubscription {
+    /// Begins to subscribe; polls do the rest.
+    ///
+    /// `archive_context` is what to connect to the archive with. Waits for the media driver to add four
+    /// counters, which show the state to everybody.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::InvalidArgument`]: a negative recording id, or a replay channel that does
+    ///   not go with the archive's;
+    /// - [`ArchiveErrorKind::Client`]: a channel is not valid, or the client or the media driver
+    ///   failed.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_create`.
+    pub fn new(
+        aeron: &Aeron,
+        mut archive_context: Context,
+        context: PersistentSubscriptionContext,
+    ) -> Result<Self> {
+        forbid_reentry(OPERATION)?;
+        crate::connect::check(&archive_context)?;
+        archive_context.set_aeron(aeron)?;
+        let events = Retained::new(Box::default());
+        let raw = RawContext::new(aeron, &archive_context, &context, &events)?;
+        let mut subscription = ptr::null_mut();
+        RawClient::new(aeron)
+            .command(OPERATION, || {
+                // SAFETY: the context is live and complete, and all that it points to is kept.
+                unsafe {
+                    sys::aeron_archive_persistent_subscription_create(
+                        &mut subscription,
+                        raw.0.as_ptr(),
+                    )
+                }
+                .into_result()
+            })?
+            .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
+        // It is the subscription's now, and closed with it.
+        std::mem::forget(raw);
+        let raw = NonNull::new(subscription).ok_or_else(Error::last)?;
+        let listener = context.listener;
+        let inner = Inner { raw, archive_context, events, listener };
+        Ok(Self { inner: Some(inner), aeron: aeron.clone() })
+    }
+
+    /// Does what there is to be done, and passes messages that have arrived, `fragment_limit` fragments
+    /// of them at the most, to the handler. Returns how much there was to do; 0 means that there was
+    /// nothing.
+    ///
+    /// The handler is given whole messages. If it panics, the panic goes through to the caller, and the
+    /// next poll continues after the message that caused it. For a client without a conductor thread,
+    /// whose work this does, the handler runs as its callbacks do.
+    ///
+    /// # Errors
+    /// [`failure`](Self::failure), if there is one; and [`ArchiveErrorKind::Client`] if this is a
+    /// callback of a conductor.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_poll`.
+    pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize>
+    where
+        F: FnMut(&[u8], &MessageInfo),
+    {
+        let handler = |message: &[u8], info: &MessageInfo| {
+            handler(message, info);
+            Action::Continue
+        };
+        self.controlled_poll(handler, fragment_limit)
+    }
+
+    /// As [`poll`](Self::poll), with a handler that decides about the position after each message.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_controlled_poll`.
+    pub fn controlled_poll<F>(&mut self, handler: F, fragment_limit: usize) -> Result<usize>
+    where
+        F: FnMut(&[u8], &MessageInfo) -> Action,
+    {
+        forbid_reentry(OPERATION)?;
+        let client = RawClient::new(&self.aeron);
+        let in_conductor = client.has_invoker();
+        if self.aeron.is_closed() {
+            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
+        }
+        let Some(inner) = &mut self.inner else { return Ok(0) };
+        let mut poll = Poll { handler, panic: None, in_conductor };
+        let raw = inner.raw.as_ptr();
+        let work = client.command(OPERATION, || {
+            inner.archive_context.connecting(&self.aeron, |_context| {
+                // SAFETY: the structure is live, and `&mut self` its only user; the handler is given
+                // what belongs to it.
+                unsafe {
+                    sys::aeron_archive_persistent_subscription_controlled_poll(
+                        raw,
+                        Some(on_message::<F>),
+                        (&raw mut poll).cast(),
+                        fragment_limit,
+                    )
+                }
+            })
+        })?;
+        inner.archive_context.events().deliver();
+        inner.deliver();
+        if let Some(panic) = poll.panic {
+            resume_unwind(panic);
+        }
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(work.max(0) as usize),
+        }
+    }
+
+    /// Whether messages come from the live stream at the moment.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_is_live`.
+    pub fn is_live(&self) -> bool {
+        // SAFETY: the structure is live.
+        self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_live(raw) })
+    }
+
+    /// Whether messages come from the recording at the moment.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_is_replaying`.
+    pub fn is_replaying(&self) -> bool {
+        // SAFETY: the structure is live.
+        self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_replaying(raw) })
+    }
+
+    /// Why the subscription has failed and does nothing any more, if that is so: it cannot go on by
+    /// trying again, as when there is no such recording.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and
+    /// `aeron_archive_persistent_subscription_failure_reason`.
+    pub fn failure(&self) -> Option<ArchiveError> {
+        let raw = self.inner.as_ref()?.raw.as_ptr();
+        let (mut code, mut message) = (0, ptr::null());
+        // SAFETY: the structure is live, and so is the text that C points to.
+        let has_failed = unsafe {
+            sys::aeron_archive_persistent_subscription_failure_reason(raw, &mut code, &mut message)
+        };
+        // SAFETY: terminated, and unchanged during the call.
+        has_failed.then(|| error(code, &unsafe { lossy(message) }))
+    }
+
+    /// The client that this subscription belongs to.
+    pub fn aeron(&self) -> &Aeron {
+        &self.aeron
+    }
+
+    fn with(
+        &self,
+        ask: impl FnOnce(*mut sys::aeron_archive_persistent_subscription_t) -> bool,
+    ) -> bool {
+        self.inner.as_ref().is_some_and(|inner| ask(inner.raw.as_ptr()))
+    }
+}
+
+impl Inner {
+    fn deliver(&mut self) {
+        loop {
+            // SAFETY: C is not running.
+            let events = unsafe { exclusive_events(self.events.clientd()) };
+            let Some(event) = events.pop_front() else { return };
+            if let Some(listener) = &mut self.listener {
+                listener(&event);
+            }
+        }
+    }
+}
+
+/// C's context on its way to its subscription.
+struct RawContext(NonNull<sys::aeron_archive_persistent_subscription_context_t>);
+
+impl RawContext {
+    fn new(
+        aeron: &Aeron,
+        archive_context: &Context,
+        context: &PersistentSubscriptionContext,
+        events: &Retained<VecDeque<PersistentSubscriptionEvent>>,
+    ) -> Result<Self> {
+        let live_channel = context.live_channel.clone()?;
+        let replay_channel = context.replay_channel.clone()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: C writes the address of the new structure to `raw`, or fails.
+        unsafe { sys::aeron_archive_persistent_subscription_context_init(&mut raw) }
+            .into_result()?;
+        let this = Self(NonNull::new(raw).ok_or_else(Error::last)?);
+        let listener = sys::aeron_archive_persistent_subscription_listener_t {
+            on_live_joined: Some(on_live_joined),
+            on_live_left: Some(on_live_left),
+            on_error: Some(on_error),
+            clientd: events.clientd(),
+        };
+        let start_position = match context.start_position {
+            StartPosition::Live => FROM_LIVE,
+            StartPosition::Start => FROM_START,
+            StartPosition::At(position) if position < 0 => {
+                let text = format!("start_position: {position} is negative");
+                return Err(ArchiveError::new(ArchiveErrorKind::InvalidArgument, OPERATION, text));
+            }
+            StartPosition::At(position) => position,
+        };
+        let client = RawClient::new(aeron).as_ptr();
+        // SAFETY: the structure is live; C copies the texts and the listener, and what it keeps
+        // pointers to outlives it.
+        unsafe {
+            use sys::*;
+            aeron_archive_persistent_subscription_context_set_aeron(raw, client).into_result()?;
+            let archive = archive_context.as_ptr();
+            aeron_archive_persistent_subscription_context_set_archive_context(raw, archive)
+                .into_result()?;
+            let id = context.recording_id;
+            aeron_archive_persistent_subscription_context_set_recording_id(raw, id)
+                .into_result()?;
+            let live = live_channel.as_ptr();
+            aeron_archive_persistent_subscription_context_set_live_channel(raw, live)
+                .into_result()?;
+            let id = context.live_stream_id;
+            aeron_archive_persistent_subscription_context_set_live_stream_id(raw, id)
+                .into_result()?;
+            let replay = replay_channel.as_ptr();
+            aeron_archive_persistent_subscription_context_set_replay_channel(raw, replay)
+                .into_result()?;
+            let id = context.replay_stream_id;
+            aeron_archive_persistent_subscription_context_set_replay_stream_id(raw, id)
+                .into_result()?;
+            aeron_archive_persistent_subscription_context_set_start_position(raw, start_position)
+                .into_result()?;
+            aeron_archive_persistent_subscription_context_set_listener(raw, &listener)
+                .into_result()?;
+        }
+        this.add_counters(aeron, context)?;
+        Ok(this)
+    }
+
+    /// C would add them as well, and wait for the answer without a deadline.
+    fn add_counters(&self, aeron: &Aeron, context: &PersistentSubscriptionContext) -> Result<()> {
+        use rusteron_sys::{
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE_TYPE_ID as JOIN_DIFFERENCE,
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_LIVE_JOINED_COUNT_TYPE_ID as LIVE_JOINED,
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_LIVE_LEFT_COUNT_TYPE_ID as LIVE_LEFT,
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_STATE_TYPE_ID as STATE,
+        };
+        use sys::*;
+        type Set = unsafe extern "C" fn(
+            *mut aeron_archive_persistent_subscription_context_t,
+            *mut rusteron_sys::aeron_counter_t,
+        ) -> c_int;
+        const MAX_LABEL: usize = rusteron_client::Counter::MAX_LABEL_LENGTH;
+        let counters: [(u32, &str, Set); 4] = [
+            (STATE, "State", aeron_archive_persistent_subscription_context_set_state_counter),
+            (
+                JOIN_DIFFERENCE,
+                "Join Difference",
+                aeron_archive_persistent_subscription_context_set_join_difference_counter,
+            ),
+            (
+                LIVE_LEFT,
+                "Live Left Count",
+                aeron_archive_persistent_subscription_context_set_live_left_counter,
+            ),
+            (
+                LIVE_JOINED,
+                "Live Joined Count",
+                aeron_archive_persistent_subscription_context_set_live_joined_counter,
+            ),
+        ];
+        let text = |channel: &Result<CString>| match channel {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => String::new(),
+        };
+        for (type_id, name, set) in counters {
+            let mut label = format!(
+                "Persistent Subscription {name}: {} {} {} {}",
+                context.replay_stream_id,
+                text(&context.replay_channel),
+                context.live_stream_id,
+                text(&context.live_channel)
+            );
+            while label.len() > MAX_LABEL {
+                label.pop();
+            }
+            let counter = aeron.add_counter(type_id as i32, b"", &label)?;
+            // SAFETY: the structure is live, and closes the counter, which it is given.
+            unsafe { set(self.0.as_ptr(), counter_into_raw(counter)) }.into_result()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RawContext {
+    fn drop(&mut self) {
+        // SAFETY: no subscription has it. Not in a callback, as everything that makes one is refused
+        // there; counters are closed by commands that wait for nothing.
+        unsafe { sys::aeron_archive_persistent_subscription_context_close(self.0.as_ptr()) };
+    }
+}
+
+/// What a poll works with.
+struct Poll<F> {
+    handler: F,
+    panic: Option<Box<dyn Any + Send>>,
+    in_conductor: bool,
+}
+
+/// # Safety
+/// `clientd` points to a `Poll<F>` that nobody else uses; message and header are live.
+unsafe extern "C" fn on_message<F>(
+    clientd: *mut c_void,
+    buffer: *const u8,
+    length: usize,
+    header: *mut rusteron_sys::aeron_header_t,
+) -> rusteron_sys::aeron_controlled_fragment_handler_action_t
+where
+    F: FnMut(&[u8], &MessageInfo) -> Action,
+{
+    // SAFETY: handed on to the caller; C fills in the values.
+    let (poll, message, info) = unsafe {
+        let mut values = MaybeUninit::zeroed();
+        rusteron_sys::aeron_header_values(header, values.as_mut_ptr());
+        let frame = values.assume_init().frame;
+        let info = MessageInfo {
+            position: rusteron_sys::aeron_header_position(header),
+            session_id: frame.session_id,
+            stream_id: frame.stream_id,
+            reserved_value: frame.reserved_value,
+        };
+        let message: &[u8] = if length == 0 { &[] } else { slice::from_raw_parts(buffer, length) };
+        (&mut *clientd.cast::<Poll<F>>(), message, info)
+    };
+    let Poll { handler, panic, in_conductor } = poll;
+    let call = || {
+        if *in_conductor {
+            mark_callback(|| handler(message, &info))
+        } else {
+            handler(message, &info)
+        }
+    };
+    use rusteron_sys::*;
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Action::Abort) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_ABORT,
+        Ok(Action::Break) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_BREAK,
+        Ok(Action::Commit) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_COMMIT,
+        Ok(Action::Continue) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_CONTINUE,
+        Err(payload) => {
+            *panic = Some(payload);
+            aeron_controlled_fragment_handler_action_en_AERON_ACTION_BREAK
+        }
+    }
+}
+
+/// # Safety
+/// `clientd` is that of a live `Retained` of events that nobody else uses.
+unsafe fn exclusive_events<'a>(
+    clientd: *mut c_void,
+) -> &'a mut VecDeque<PersistentSubscriptionEvent> {
+    // SAFETY: handed on to the caller.
+    unsafe { Retained::exclusive(clientd) }
+}
+
+/// # Safety
+/// As for [`exclusive_events`].
+unsafe extern "C" fn on_live_joined(clientd: *mut c_void) {
+    // SAFETY: handed on to the caller.
+    unsafe { exclusive_events(clientd) }.push_back(PersistentSubscriptionEvent::LiveJoined);
+}
+
+/// # Safety
+/// As for [`exclusive_events`].
+unsafe extern "C" fn on_live_left(clientd: *mut c_void) {
+    // SAFETY: handed on to the caller.
+    unsafe { exclusive_events(clientd) }.push_back(PersistentSubscriptionEvent::LiveLeft);
+}
+
+/// # Safety
+/// As for [`exclusive_events`]; the text is terminated.
+unsafe extern "C" fn on_error(clientd: *mut c_void, code: c_int, message: *const c_char) {
+    // SAFETY: handed on to the caller.
+    let (events, text) = unsafe { (exclusive_events(clientd), lossy(message)) };
+    events.push_back(PersistentSubscriptionEvent::Error(error(code, &text)));
+}
+
+/// C gives the archive's numbers as they are, or moved up and with either sign, and system errors.
+fn error(code: c_int, text: &str) -> ArchiveError {
+    let code = match code.saturating_abs() {
+        code @ 1..=16 => code + 200,
+        code => code,
+    };
+    let timed_out = std::io::Error::from_raw_os_error(code).kind() == std::io::ErrorKind::TimedOut;
+    match ArchiveErrorKind::from_code(code) {
+        Some(kind) => ArchiveError::reported(kind, code, text),
+        None if timed_out => ArchiveError::reported(ArchiveErrorKind::Timeout, 0, text),
+        None => ArchiveError::reported(ArchiveErrorKind::Refused, 0, text),
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: the structure is live and not used again; what it points to goes after it.
+        unsafe { sys::aeron_archive_persistent_subscription_close(self.raw.as_ptr()) };
+    }
+}
+
+impl Drop for PersistentSubscription {
+    fn drop(&mut self) {
+        let inner = self.inner.take();
+        RawClient::new(&self.aeron).release(move || drop(inner));
+    }
+}
+
+impl fmt::Debug for PersistentSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentSubscription")
+            .field("is_live", &self.is_live())
+            .field("is_replaying", &self.is_replaying())
+            .field("failure", &self.failure())
+            .finish()
+    }
+}
+
+impl fmt::Debug for PersistentSubscriptionContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentSubscriptionContext")
+            .field("recording_id", &self.recording_id)
+            .field("live_channel", &self.live_channel)
+            .field("replay_channel", &self.replay_channel)
+            .field("start_position", &self.start_position)
+            .finish_non_exhaustive()
+    }
+}

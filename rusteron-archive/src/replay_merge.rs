@@ -1,0 +1,330 @@
+//! Replaying a recording until it has caught up with the live stream.
+
+use std::ffi::CString;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use rusteron_client::ffi::{Fallible, millis, receive_destination};
+use rusteron_client::{
+    AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
+};
+use rusteron_sys::archive as sys;
+
+use crate::archive::{Archive, Result};
+
+/// Replays a recording from a position, and goes over to the live stream when it has caught up with it,
+/// without losing or repeating a message.
+///
+/// It works by being polled. The subscription, which has two destinations in turn, one for the replay
+/// and one for the live stream, is a UDP channel with `control-mode=manual`. IPC cannot be merged.
+///
+/// The session with the archive is used for nothing else meanwhile, so that it is given away, and can be
+/// had back with [`into_parts`](Self::into_parts). Dropped before it has merged, it stops the replay;
+/// it then waits for the media driver to confirm that, which it does not do in a callback.
+///
+/// ```no_run
+/// use rusteron_archive::{Archive, ReplayMerge};
+///
+/// # fn follow(archive: Archive, recording_id: i64, session_id: i32) -> rusteron_archive::Result<()> {
+/// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
+/// let mut merge = ReplayMerge::new(
+///     archive,
+///     subscription,
+///     format!("aeron:udp?session-id={session_id}"),
+///     "aeron:udp?endpoint=localhost:0",
+///     "aeron:udp?endpoint=localhost:40123",
+///     recording_id,
+///     0,
+/// )?;
+/// while !merge.is_merged() {
+///     merge.poll(|message, _header| println!("{message:?}"), 10)?;
+/// }
+/// let (archive, mut subscription) = merge.into_parts();
+/// subscription.poll(|message, _header| println!("{message:?}"), 10).ok();
+/// # drop(archive);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ReplayMerge {
+    raw: NonNull<sys::aeron_archive_replay_merge_t>,
+    recording_id: i64,
+    parts: ManuallyDrop<Parts>,
+}
+
+/// What the C structure has pointers to.
+struct Parts {
+    subscription: Subscription,
+    archive: Archive,
+}
+
+// SAFETY: nothing in the C structure is tied to a thread; what it works on is owned with it.
+unsafe impl Send for ReplayMerge {}
+
+const OPERATION: &str = "replay_merge";
+
+impl ReplayMerge {
+    /// How long a merge may make no progress before it fails, unless something else is said.
+    pub const DEFAULT_PROGRESS_TIMEOUT: Duration =
+        Duration::from_millis(sys::REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS as u64);
+
+    /// Begins to merge, with the default timeout for progress.
+    ///
+    /// The replay goes to `replay_destination`, whose port may be 0, with `replay_channel` for its
+    /// other parameters; the live stream is at `live_destination`. The stream id is that of the
+    /// subscription. `replay_channel` has to have the session id of the publication: the replay and the
+    /// live stream are one image.
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
+    ///   `control-mode=manual`, a replay destination without an endpoint;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client failed.
+    ///
+    /// With the error, archive and subscription are gone.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_init`.
+    pub fn new(
+        archive: Archive,
+        subscription: Subscription,
+        replay_channel: impl AsChannel,
+        replay_destination: impl AsChannel,
+        live_destination: impl AsChannel,
+        recording_id: i64,
+        start_position: Position,
+    ) -> Result<Self> {
+        let channels =
+            [channel(&replay_channel)?, channel(&replay_destination)?, channel(&live_destination)?];
+        let timeout = Self::DEFAULT_PROGRESS_TIMEOUT;
+        Self::begin(archive, subscription, &channels, recording_id, start_position, timeout)
+    }
+
+    /// As [`new`](Self::new), with a timeout for progress.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_init`.
+    #[allow(clippy::too_many_arguments, reason = "as many as Aeron has")]
+    pub fn with_progress_timeout(
+        archive: Archive,
+        subscription: Subscription,
+        replay_channel: impl AsChannel,
+        replay_destination: impl AsChannel,
+        live_destination: impl AsChannel,
+        recording_id: i64,
+        start_position: Position,
+        progress_timeout: Duration,
+    ) -> Result<Self> {
+        let channels =
+            [channel(&replay_channel)?, channel(&replay_destination)?, channel(&live_destination)?];
+        let timeout = progress_timeout;
+        Self::begin(archive, subscription, &channels, recording_id, start_position, timeout)
+    }
+
+    fn begin(
+        archive: Archive,
+        subscription: Subscription,
+        [replay_channel, replay_destination, live_destination]: &[CString; 3],
+        recording_id: i64,
+        start_position: Position,
+        progress_timeout: Duration,
+    ) -> Result<Self> {
+        let timeout = millis("progress_timeout", progress_timeout)?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mut raw = ptr::null_mut();
+        archive.request(OPERATION, Some(recording_id), |archive| {
+            // SAFETY: both structures are live, and are kept as long as what this makes; C copies the
+            // channels, which are valid.
+            unsafe {
+                sys::aeron_archive_replay_merge_init(
+                    &mut raw,
+                    subscription.as_ptr(),
+                    archive,
+                    replay_channel.as_ptr(),
+                    replay_destination.as_ptr(),
+                    live_destination.as_ptr(),
+                    recording_id,
+                    start_position,
+                    now.as_millis() as i64,
+                    timeout as i64,
+                )
+            }
+            .into_result()
+        })?;
+        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        Ok(Self { raw, recording_id, parts: ManuallyDrop::new(Parts { subscription, archive }) })
+    }
+
+    /// Does what there is to be done for the merge, without polling messages.
+    ///
+    /// # Errors
+    /// - [`Timeout`](crate::ArchiveErrorKind::Timeout): no progress in time;
+    /// - [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording) and others that the archive
+    ///   reports;
+    /// - [`NotConnected`](crate::ArchiveErrorKind::NotConnected): the connection to the archive was
+    ///   lost.
+    ///
+    /// After one of these the merge has failed, and does nothing any more.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_do_work`.
+    pub fn do_work(&mut self) -> Result<usize> {
+        let mut count = 0;
+        self.parts.archive.request(OPERATION, Some(self.recording_id), |_archive| {
+            // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and
+            // the lock of the archive, which is held, keeps others from its poller.
+            unsafe { sys::aeron_archive_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
+                .into_result()
+        })?;
+        Ok(count.max(0) as usize)
+    }
+
+    /// Does what there is to be done for the merge, and passes the messages that have arrived,
+    /// `fragment_limit` fragments of them at the most, to the handler. Returns how many fragments there
+    /// were.
+    ///
+    /// Whole messages, as [`Subscription::poll`].
+    ///
+    /// # Errors
+    /// As for [`do_work`](Self::do_work).
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_poll`.
+    pub fn poll<F>(&mut self, handler: F, fragment_limit: usize) -> Result<usize>
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        self.do_work()?;
+        Ok(self.image().map_or(0, |mut image| image.poll(handler, fragment_limit)))
+    }
+
+    /// The image of the replay, which becomes that of the live stream; `None` if it is not there yet,
+    /// or not any more.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_image`.
+    pub fn image(&mut self) -> Option<Image<'_>> {
+        // SAFETY: the structure is live.
+        let raw = unsafe { sys::aeron_archive_replay_merge_image(self.raw.as_ptr()) };
+        self.parts.subscription.images().find(|image| image.as_ptr() == raw)
+    }
+
+    /// Whether the stream is the live one now, and the replay is over.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_is_merged`.
+    pub fn is_merged(&self) -> bool {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_archive_replay_merge_is_merged(self.raw.as_ptr()) }
+    }
+
+    /// Whether the merge has failed, and does nothing any more.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_has_failed`.
+    pub fn has_failed(&self) -> bool {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_archive_replay_merge_has_failed(self.raw.as_ptr()) }
+    }
+
+    /// Whether the live stream has been joined, besides the replay or alone.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_is_live_added`.
+    pub fn is_live_added(&self) -> bool {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_archive_replay_merge_is_live_added(self.raw.as_ptr()) }
+    }
+
+    /// Ends the merge, and gives back the session and the subscription, which is at the live stream if
+    /// it [is merged](Self::is_merged).
+    ///
+    /// Waits as dropping does.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_close`.
+    pub fn into_parts(self) -> (Archive, Subscription) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: taken once, and the structure is not used again.
+        unsafe {
+            let Parts { archive, subscription } = ManuallyDrop::take(&mut this.parts);
+            if let Err(error) = close(this.raw, &archive) {
+                log::debug!("replay merge of recording {}: {error}", this.recording_id);
+            }
+            (archive, subscription)
+        }
+    }
+}
+
+/// The text of a channel, which C takes apart without looking whether it can.
+fn channel(channel: &impl AsChannel) -> Result<CString> {
+    let text = receive_destination(channel)?;
+    text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
+    Ok(text)
+}
+
+/// # Safety
+/// The structure is live, belongs to this session, and is not used again.
+unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archive) -> Result<()> {
+    archive.request(OPERATION, None, |_archive| {
+        // A destination that cannot be removed makes C stop half way, and go on with the next call.
+        const ATTEMPTS: usize = 3;
+        let mut closed = Ok(0);
+        for _ in 0..ATTEMPTS {
+            // SAFETY: handed on to the caller; C has freed nothing if it fails.
+            closed = unsafe { sys::aeron_archive_replay_merge_close(raw.as_ptr()) }.into_result();
+            if closed.is_ok() {
+                break;
+            }
+        }
+        closed.map(drop)
+    })
+}
+
+/// A merge on its way to a thread that can wait.
+struct Closing {
+    raw: NonNull<sys::aeron_archive_replay_merge_t>,
+    parts: Parts,
+}
+
+// SAFETY: as for `ReplayMerge`.
+unsafe impl Send for Closing {}
+
+impl Closing {
+    fn run(self) -> Result<(), (crate::ArchiveError, Self)> {
+        // SAFETY: nobody uses the structure again, unless it was not closed.
+        match unsafe { close(self.raw, &self.parts.archive) } {
+            Ok(()) => Ok(()),
+            Err(error) => Err((error, self)),
+        }
+    }
+}
+
+impl Drop for ReplayMerge {
+    fn drop(&mut self) {
+        // SAFETY: taken once, and `self` is not used after.
+        let parts = unsafe { ManuallyDrop::take(&mut self.parts) };
+        let closing = Closing { raw: self.raw, parts };
+        let Err((error, closing)) = closing.run() else { return };
+        let closing = ManuallyDrop::new(closing);
+        if error.kind() != crate::ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) {
+            // It has pointers to what must not go before it.
+            log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
+            return;
+        }
+        let spawned = thread::Builder::new().name("aeron-close".into()).spawn(move || {
+            if let Err((error, closing)) = ManuallyDrop::into_inner(closing).run() {
+                std::mem::forget(closing);
+                log::warn!("replay merge: left open: {error}");
+            }
+        });
+        if let Err(error) = spawned {
+            log::error!("replay merge: left open, for want of a thread to close it: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for ReplayMerge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayMerge")
+            .field("recording_id", &self.recording_id)
+            .field("is_merged", &self.is_merged())
+            .field("has_failed", &self.has_failed())
+            .finish()
+    }
+}

@@ -1,0 +1,163 @@
+//! Subscriptions that begin in a recording, join the live stream, and fall back.
+
+mod support;
+
+use std::sync::mpsc;
+
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext,
+    PersistentSubscriptionEvent, SourceLocation, StartPosition,
+};
+use support::{
+    JavaArchive, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, numbered,
+    offer_numbered, record,
+};
+
+fn context(recording_id: i64) -> PersistentSubscriptionContext {
+    PersistentSubscriptionContext::new(
+        recording_id,
+        "aeron:ipc",
+        STREAM,
+        "aeron:udp?endpoint=localhost:0",
+        REPLAY_STREAM,
+    )
+}
+
+fn subscribe(
+    java: &JavaArchive,
+    archive: &Archive,
+    context: PersistentSubscriptionContext,
+) -> PersistentSubscription {
+    PersistentSubscription::new(archive.aeron(), java.context(), context).expect("a subscription")
+}
+
+#[test]
+fn messages_come_from_the_recording_then_live_then_from_the_recording_again() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, position) = record(&archive, 1000);
+    let (sender, events) = mpsc::channel();
+    let context = context(recording_id)
+        .start_position(StartPosition::Start)
+        .listener(move |event| sender.send(event.clone()).expect("us"));
+    let mut subscription = subscribe(&java, &archive, context);
+    let mut received = Vec::new();
+    let mut last = 0;
+    await_that("the live stream", || {
+        let poll = subscription.poll(
+            |text, info| {
+                received.push(numbered(text));
+                last = info.position;
+            },
+            10,
+        );
+        poll.expect("a subscription");
+        subscription.is_live()
+    });
+    assert_eq!(received, (0..1000).collect::<Vec<_>>());
+    assert_eq!(last, position);
+    assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveJoined)));
+
+    std::thread::scope(|scope| {
+        scope.spawn(|| offer_numbered(&mut publication, 1000..1500));
+        await_that("what is live", || {
+            let poll = subscription.poll(|text, _| received.push(numbered(text)), 10);
+            poll.expect("a subscription");
+            received.len() == 1500
+        });
+    });
+
+    // The publisher goes, another one continues the recording, and is joined.
+    drop(publication);
+    await_that("the end of the stream", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        archive.stop_position(recording_id).expect("an answer").is_some() && !subscription.is_live()
+    });
+    assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveLeft)));
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    std::thread::scope(|scope| {
+        scope.spawn(|| offer_numbered(&mut publication, 1500..2000));
+        await_that("the rest, and the live stream", || {
+            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+            received.len() >= 2000 && subscription.is_live()
+        });
+    });
+    assert_eq!(received, (0..2000).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_that_begins_live_misses_what_was_before() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, _) = record(&archive, 100);
+    let mut subscription = subscribe(&java, &archive, context(recording_id));
+    await_that("the live stream", || {
+        subscription.poll(|text, _| panic!("{}", numbered(text)), 10).expect("open");
+        subscription.is_live()
+    });
+    offer_numbered(&mut publication, 100..110);
+    let mut received = Vec::new();
+    await_that("what is live", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        received.len() == 10
+    });
+    assert_eq!(received, (100..110).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_panic_goes_through_and_the_next_poll_continues() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, position) = record(&archive, 100);
+    let start = StartPosition::At(position / 100 * 50);
+    let mut subscription = subscribe(&java, &archive, context(recording_id).start_position(start));
+    let mut received = Vec::new();
+    await_that("all messages", || {
+        let poll = std::panic::AssertUnwindSafe(|| {
+            subscription.poll(
+                |text, _| {
+                    received.push(numbered(text));
+                    assert_ne!(received.last(), Some(&70), "on purpose");
+                },
+                10,
+            )
+        });
+        if let Ok(poll) = std::panic::catch_unwind(poll) {
+            poll.expect("a subscription");
+        }
+        received.len() >= 50
+    });
+    assert_eq!(received, (50..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_unknown_recording_is_a_failure_with_a_reason() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let mut subscription = subscribe(&java, &archive, context(4711));
+    let error = await_some("the failure", || subscription.poll(|_, _| (), 10).err());
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert!(subscription.failure().is_some());
+    assert!(!subscription.is_live() && !subscription.is_replaying());
+}
+
+#[test]
+fn what_cannot_be_subscribed_to_is_refused() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let refusal = |context| {
+        PersistentSubscription::new(archive.aeron(), java.context(), context).expect_err("refused")
+    };
+    assert_eq!(refusal(context(-5)).kind(), ArchiveErrorKind::InvalidArgument);
+    let negative = context(0).start_position(StartPosition::At(-7));
+    assert!(refusal(negative).to_string().contains("start_position"));
+    let channel = PersistentSubscriptionContext::new(0, "nonsense", 1, "aeron:ipc", 2);
+    assert!(refusal(channel).to_string().contains("invalid channel"));
+}

@@ -1,0 +1,179 @@
+//! Replays that go over to the live stream.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rusteron_archive::{Archive, ArchiveErrorKind, ReplayMerge};
+use rusteron_client::{ExclusivePublication, Subscription};
+use support::{
+    JavaArchive, PATIENCE, STREAM, await_recording, await_that, free_port, numbered, offer_numbered,
+};
+
+/// A publication that is recorded, and where subscribers of it get in.
+fn published(archive: &Archive) -> (ExclusivePublication, i64, String) {
+    let (control, endpoint) = (free_port(), free_port());
+    let channel = format!(
+        "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|ssc=true|\
+         term-length=64k"
+    );
+    let publication =
+        archive.add_recorded_exclusive_publication(&channel, STREAM).expect("a publication");
+    let recording_id = await_recording(archive, publication.session_id());
+    let live = format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
+    (publication, recording_id, live)
+}
+
+fn manual(archive: &Archive) -> Subscription {
+    archive
+        .aeron()
+        .add_subscription("aeron:udp?control-mode=manual", STREAM)
+        .expect("a subscription")
+}
+
+#[test]
+fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, live) = published(&archive);
+    let position = offer_numbered(&mut publication, 0..2000);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+
+    let mut next = 2000;
+    for _round in 0..5 {
+        let mut merge = ReplayMerge::with_progress_timeout(
+            java.connect(),
+            manual(&archive),
+            format!("aeron:udp?session-id={}", publication.session_id()),
+            "aeron:udp?endpoint=localhost:0",
+            &live,
+            recording_id,
+            0,
+            PATIENCE,
+        )
+        .expect("a merge");
+        assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
+        let is_over = AtomicBool::new(false);
+        let mut received = Vec::new();
+        std::thread::scope(|scope| {
+            // Published while it merges.
+            let publisher = scope.spawn(|| {
+                let mut number = next;
+                while !is_over.load(Ordering::Relaxed) {
+                    offer_numbered(&mut publication, number..number + 10);
+                    number += 10;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                number
+            });
+            await_that("the merge", || {
+                merge.poll(|text, _| received.push(numbered(text)), 100).expect("a merge");
+                merge.is_merged()
+            });
+            is_over.store(true, Ordering::Relaxed);
+            await_that("the end of the publisher", || {
+                merge.poll(|text, _| received.push(numbered(text)), 100).expect("a merge");
+                publisher.is_finished()
+            });
+            next = publisher.join().expect("a publisher");
+        });
+        assert!(merge.is_live_added());
+        let (session, mut subscription) = merge.into_parts();
+        offer_numbered(&mut publication, next..next + 1);
+        next += 1;
+        await_that("the rest, live", || {
+            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+            received.last() == Some(&(next - 1))
+        });
+        assert_eq!(received, (0..next).collect::<Vec<_>>());
+        assert!(session.is_connected());
+    }
+}
+
+#[test]
+fn a_merge_that_cannot_be_is_refused() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let merge = |channel: &str, replay: &str, destination: &str, live: &str| {
+        let subscription = archive.aeron().add_subscription(channel, STREAM).expect("valid");
+        ReplayMerge::new(java.connect(), subscription, replay, destination, live, 0, 0)
+            .map(drop)
+            .expect_err("refused")
+    };
+    let (udp, any) = ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:0");
+    let (manual, plain) = ("aeron:udp?control-mode=manual", "aeron:udp?linger=0");
+    let kind = ArchiveErrorKind::InvalidArgument;
+    assert_eq!(merge("aeron:ipc", plain, any, udp).kind(), kind);
+    assert_eq!(merge(any, plain, any, udp).kind(), kind);
+    assert_eq!(merge(manual, "aeron:ipc", any, udp).kind(), kind);
+    assert_eq!(merge(manual, plain, plain, udp).kind(), kind);
+    let error = merge(manual, "nonsense", any, udp);
+    assert!(error.to_string().contains("invalid channel"), "{error}");
+}
+
+#[test]
+fn a_merge_fails_for_an_unknown_recording_and_leaves_its_parts() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let mut merge = ReplayMerge::new(
+        java.connect(),
+        manual(&archive),
+        "aeron:udp?linger=0",
+        "aeron:udp?endpoint=localhost:0",
+        "aeron:udp?endpoint=localhost:1",
+        4711,
+        0,
+    )
+    .expect("a merge");
+    let error = support::await_some("the failure", || merge.poll(|_, _| (), 10).err());
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert_eq!((error.relevant_id(), error.code()), (Some(4711), 205));
+    assert!(merge.has_failed());
+    assert_eq!(merge.poll(|_, _| (), 10).expect("it does nothing any more"), 0);
+    let (session, subscription) = merge.into_parts();
+    assert!(session.is_connected());
+    assert!(!subscription.is_closed());
+}
+
+#[test]
+fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, live) = published(&archive);
+    let position = offer_numbered(&mut publication, 0..500);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    for polls in [0, 1, 10, 1000] {
+        let mut merge = ReplayMerge::new(
+            java.connect(),
+            manual(&archive),
+            format!("aeron:udp?session-id={}", publication.session_id()),
+            "aeron:udp?endpoint=localhost:0",
+            &live,
+            recording_id,
+            0,
+        )
+        .expect("a merge");
+        for _ in 0..polls {
+            merge.poll(|_, _| (), 1).expect("a merge");
+        }
+        if polls == 10 {
+            // On the conductor's thread, which closing waits for.
+            let aeron = archive.aeron().clone();
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let mut merge = Some(merge);
+            let subscription = aeron
+                .subscription_builder("aeron:ipc", 9)
+                .on_available_image(move |_| {
+                    drop(merge.take());
+                    let _ = sender.send(());
+                })
+                .add()
+                .expect("a subscription");
+            let _publication = aeron.add_publication("aeron:ipc", 9).expect("a publication");
+            receiver.recv_timeout(PATIENCE).expect("no deadlock");
+            drop(subscription);
+        }
+    }
+    archive.stop_all_replays(None).expect("the archive goes on");
+}
