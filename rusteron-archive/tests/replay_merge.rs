@@ -56,10 +56,11 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
         assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
         let is_over = AtomicBool::new(false);
         let mut received = Vec::new();
+        let first = next;
         std::thread::scope(|scope| {
             // Published while it merges.
             let publisher = scope.spawn(|| {
-                let mut number = next;
+                let mut number = first;
                 while !is_over.load(Ordering::Relaxed) {
                     offer_numbered(&mut publication, number..number + 10);
                     number += 10;

@@ -1,0 +1,285 @@
+//! What happens when things go wrong.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+};
+use rusteron_client::Aeron;
+use support::{
+    JavaArchive, Options, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
+    drain, message, numbered, offer_numbered, record, replay_all,
+};
+
+/// Long enough for a driver that lives, short enough to wait for one that does not.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+fn impatient(java: &JavaArchive) -> Archive {
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(java.aeron_dir())
+        .and_then(|context| context.set_driver_timeout(TIMEOUT))
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut context = java.context();
+    context.set_message_timeout(TIMEOUT).expect("a timeout");
+    Archive::connect(&aeron, context).expect("a session")
+}
+
+fn recorded() -> ReplayParams {
+    ReplayParams::new().length(ReplayLength::Recorded)
+}
+
+/// The archive's end is noticed, by an error and not by waiting for ever.
+fn await_loss(archive: &Archive, recording_id: i64) {
+    let error = await_some("an error", || archive.max_recorded_position(recording_id).err());
+    assert!(
+        matches!(
+            error.kind(),
+            ArchiveErrorKind::Timeout
+                | ArchiveErrorKind::NotConnected
+                | ArchiveErrorKind::Client(_)
+        ),
+        "{error:?}"
+    );
+    await_that("the end of the client", || archive.aeron().is_closed());
+    let error = archive.max_recorded_position(recording_id).expect_err("it is lost");
+    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
+}
+
+#[test]
+fn a_recording_survives_an_archive_that_is_killed_while_recording() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = impatient(&java);
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let counter =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id).expect("a counter");
+    let mut next = 0;
+    let mut reported = 0;
+    // Killed in the middle of it, with messages on their way.
+    while reported < 1_000_000 {
+        if publication.offer(&message(next)).is_ok() {
+            next += 1;
+        }
+        reported = counter.position().expect("it is active");
+    }
+    java.kill();
+    await_loss(&archive, recording_id);
+    assert!(publication.is_closed());
+    drop((publication, counter, archive));
+
+    java.restart();
+    let archive = java.connect();
+    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
+    assert!(stop >= reported, "reported up to {reported}, kept up to {stop}");
+    let kept = replay_all(&archive, recording_id, recorded());
+    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
+    assert!(kept.len() as u64 <= next);
+
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    let first = kept.len() as u64;
+    let end = offer_numbered(&mut publication, first..first + 500);
+    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    let all = replay_all(&archive, recording_id, recorded());
+    assert_eq!(all, (0..first + 500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_replay_is_resumed_after_the_archive_was_killed() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = impatient(&java);
+    let (publication, recording_id, _) = record(&archive, 5000);
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    let mut subscription =
+        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
+    let mut received = Vec::new();
+    let mut position = 0;
+    await_that("a part of the replay", || {
+        let poll = subscription.poll(
+            |text, header| {
+                received.push(numbered(text));
+                position = header.position();
+            },
+            10,
+        );
+        poll.expect("an open subscription");
+        received.len() >= 1000
+    });
+    java.kill();
+    await_loss(&archive, recording_id);
+    // What has arrived can be read as long as it is there; then the subscription says that it is over.
+    await_that("the end of the subscription", || {
+        let poll = subscription.poll(
+            |text, header| {
+                received.push(numbered(text));
+                position = header.position();
+            },
+            10,
+        );
+        poll.is_err()
+    });
+    drop((subscription, archive));
+
+    java.restart();
+    let archive = java.connect();
+    let rest = replay_all(&archive, recording_id, recorded().position(position));
+    received.extend(rest);
+    assert_eq!(received, (0..5000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_slow_consumer_of_a_replay_loses_nothing() {
+    const COUNT: u64 = 1_000_000;
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let channel = "aeron:ipc?term-length=1m";
+    let mut publication =
+        archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let mut position = 0;
+    for number in 0..COUNT {
+        position = support::offer(&mut publication, &number.to_le_bytes());
+    }
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+
+    let endpoint = format!("aeron:udp?endpoint=localhost:{}|term-length=64k", support::free_port());
+    for channel in ["aeron:ipc?term-length=64k".to_owned(), endpoint] {
+        let mut subscription =
+            archive.replay(recording_id, &channel, REPLAY_STREAM, recorded()).expect("a replay");
+        let mut next = 0_u64;
+        let mut pauses = 0;
+        await_that("the whole replay", || {
+            let poll = subscription.poll(
+                |text, _| {
+                    assert_eq!(text, next.to_le_bytes(), "{channel}");
+                    next += 1;
+                },
+                1000,
+            );
+            poll.expect("an open subscription");
+            if next / 50_000 > pauses {
+                // The replay fills its window, and waits.
+                pauses += 1;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            next == COUNT
+        });
+    }
+}
+
+#[test]
+fn an_empty_recording_has_nothing_to_replay() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer") == Some(0));
+    let error = archive
+        .replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded())
+        .expect_err("there is nothing");
+    assert_eq!(error.kind(), ArchiveErrorKind::EmptyRecording, "{error:?}");
+    assert_eq!((error.code(), error.relevant_id()), (215, Some(recording_id)));
+    // One that is being recorded is not over: its replay waits.
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let mut subscription = archive
+        .replay(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
+        .expect("a replay");
+    offer_numbered(&mut publication, 0..3);
+    drop(publication);
+    assert_eq!(drain(&mut subscription), [0, 1, 2]);
+}
+
+/// A file system of a few megabytes, for as long as this lives.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let path = tempfile::tempdir().expect("a directory").keep();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+            .arg(&path)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            let _ = std::fs::remove_dir(&path);
+            eprintln!("skipped: a file system cannot be mounted here");
+            return None;
+        }
+        Some(Self(path))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_and_the_archive_goes_on() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let options = Options {
+        // The catalogue alone would fill it.
+        properties: vec!["aeron.archive.catalog.capacity=65536".into()],
+        archive_dir: Some(disk.0.join("archive")),
+    };
+    let Some(java) = JavaArchive::launch_with(options) else { return };
+    let archive = java.connect();
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let counter =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id).expect("a counter");
+    let mut next = 0;
+    await_that("the end of the recording", || {
+        if publication.offer(&message(next)).is_ok() {
+            next += 1;
+        }
+        !counter.is_active()
+    });
+    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
+    assert!(stop > 0 && stop < 2 * 1024 * 1024, "{stop}");
+    let error = await_some("a refusal", || {
+        archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false).err()
+    });
+    assert_eq!(error.kind(), ArchiveErrorKind::StorageSpace, "{error:?}");
+    assert_eq!(error.code(), 211);
+    let kept = replay_all(&archive, recording_id, recorded());
+    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
+    assert!(!kept.is_empty());
+    archive.purge_recording(recording_id).expect("a count");
+    let id = archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false);
+    id.expect("there is space again");
+}
+
+#[test]
+fn an_archive_that_stops_in_order_is_noticed_at_once() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 10);
+    java.stop();
+    let error = await_some("an error", || archive.start_position(recording_id).err());
+    assert!(
+        matches!(error.kind(), ArchiveErrorKind::NotConnected | ArchiveErrorKind::Client(_)),
+        "{error:?}"
+    );
+}
