@@ -561,6 +561,10 @@ fn error(code: c_int, text: &str) -> ArchiveError {
     let timed_out = std::io::Error::from_raw_os_error(code).kind() == std::io::ErrorKind::TimedOut;
     match ArchiveErrorKind::from_code(code) {
         Some(kind) => ArchiveError::reported(kind, code, text),
+        // An empty listing, which has no number.
+        None if text.starts_with("unknown recording") => {
+            ArchiveError::reported(ArchiveErrorKind::UnknownRecording, 0, text)
+        }
         None if timed_out => ArchiveError::reported(ArchiveErrorKind::Timeout, 0, text),
         None => ArchiveError::reported(ArchiveErrorKind::Refused, 0, text),
     }

@@ -239,7 +239,10 @@ fn a_full_disk_is_reported_and_the_archive_goes_on() {
     let Some(disk) = SmallDisk::mount() else { return };
     let options = Options {
         // The catalogue alone would fill it.
-        properties: vec!["aeron.archive.catalog.capacity=65536".into()],
+        properties: vec![
+            "aeron.archive.catalog.capacity=65536".into(),
+            "aeron.archive.low.storage.space.threshold=262144".into(),
+        ],
         archive_dir: Some(disk.0.join("archive")),
     };
     let Some(java) = JavaArchive::launch_with(options) else { return };

@@ -32,16 +32,24 @@ fn manual(archive: &Archive) -> Subscription {
         .expect("a subscription")
 }
 
+/// Ends a publisher also when the test fails, which waits for its threads.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    let (mut publication, recording_id, live) = published(&archive);
-    let position = offer_numbered(&mut publication, 0..2000);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
-
-    let mut next = 2000;
-    for _round in 0..5 {
+    for _round in 0..3 {
+        let (mut publication, recording_id, live) = published(&archive);
+        let mut next = 2000;
+        let position = offer_numbered(&mut publication, 0..next);
+        archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
         let mut merge = ReplayMerge::with_progress_timeout(
             java.connect(),
             manual(&archive),
@@ -55,10 +63,12 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
         .expect("a merge");
         assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
         let is_over = AtomicBool::new(false);
+        let is_over = &is_over;
         let mut received = Vec::new();
         let first = next;
         std::thread::scope(|scope| {
             // Published while it merges.
+            let stop = StopOnDrop(is_over);
             let publisher = scope.spawn(|| {
                 let mut number = first;
                 while !is_over.load(Ordering::Relaxed) {
@@ -72,7 +82,7 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
                 merge.poll(|text, _| received.push(numbered(text)), 100).expect("a merge");
                 merge.is_merged()
             });
-            is_over.store(true, Ordering::Relaxed);
+            drop(stop);
             await_that("the end of the publisher", || {
                 merge.poll(|text, _| received.push(numbered(text)), 100).expect("a merge");
                 publisher.is_finished()

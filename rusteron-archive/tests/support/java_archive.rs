@@ -91,6 +91,8 @@ impl JavaArchive {
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"])
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
+            // Apart from the recordings: it is mapped, and a full disk would end the process.
+            .arg(format!("-Daeron.archive.mark.file.dir={}", self.root.path().display()))
             .arg(format!("-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{port}"))
             .arg("-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0")
             .args([
