@@ -2,6 +2,7 @@
 //!
 //! One test program for all, so that it is linked once.
 
+mod archive;
 mod bad_values;
 mod child;
 mod driver;

@@ -1,0 +1,129 @@
+//! Records messages with an archive, and replays them.
+//!
+//! Shows:
+//! - a session with an archive that runs already, such as Java's: `just run-archive-java`;
+//! - a publication that is recorded from its beginning, and waiting until all of it is;
+//! - a replay, which arrives at a subscription like any other.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use rusteron_archive::{Archive, ArchiveError, Context, RecordingPos, ReplayLength, ReplayParams};
+use rusteron_client::{Aeron, ChannelUri};
+use rusteron_examples::failure::{self, Failure};
+use rusteron_examples::interrupt::Interrupt;
+use rusteron_examples::output::Output;
+use rusteron_examples::sample::Turns;
+
+/// Records messages with a running archive, and replays them
+#[derive(Debug, Parser)]
+#[command(name = "record_and_replay", version)]
+struct Options {
+    /// Directory of the archive's media driver [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
+
+    /// Where the archive takes requests
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
+    control_channel: ChannelUri,
+
+    /// Where the archive is to answer
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
+    response_channel: ChannelUri,
+
+    /// Channel to publish on, and to record from
+    #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
+    channel: ChannelUri,
+
+    /// Stream id within the channel; the replay has the next one
+    #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
+    stream_id: i32,
+
+    /// How many messages to record
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    messages: usize,
+}
+
+/// How many fragments a poll takes at the most.
+const FRAGMENT_LIMIT: usize = 10;
+/// How long to wait for the archive to have written what was published.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Options::parse()))
+}
+
+fn failed(doing: &str) -> impl Fn(ArchiveError) -> Failure + '_ {
+    move |error| Failure::run(doing, error)
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let interrupt = Interrupt::on_signals()?;
+    let mut output = Output::new(&interrupt);
+
+    let mut context = rusteron_client::Context::new()?;
+    if let Some(dir) = &options.aeron_dir {
+        context.set_dir(dir)?;
+    }
+    let aeron = Aeron::connect(context)?;
+    let mut context = Context::new()?;
+    context
+        .set_control_request_channel(&options.control_channel.to_string())?
+        .set_control_response_channel(&options.response_channel.to_string())?;
+    let archive = Archive::connect(&aeron, context).map_err(failed("cannot connect"))?;
+
+    let mut publication = archive
+        .add_recorded_exclusive_publication(&options.channel, options.stream_id)
+        .map_err(failed("cannot record"))?;
+    let session_id = publication.session_id();
+    let mut turns = Turns::awaiting("the recording", &interrupt);
+    let recording_id = loop {
+        // The archive shows how far a recording has come in a counter, with its id.
+        if let Some(found) = RecordingPos::find_by_session_id(&aeron, session_id) {
+            break found.recording_id();
+        }
+        turns.idle(0)?;
+    };
+    output.line(format_args!("Recording {recording_id}"))?;
+
+    let mut turns = Turns::awaiting("a place for a message", &interrupt);
+    let mut position = 0;
+    for number in 1..=options.messages {
+        let message = format!("Hello {number}");
+        position = loop {
+            match publication.offer(message.as_bytes()) {
+                Ok(position) => break position,
+                Err(error) if error.is_retryable() => turns.idle(0)?,
+                Err(error) => return Err(Failure::run("cannot publish", error)),
+            }
+        };
+    }
+    let recorded = archive
+        .await_recorded(recording_id, position, PATIENCE)
+        .map_err(failed("cannot tell what is recorded"))?;
+    output.line(format_args!("Recorded {} messages, {recorded} bytes", options.messages))?;
+
+    // The publication is still there, and so the recording is active: what has been recorded so far.
+    let params = ReplayParams::new().length(ReplayLength::Recorded);
+    let mut subscription = archive
+        .replay(recording_id, &options.channel, options.stream_id.wrapping_add(1), params)
+        .map_err(failed("cannot replay"))?;
+    let mut turns = Turns::awaiting("the replay", &interrupt);
+    let mut lines = Vec::new();
+    let mut replayed = 0;
+    while replayed < options.messages {
+        let handler = |message: &[u8], header: &rusteron_client::Header<'_>| {
+            replayed += 1;
+            let text = String::from_utf8_lossy(message);
+            lines.push(format!("Replayed \"{text}\", position {}", header.position()));
+        };
+        let fragments = subscription.poll(handler, FRAGMENT_LIMIT)?;
+        for line in lines.drain(..) {
+            output.line(line)?;
+        }
+        turns.idle(fragments)?;
+    }
+    output.line(format_args!("Done: {replayed} messages replayed"))
+}
