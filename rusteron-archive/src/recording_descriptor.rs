@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn segments_begin_where_c_says() {
-        for start in [0, 1024, 64 * 1024, 96 * 1024, 1_000_000 - 1_000_000 % 32] {
+        for start in [0, 1024, 64 * 1024, 96 * 1024, 1_000_000] {
             let descriptor = descriptor(start);
             for position in (start..start + 500_000).step_by(4096) {
                 // SAFETY: the function computes with its arguments only.

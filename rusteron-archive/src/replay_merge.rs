@@ -286,12 +286,10 @@ struct Closing {
 unsafe impl Send for Closing {}
 
 impl Closing {
-    fn run(self) -> Result<(), (crate::ArchiveError, Self)> {
+    /// Has to be called again, or what it has pointers to be left alone, if it fails.
+    fn run(&self) -> Result<()> {
         // SAFETY: nobody uses the structure again, unless it was not closed.
-        match unsafe { close(self.raw, &self.parts.archive) } {
-            Ok(()) => Ok(()),
-            Err(error) => Err((error, self)),
-        }
+        unsafe { close(self.raw, &self.parts.archive) }
     }
 }
 
@@ -299,18 +297,21 @@ impl Drop for ReplayMerge {
     fn drop(&mut self) {
         // SAFETY: taken once, and `self` is not used after.
         let parts = unsafe { ManuallyDrop::take(&mut self.parts) };
-        let closing = Closing { raw: self.raw, parts };
-        let Err((error, closing)) = closing.run() else { return };
-        let closing = ManuallyDrop::new(closing);
+        let closing = ManuallyDrop::new(Closing { raw: self.raw, parts });
+        let Err(error) = closing.run() else {
+            drop(ManuallyDrop::into_inner(closing));
+            return;
+        };
         if error.kind() != crate::ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) {
             // It has pointers to what must not go before it.
             log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
             return;
         }
         let spawned = thread::Builder::new().name("aeron-close".into()).spawn(move || {
-            if let Err((error, closing)) = ManuallyDrop::into_inner(closing).run() {
-                std::mem::forget(closing);
-                log::warn!("replay merge: left open: {error}");
+            let closing = closing;
+            match closing.run() {
+                Ok(()) => drop(ManuallyDrop::into_inner(closing)),
+                Err(error) => log::warn!("replay merge: left open: {error}"),
             }
         });
         if let Err(error) = spawned {
