@@ -63,7 +63,7 @@ rusteron *args:
 run-aeron-media-driver-java *args:
     java/run io.aeron.driver.MediaDriver "$@"
 
-# Run the Java archive with its media driver; takes properties such as -Daeron.dir=/dev/shm/x
+# Run the Java archive, on port 8010, with its media driver; takes properties such as -Daeron.archive.dir=/tmp/x
 run-archive-java *args:
     java/run io.aeron.archive.ArchivingMediaDriver -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
 

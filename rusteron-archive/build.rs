@@ -14,7 +14,9 @@ fn generate() -> Result<(), Error> {
     let bindings = ["client.rs", "archive.rs"];
     let generator = Generator::from_build_env(&bindings, &["client/aeron_archive.h"])?;
     generator.print_rerun_if_changed();
-    generator.context(context()).write_to_out_dir("generated.rs")
+    let generator = generator.context(context());
+    generator.write_to_out_dir("generated.rs")?;
+    generator.write_coverage_to_out_dir("coverage.rs")
 }
 
 fn context() -> ContextSpec {

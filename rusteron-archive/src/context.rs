@@ -2,12 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use rusteron_client::ffi::{Fallible, RawClient, Retained, lock_context_init, run_callback};
+use rusteron_client::ffi::{Fallible, RawClient, Retained, catch, lock_context_init, run};
 use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyKind, Result};
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
@@ -325,10 +324,9 @@ unsafe extern "C" fn invoke(clientd: *mut c_void) {
     let Some(delegate) = &mut invoker.delegate else { return };
     entered(|| {
         if invoker.in_conductor {
-            run_callback(ROLE, delegate);
-        } else if let Err(payload) = catch_unwind(AssertUnwindSafe(delegate)) {
-            // Logged in the same words, and disposed of in the same way.
-            run_callback(ROLE, || std::panic::resume_unwind(payload));
+            run(ROLE, delegate);
+        } else {
+            catch(ROLE, delegate);
         }
     });
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::slice;
 
-use rusteron_client::ffi::{Error, ErrorKind, Result, Retained, run_callback};
+use rusteron_client::ffi::{Error, ErrorKind, Result, Retained, run};
 use rusteron_sys::archive as sys;
 
 /// The most bytes that credentials can have: with the longest channel, more would not fit into a
@@ -76,7 +76,7 @@ impl Supplier {
         ask: impl FnOnce(&mut dyn CredentialsSupplier) -> Vec<u8>,
     ) -> *mut sys::aeron_archive_encoded_credentials_t {
         let mut supplied = None;
-        run_callback("credentials supplier", || supplied = Some(ask(&mut *self.supplier)));
+        run("credentials supplier", || supplied = Some(ask(&mut *self.supplier)));
         let bytes = check(supplied).unwrap_or_else(|error| {
             self.failure = Some(error);
             Vec::new()

@@ -10,7 +10,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 
 use rusteron_client::ffi::{
-    Fallible, RawClient, Retained, counter_into_raw, lossy, mark_callback, subscription_channel,
+    Fallible, RawClient, Retained, counter_into_raw, lossy, mark, subscription_channel,
 };
 use rusteron_client::{Action, Aeron, AsChannel, ChannelUri, Error, ErrorKind, Position};
 use rusteron_sys::archive as sys;
@@ -502,11 +502,7 @@ where
     };
     let Poll { handler, panic, in_conductor } = poll;
     let call = || {
-        if *in_conductor {
-            mark_callback(|| handler(message, &info))
-        } else {
-            handler(message, &info)
-        }
+        if *in_conductor { mark(|| handler(message, &info)) } else { handler(message, &info) }
     };
     use rusteron_sys::*;
     match catch_unwind(AssertUnwindSafe(call)) {

@@ -46,6 +46,8 @@ pub enum ReplayLength {
 
 impl ReplayParams {
     /// The whole recording.
+    ///
+    /// Corresponds to `aeron_archive_replay_params_init`.
     pub fn new() -> Self {
         Self::default()
     }

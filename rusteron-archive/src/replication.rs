@@ -39,6 +39,8 @@ pub struct ReplicationParams {
 
 impl ReplicationParams {
     /// A new recording, as long as the source.
+    ///
+    /// Corresponds to `aeron_archive_replication_params_init`.
     pub fn new() -> Self {
         Self::default()
     }

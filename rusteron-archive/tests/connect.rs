@@ -197,7 +197,7 @@ fn errors_that_nobody_waits_for_reach_the_handler() {
     let params = rusteron_archive::ReplicationParams::new();
     for archive in [&plain, &archive] {
         // The source does not exist, which the archive finds out later.
-        archive.replicate(17, &java.control_channel(), 10, &params).expect("an id");
+        archive.replicate(17, java.control_channel(), 10, &params).expect("an id");
     }
     let error = support::await_some("an error", || {
         archive.check_for_error_response().expect("it goes to the handler");

@@ -21,7 +21,7 @@ pub fn run(role: &str, callback: impl FnOnce()) {
 }
 
 /// Runs somebody's code on a thread that has to go on after it; a panic ends here and is logged.
-pub(crate) fn catch(role: &str, code: impl FnOnce()) {
+pub fn catch(role: &str, code: impl FnOnce()) {
     // A callback that panicked is called again for the next event, as C offers no way to stop it;
     // what it captured is its author's to keep consistent.
     let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };

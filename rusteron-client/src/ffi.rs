@@ -17,8 +17,7 @@ use crate::channel_uri::{AsChannel, Use};
 use crate::counter::Counter;
 use crate::registration;
 
-pub use crate::callback::run;
-pub use crate::callback::{mark as mark_callback, run as run_callback};
+pub use crate::callback::{catch, mark, run};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::retained::Retained;
 pub use crate::wake::soon as wake_soon;

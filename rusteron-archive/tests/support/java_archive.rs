@@ -241,6 +241,9 @@ fn java_run() -> PathBuf {
 
 /// What `java/run` needs, or what of it is missing.
 fn find_java() -> Result<(), String> {
+    if cfg!(not(unix)) {
+        return Err("java/run is a Unix shell script".to_owned());
+    }
     let java = match std::env::var_os("JAVA_HOME") {
         Some(home) => Path::new(&home).join("bin/java"),
         None => PathBuf::from("java"),
