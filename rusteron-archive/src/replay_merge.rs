@@ -94,10 +94,16 @@ impl ReplayMerge {
         recording_id: i64,
         start_position: Position,
     ) -> Result<Self> {
-        let channels =
-            [channel(&replay_channel)?, channel(&replay_destination)?, channel(&live_destination)?];
-        let timeout = Self::DEFAULT_PROGRESS_TIMEOUT;
-        Self::begin(archive, subscription, &channels, recording_id, start_position, timeout)
+        Self::with_progress_timeout(
+            archive,
+            subscription,
+            replay_channel,
+            replay_destination,
+            live_destination,
+            recording_id,
+            start_position,
+            Self::DEFAULT_PROGRESS_TIMEOUT,
+        )
     }
 
     /// As [`new`](Self::new), with a timeout for progress.
@@ -117,20 +123,9 @@ impl ReplayMerge {
         start_position: Position,
         progress_timeout: Duration,
     ) -> Result<Self> {
-        let channels =
-            [channel(&replay_channel)?, channel(&replay_destination)?, channel(&live_destination)?];
-        let timeout = progress_timeout;
-        Self::begin(archive, subscription, &channels, recording_id, start_position, timeout)
-    }
-
-    fn begin(
-        archive: Archive,
-        subscription: Subscription,
-        [replay_channel, replay_destination, live_destination]: &[CString; 3],
-        recording_id: i64,
-        start_position: Position,
-        progress_timeout: Duration,
-    ) -> Result<Self> {
+        let replay_channel = channel(&replay_channel)?;
+        let replay_destination = channel(&replay_destination)?;
+        let live_destination = channel(&live_destination)?;
         let timeout = millis("progress_timeout", progress_timeout)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut raw = ptr::null_mut();

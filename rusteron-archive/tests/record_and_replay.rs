@@ -8,7 +8,7 @@ use rusteron_archive::{
 use rusteron_client::{PollError, Subscription};
 use support::{
     JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, drain,
-    message, numbered, offer_numbered, record, replay_all,
+    numbered, offer_numbered, record, replay_all,
 };
 
 fn recorded() -> ReplayParams {
@@ -75,7 +75,7 @@ fn a_replay_follows_a_recording_until_it_stops() {
     archive.stop_recording_exclusive_publication(&publication).expect("it was recorded");
     numbers.extend(drain(&mut subscription));
     assert_eq!(numbers, (0..200).collect::<Vec<_>>());
-    assert!(publication.is_connected() || !publication.is_closed());
+    assert!(!publication.is_closed(), "it goes on without being recorded");
 }
 
 #[test]
@@ -282,5 +282,4 @@ fn subscribers_of_a_replay_that_is_over_see_its_end() {
         archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
     assert_eq!(drain(&mut subscription), [0]);
     assert_eq!(subscription.poll(|_, _| (), 10), Ok::<usize, PollError>(0));
-    assert_eq!(numbered(&message(7)), 7);
 }
