@@ -5,7 +5,8 @@ use std::ffi::c_char;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use rusteron_client::ffi::{Fallible, RawClient, lossy};
 use rusteron_client::{Aeron, Error};
@@ -58,6 +59,7 @@ pub struct Archive {
     aeron: Aeron,
     /// Held during requests. C has a lock of its own, but changes of the context are outside it.
     requests: Mutex<()>,
+    was_connected: AtomicBool,
     archive_id: i64,
     control_session_id: i64,
 }
@@ -147,7 +149,14 @@ impl Archive {
             (sys::aeron_archive_get_archive_id(raw), sys::aeron_archive_control_session_id(raw))
         };
         let connection = ManuallyDrop::new(connection);
-        Self { connection, aeron, requests: Mutex::default(), archive_id, control_session_id }
+        Self {
+            connection,
+            aeron,
+            requests: Mutex::default(),
+            was_connected: AtomicBool::new(true),
+            archive_id,
+            control_session_id,
+        }
     }
 
     /// The client that this session belongs to.
@@ -181,18 +190,27 @@ impl Archive {
 
     /// Whether the archive's answers can reach this session.
     ///
-    /// Asks nobody: an archive that was killed counts as connected until its image has timed out.
+    /// Asks nobody: an archive that was killed counts as connected until its image has timed out. While
+    /// a request is under way, it is what was known before it.
     ///
     /// Corresponds to `aeron_subscription_is_connected`, of what
     /// `aeron_archive_get_control_response_subscription` returns.
     pub fn is_connected(&self) -> bool {
-        let _lock = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not waited for: it can be this thread that holds it, in a delegating invoker.
+        let lock = match self.requests.try_lock() {
+            Err(TryLockError::WouldBlock) => return self.was_connected.load(Ordering::Relaxed),
+            Err(TryLockError::Poisoned(lock)) => lock.into_inner(),
+            Ok(lock) => lock,
+        };
         // SAFETY: both live as long as `self`; the lock keeps polls away.
-        unsafe {
+        let is_connected = unsafe {
             let subscription =
                 sys::aeron_archive_get_control_response_subscription(self.connection.raw.as_ptr());
             rusteron_sys::aeron_subscription_is_connected(subscription)
-        }
+        };
+        self.was_connected.store(is_connected, Ordering::Relaxed);
+        drop(lock);
+        is_connected
     }
 
     /// Takes one message of the archive's, if there is one that nobody waits for, and returns how many

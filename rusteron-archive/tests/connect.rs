@@ -114,17 +114,28 @@ fn requests_in_a_delegating_invoker_are_refused() {
     let aeron = java.aeron();
     let other = Arc::new(java.connect());
     let inner = Arc::clone(&other);
+    let handle: Arc<std::sync::OnceLock<std::sync::Weak<Archive>>> = Arc::default();
+    let own = Arc::clone(&handle);
     let (sender, receiver) = mpsc::channel();
     let mut context = java.context();
     context
         .set_delegating_invoker(move || {
-            let outcome = inner.start_position(0).map_err(|error| error.kind());
-            let _ = sender.send(outcome);
+            let kind = |archive: &Archive| archive.start_position(0).map_err(|error| error.kind());
+            let archive = own.get().and_then(std::sync::Weak::upgrade);
+            let own = archive.map(|archive| (archive.is_connected(), kind(&archive)));
+            let _ = sender.send((kind(&inner), own));
             panic!("on purpose");
         })
         .expect("an invoker");
-    Archive::connect(&aeron, context).expect("a session");
-    assert_eq!(receiver.try_iter().next(), Some(Err(ArchiveErrorKind::Reentrant)));
+    let archive = Arc::new(Archive::connect(&aeron, context).expect("a session"));
+    let refused = Err(ArchiveErrorKind::Reentrant);
+    assert_eq!(receiver.try_iter().last(), Some((refused, None)));
+    handle.set(Arc::downgrade(&archive)).expect("once");
+    let seen = support::await_some("a request that had to wait", || {
+        archive.recordings().for_each(drop);
+        receiver.try_iter().last()
+    });
+    assert_eq!(seen, (refused, Some((true, refused))));
     assert!(other.is_connected());
 }
 
