@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use rusteron_client::ffi::{Fallible, millis, receive_destination};
+use rusteron_client::ffi::{Fallible, c_string, millis, receive_destination};
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
 };
@@ -33,7 +33,7 @@ use crate::archive::{Archive, Result};
 /// let mut merge = ReplayMerge::new(
 ///     archive,
 ///     subscription,
-///     format!("aeron:udp?session-id={session_id}"),
+///     &format!("aeron:udp?session-id={session_id}"),
 ///     "aeron:udp?endpoint=localhost:0",
 ///     "aeron:udp?endpoint=localhost:40123",
 ///     recording_id,
@@ -88,7 +88,7 @@ impl ReplayMerge {
     pub fn new(
         archive: Archive,
         subscription: Subscription,
-        replay_channel: impl AsChannel,
+        replay_channel: &str,
         replay_destination: impl AsChannel,
         live_destination: impl AsChannel,
         recording_id: i64,
@@ -116,14 +116,16 @@ impl ReplayMerge {
     pub fn with_progress_timeout(
         archive: Archive,
         subscription: Subscription,
-        replay_channel: impl AsChannel,
+        replay_channel: &str,
         replay_destination: impl AsChannel,
         live_destination: impl AsChannel,
         recording_id: i64,
         start_position: Position,
         progress_timeout: Duration,
     ) -> Result<Self> {
-        let replay_channel = channel(&replay_channel)?;
+        // Its endpoint is yet to come, so that it is no channel to anybody by itself.
+        replay_channel.parse::<ChannelUri>().map_err(Error::from)?;
+        let replay_channel = c_string("replay_channel", replay_channel)?;
         let replay_destination = channel(&replay_destination)?;
         let live_destination = channel(&live_destination)?;
         let timeout = millis("progress_timeout", progress_timeout)?;
