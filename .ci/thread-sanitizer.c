@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -35,6 +36,57 @@ void RUSTERON_WRAP_LOCK_CONTENDED(void *mutex)
 {
     RUSTERON_REAL_LOCK_CONTENDED(mutex);
     __tsan_acquire(mutex);
+}
+
+/*
+ * std::sync::Condvar unlocks and locks its mutex in this function, out of sight.
+ */
+void RUSTERON_REAL_CONDVAR_WAIT(void *condvar, void *mutex);
+
+void RUSTERON_WRAP_CONDVAR_WAIT(void *condvar, void *mutex)
+{
+    __tsan_release(mutex);
+    RUSTERON_REAL_CONDVAR_WAIT(condvar, mutex);
+    __tsan_acquire(mutex);
+}
+
+/*
+ * An acquire fence after a relaxed load, which is how Rust reads memory that is mapped for reading only:
+ * it acquires what the last such load of this thread saw, or what was released there since. Who stores
+ * without release is found out as before; fences that release are not modelled.
+ */
+static __thread volatile void *last_relaxed_load;
+
+uint32_t __real___tsan_atomic32_load(const volatile uint32_t *address, int order);
+uint64_t __real___tsan_atomic64_load(const volatile uint64_t *address, int order);
+void __real___tsan_atomic_thread_fence(int order);
+
+uint32_t __wrap___tsan_atomic32_load(const volatile uint32_t *address, int order)
+{
+    if (__ATOMIC_RELAXED == order)
+    {
+        last_relaxed_load = (volatile void *)address;
+    }
+    return __real___tsan_atomic32_load(address, order);
+}
+
+uint64_t __wrap___tsan_atomic64_load(const volatile uint64_t *address, int order)
+{
+    if (__ATOMIC_RELAXED == order)
+    {
+        last_relaxed_load = (volatile void *)address;
+    }
+    return __real___tsan_atomic64_load(address, order);
+}
+
+void __wrap___tsan_atomic_thread_fence(int order)
+{
+    __real___tsan_atomic_thread_fence(order);
+    if (__ATOMIC_RELEASE != order && NULL != last_relaxed_load)
+    {
+        __tsan_acquire((void *)last_relaxed_load);
+        last_relaxed_load = NULL;
+    }
 }
 
 /*
@@ -95,10 +147,19 @@ void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int
         }
         else if (file.st_dev == mapping->device && file.st_ino == mapping->inode && length == mapping->length)
         {
-            mapping->protection |= protection;
-            mprotect(mapping->address, length, mapping->protection);
-            mapping->users++;
             address = mapping->address;
+            if (protection & ~mapping->protection)
+            {
+                /* By this descriptor: the one before may have been opened for reading only. */
+                protection |= mapping->protection;
+                if (MAP_FAILED == __real_mmap64(address, length, protection, flags | MAP_FIXED, fd, 0))
+                {
+                    address = MAP_FAILED;
+                    goto out;
+                }
+                mapping->protection = protection;
+            }
+            mapping->users++;
             goto out;
         }
     }

@@ -568,17 +568,22 @@ fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
     settings
         .set_threading_mode(rusteron_media_driver::ThreadingMode::Shared)
         .and_then(|context| context.set_timer_interval(Duration::from_millis(20)))
-        .and_then(|context| context.set_client_liveness_timeout(Duration::from_millis(200)))
-        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_millis(300)))
+        .and_then(|context| context.set_client_liveness_timeout(Duration::from_millis(2_000)))
+        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_millis(2_100)))
         .expect("valid settings");
     let driver = MediaDriver::launch_embedded_with(settings).expect("a driver");
-    let aeron = connect(&driver);
+    // Often, so that the driver does not give a client up that is only slow.
+    let mut settings = context(driver.aeron_dir());
+    settings.set_keepalive_interval(Duration::from_millis(50)).expect("a valid setting");
+    let aeron = Aeron::connect(settings).expect("a client");
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     let mut other = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
     let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
     await_that("the connection", || other.is_connected() && shared.is_connected());
     let counter = aeron.add_counter(1001, &[], "").expect("a counter");
     offer(&mut publication, b"held");
+    let mut of_exclusive = other.try_claim(100).expect("a place");
+    let mut of_shared = shared.try_claim(100).expect("a place");
 
     let (release, held) = mpsc::channel::<()>();
     let (enter, entered) = mpsc::channel();
@@ -588,15 +593,15 @@ fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
     });
     entered.recv_timeout(PATIENCE).expect("the conductor is held up");
     let mut pending = aeron.async_add_subscription("aeron:ipc", 8).expect("begun");
-    let mut of_exclusive = other.try_claim(100).expect("a place");
-    let mut of_shared = shared.try_claim(100).expect("a place");
     let mut times = 0;
     await_that("the message", || {
         let polled = subscription.poll(
             |message, header| {
                 // A message and two claims are held while the driver's patience ends.
+                await_that("the end of the driver's patience", || !shared.is_connected());
+                // Then it unblocks what is claimed.
                 let then = Instant::now();
-                await_that("the driver's patience", || then.elapsed() > Duration::from_millis(900));
+                await_that("the unblocking", || then.elapsed() > Duration::from_millis(500));
                 of_exclusive.fill(1);
                 of_shared.fill(2);
                 assert_eq!((message, header.stream_id()), (&b"held"[..], 1001));
