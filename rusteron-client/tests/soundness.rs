@@ -619,9 +619,13 @@ fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
         assert!(matches!(outcome, Ok(_) | Err(OfferError::Unblocked)), "{outcome:?}");
     }
     assert_eq!(times, 1);
-    assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
-    assert_eq!(shared.offer(b"x"), Err(OfferError::Closed));
-    assert_eq!(subscription.poll(|_, _| panic!("nothing"), 10), Err(PollError::Closed));
+    // The client says that it is closed before each of its resources does.
+    await_that("the end of the publications", || {
+        [publication.offer(b"x"), shared.offer(b"x")] == [Err(OfferError::Closed); 2]
+    });
+    await_that("the end of the subscription", || {
+        subscription.poll(|_, _| panic!("nothing"), 10) == Err(PollError::Closed)
+    });
     let error = await_some("the outcome", || pending.poll().err());
     assert!(
         matches!(error.kind(), ErrorKind::ClientClosed | ErrorKind::DriverTimeout),
