@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use rusteron_sys as sys;
+
+use crate::exclusive_place::PlaceInTerm;
 use crate::exclusive_publication::ExclusivePublication;
 use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align};
 use crate::offer_error::OfferError;
@@ -81,8 +84,7 @@ impl ExclusivePublication {
         let Some(mut writer) = self.writer() else { return 0 };
         let mut accepted = 0;
         for message in messages {
-            // SAFETY: nothing else uses the publication while the writer, which borrows it, is there.
-            if !unsafe { writer.write(message.as_ref()) } {
+            if !writer.write(message.as_ref()) {
                 break;
             }
             accepted += 1;
@@ -159,45 +161,69 @@ impl Publication {
 
 /// Writes messages into the active term of an exclusive publication, one after the other.
 pub(crate) struct Writer<'a> {
-    pub(crate) term: *mut u8,
-    pub(crate) tail: &'a AtomicI64,
-    /// Where the next frame begins; and the publication's own number for that.
-    pub(crate) offset: i32,
-    pub(crate) term_offset: &'a mut i32,
-    /// The length of the term.
-    pub(crate) end: i32,
+    term: *mut u8,
+    tail: &'a AtomicI64,
+    place: PlaceInTerm,
+    /// What both of them say: where the next frame begins.
+    raw_tail: i64,
     /// Where the position limit is, or the end of the term; frames begin before.
-    pub(crate) limit_offset: i32,
-    pub(crate) max_payload_length: usize,
-    pub(crate) ids: FrameIds,
+    limit_offset: u32,
+    term_length: u32,
+    max_payload_length: usize,
+    ids: FrameIds,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// # Safety
+    /// Term, tail and place are those of the publication's active term, and nobody else uses the
+    /// publication as long as this lives.
+    #[inline(always)]
+    pub(crate) unsafe fn new(
+        term: *mut u8,
+        tail: &'a AtomicI64,
+        place: PlaceInTerm,
+        limit_offset: u32,
+        fields: &sys::rusteron_exclusive_publication_t,
+    ) -> Self {
+        let raw_tail = place.raw_tail();
+        Self {
+            term,
+            tail,
+            place,
+            raw_tail,
+            limit_offset,
+            term_length: fields.term_buffer_length as u32,
+            max_payload_length: fields.max_payload_length,
+            ids: FrameIds {
+                session_id: fields.session_id,
+                stream_id: fields.stream_id,
+                term_id: (raw_tail >> 32) as i32,
+            },
+        }
+    }
+
     /// Publishes a message that needs one frame, which is before the limit and within the term; returns
     /// whether it is such a message.
-    ///
-    /// # Safety
-    /// Nobody else has used the publication since the writer was made.
     #[inline(always)]
-    pub(crate) unsafe fn write(&mut self, message: &[u8]) -> bool {
-        let offset = self.offset;
+    fn write(&mut self, message: &[u8]) -> bool {
+        let offset = self.raw_tail as u32;
         let length = message.len();
         if length > self.max_payload_length || offset >= self.limit_offset {
             return false;
         }
-        let frame_length = (length + HEADER_LENGTH) as i32;
-        // Both are far from what the type can hold: a term has 1 GiB at the most.
-        let end = offset + align(length + HEADER_LENGTH) as i32;
-        if end > self.end {
+        // As in `ExclusivePublication::begin_frame`.
+        let aligned = align(length + HEADER_LENGTH);
+        if offset + aligned as u32 > self.term_length {
             return false;
         }
-        // SAFETY: by the checks, as in `offer`.
+        let frame_length = (length + HEADER_LENGTH) as i32;
+        self.raw_tail += aligned as i64;
+        protocol::set_tail(self.tail, self.raw_tail);
+        self.place.set(self.raw_tail);
+        // SAFETY: by the checks, as in `ExclusivePublication::begin_frame`.
         unsafe {
-            protocol::set_tail(self.tail, self.ids.term_id, end);
-            self.offset = end;
-            *self.term_offset = end;
             let frame = self.term.add(offset as usize);
-            log_buffer::begin_frame(frame, frame_length, offset, self.ids);
+            log_buffer::begin_frame(frame, frame_length, offset as i32, self.ids);
             log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
             protocol::publish_frame(log_buffer::frame_length_of(frame), frame_length);
         }

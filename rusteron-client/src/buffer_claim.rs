@@ -128,7 +128,7 @@ impl<'a> BufferClaim<'a> {
     pub fn commit(self) -> Result<Position, OfferError> {
         let claim = ManuallyDrop::new(self);
         if !claim.is_unfinished() {
-            return Err(OfferError::Unblocked);
+            return Err(OfferError::Unblocked.rare());
         }
         // SAFETY: the frame is still this claim's, by the check above, which is the last use of it.
         unsafe { claim.publish() };

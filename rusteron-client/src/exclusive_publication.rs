@@ -6,26 +6,22 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rusteron_sys as sys;
 
-use crate::batch::Writer;
 use crate::block::Expected;
 use crate::buffer_claim::BufferClaim;
 use crate::client::Client;
 use crate::error::Result;
+use crate::exclusive_place::BegunFrame;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
-use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::log_buffer::{self, HEADER_LENGTH};
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
 use crate::protocol;
 use crate::registration::{Resource, poll_for_address, sealed};
 use crate::reserved_value::Supplier;
-
-/// Where the next frame begins.
-type Place = sys::rusteron_exclusive_place_t;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///
@@ -36,7 +32,7 @@ type Place = sys::rusteron_exclusive_place_t;
 /// Made by [`Aeron::add_exclusive_publication`](crate::Aeron::add_exclusive_publication).
 pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
-    fields: sys::rusteron_exclusive_publication_t,
+    pub(crate) fields: sys::rusteron_exclusive_publication_t,
     pub(crate) raw: NonNull<sys::aeron_exclusive_publication_t>,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
@@ -61,25 +57,35 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_offer`.
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let place = self.next_place(message.len(), self.fields.max_message_length)?;
-        let frame_length = message.len() + HEADER_LENGTH;
-        let end = place.term_offset as usize + align(frame_length);
-        if message.len() > self.fields.max_payload_length {
-            // Several fragments, or the end of a term: C does that rarer work.
+        let Some(BegunFrame { frame, end_position }) = self.begin_frame(message.len()) else {
             return self.offer_in_c(message);
-        }
-        if end > self.fields.term_buffer_length as usize {
-            return self.offer_in_c(message);
-        }
-        // SAFETY: the frame lies within the active term, as checked above, and behind the position
-        // limit, so that nobody reads or cleans there.
+        };
+        // SAFETY: the frame was begun for the message, and is this call's alone.
         unsafe {
-            let frame = self.begin_frame(place, frame_length as i32, end as i32);
             log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
             let length = log_buffer::frame_length_of(frame);
-            protocol::publish_frame(length, frame_length as i32);
+            protocol::publish_frame(length, (message.len() + HEADER_LENGTH) as i32);
         }
-        Ok(place.term_begin_position + end as i64)
+        Ok(end_position)
+    }
+
+    /// What keeps the message from being taken; or else C takes it: several fragments, or the end of a
+    /// term.
+    #[cold]
+    fn offer_in_c(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        self.next_place(message.len(), self.fields.max_message_length)?;
+        // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
+        // for its whole length, and without a supplier C calls nothing back.
+        let returned = unsafe {
+            sys::aeron_exclusive_publication_offer(
+                self.raw.as_ptr(),
+                message.as_ptr(),
+                message.len(),
+                None,
+                ptr::null_mut(),
+            )
+        };
+        OfferError::from_c(returned, message.len(), self.fields.max_message_length)
     }
 
     /// Offers one message that lies in several places, without putting it together first; otherwise
@@ -224,38 +230,33 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_try_claim`.
     #[inline]
     pub fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let Some(BegunFrame { frame, end_position }) = self.begin_frame(length) else {
+            return self.claim_in_c(length);
+        };
+        // SAFETY: the frame was begun for this length. The claim is the frame's only user, as `self` is
+        // borrowed mutably and the tail has moved past it. Its memory is mapped as long as the
+        // publication lives: the conductor unmaps it on closing it, for which `self` cannot be
+        // borrowed, or in `aeron_close`, before which `self` holds the client; the death of the client
+        // or the driver marks the publication as closed and unmaps nothing.
+        Ok(unsafe { BufferClaim::new(NonNull::new_unchecked(frame), length, end_position) })
+    }
+
+    /// What keeps the claim from being made; or else C makes it at the end of a term, which it fills up
+    /// and leaves.
+    #[cold]
+    fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let max = self.fields.max_payload_length;
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });
         }
-        let place = self.next_place(length, max)?;
-        let frame_length = length + HEADER_LENGTH;
-        let end = place.term_offset as usize + align(frame_length);
-        if end > self.fields.term_buffer_length as usize {
-            return self.claim_in_c(length);
-        }
-        // SAFETY: as in `offer`. The claim is the frame's only user, as `self` is borrowed mutably
-        // and the tail has moved past it. Its memory is mapped as long as the publication lives: the
-        // conductor unmaps it on closing it, for which `self` cannot be borrowed, or in
-        // `aeron_close`, before which `self` holds the client; the death of the client or the driver
-        // marks the publication as closed and unmaps nothing.
-        unsafe {
-            let frame = self.begin_frame(place, frame_length as i32, end as i32);
-            let frame = NonNull::new_unchecked(frame);
-            Ok(BufferClaim::new(frame, length, place.term_begin_position + end as i64))
-        }
-    }
-
-    /// At the end of a term, which C fills up and leaves.
-    #[cold]
-    fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        self.next_place(length, max)?;
         let mut claim = MaybeUninit::uninit();
         // SAFETY: the publication is live and `&mut self` is its only user.
         let returned = unsafe {
             let publication = self.raw.as_ptr();
             sys::aeron_exclusive_publication_try_claim(publication, length, claim.as_mut_ptr())
         };
-        let position = OfferError::from_c(returned, length, self.fields.max_payload_length)?;
+        let position = OfferError::from_c(returned, length, max)?;
         // SAFETY: with a position C has filled the claim in; for the rest see `try_claim`.
         Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
     }
@@ -348,138 +349,6 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_revoke`.
     pub fn revoke(mut self) {
         self.revoke_on_close();
-    }
-
-    /// Where the next frame begins; or why no message of `length` bytes, `max` at the most, is taken
-    /// now.
-    #[inline(always)]
-    pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
-        // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
-        // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
-        // place is the only writer's, which is the holder of this type, as it is not `Sync`.
-        let (is_closed, limit, place) = unsafe {
-            (
-                log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
-                protocol::position(log_buffer::atomic_i64(self.fields.position_limit)),
-                *self.fields.place,
-            )
-        };
-        if is_closed {
-            return Err(OfferError::Closed);
-        }
-        let position = place.term_begin_position + i64::from(place.term_offset);
-        if position >= limit {
-            return Err(self.back_pressure(position, length, max));
-        }
-        Ok(place)
-    }
-
-    /// What writes frames into the active term without looking at the publication again; `None` if no
-    /// message is taken now.
-    #[inline(always)]
-    pub(crate) fn writer(&mut self) -> Option<Writer<'_>> {
-        let place = self.next_place(0, 0).ok()?;
-        let fields = &self.fields;
-        let index = place.active_partition_index;
-        debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: as in `next_place`, and as in `move_tail`.
-        unsafe {
-            let limit = protocol::position(log_buffer::atomic_i64(fields.position_limit));
-            let window = limit - place.term_begin_position;
-            Some(Writer {
-                term: *fields.term_buffers.get_unchecked(index),
-                tail: log_buffer::atomic_i64(fields.term_tail_counters.add(index)),
-                offset: place.term_offset,
-                term_offset: &mut (*fields.place).term_offset,
-                end: fields.term_buffer_length,
-                // The driver has taken the limit back, if it is behind this term.
-                limit_offset: window.clamp(0, fields.term_buffer_length.into()) as i32,
-                max_payload_length: fields.max_payload_length,
-                ids: FrameIds {
-                    session_id: fields.session_id,
-                    stream_id: fields.stream_id,
-                    term_id: place.term_id,
-                },
-            })
-        }
-    }
-
-    /// Begins a frame at the publication's place, header and all but its payload and positive length,
-    /// and moves the stream's end to the offset `end`. Returns the frame's address.
-    ///
-    /// # Safety
-    /// `place` is the publication's, `end` the offset of the frame's end after alignment, which is not
-    /// beyond the term. The position of the place is below the position limit.
-    #[inline(always)]
-    pub(crate) unsafe fn begin_frame(
-        &mut self,
-        place: Place,
-        frame_length: i32,
-        end: i32,
-    ) -> *mut u8 {
-        let ids = FrameIds {
-            session_id: self.fields.session_id,
-            stream_id: self.fields.stream_id,
-            term_id: place.term_id,
-        };
-        // SAFETY: by the contract the frame lies in the active term, behind the position limit, where
-        // payload and header are not read by anybody before the frame length turns positive.
-        unsafe {
-            let frame = self.move_tail(place, end);
-            log_buffer::begin_frame(frame, frame_length, place.term_offset, ids);
-            frame
-        }
-    }
-
-    /// Moves the stream's end to the offset `end` of the active term; returns the address of the place.
-    ///
-    /// # Safety
-    /// `place` is the publication's, and `end` is not beyond the term.
-    #[inline(always)]
-    unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
-        let index = place.active_partition_index;
-        debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: the active index is always below the number of partitions, and thus that of one of
-        // the log's three tail counters and term buffers; the offset is the writer's own field.
-        unsafe {
-            let tail = log_buffer::atomic_i64(self.fields.term_tail_counters.add(index));
-            protocol::set_tail(tail, place.term_id, end);
-            (*self.fields.place).term_offset = end;
-            self.fields.term_buffers.get_unchecked(index).add(place.term_offset as usize)
-        }
-    }
-
-    #[cold]
-    fn offer_in_c(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
-        // for its whole length, and without a supplier C calls nothing back.
-        let returned = unsafe {
-            sys::aeron_exclusive_publication_offer(
-                self.raw.as_ptr(),
-                message.as_ptr(),
-                message.len(),
-                None,
-                ptr::null_mut(),
-            )
-        };
-        OfferError::from_c(returned, message.len(), self.fields.max_message_length)
-    }
-
-    /// C says that a message is too long only when it would otherwise take it; that no subscriber is
-    /// there would keep a caller trying in vain.
-    #[cold]
-    fn back_pressure(&self, position: Position, length: usize, max: usize) -> OfferError {
-        if length > max {
-            return OfferError::MessageTooLong { length, max_message_length: max };
-        }
-        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
-        if end >= self.fields.max_possible_position {
-            OfferError::MaxPositionExceeded
-        } else if self.is_connected() {
-            OfferError::BackPressured
-        } else {
-            OfferError::NotConnected
-        }
     }
 
     #[cold]

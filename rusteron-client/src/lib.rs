@@ -80,6 +80,7 @@ mod epoch;
 mod error;
 mod error_log;
 mod events;
+mod exclusive_place;
 mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;

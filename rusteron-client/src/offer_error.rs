@@ -76,6 +76,14 @@ impl OfferError {
         )
     }
 
+    /// The same error, by a call: otherwise compilers make errors of the message path, in registers that
+    /// it needs, before they know that there is one.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn rare(self) -> Self {
+        self
+    }
+
     /// The meaning of what a C function returned for a message of `length` bytes.
     pub(crate) fn from_c(
         returned: i64,

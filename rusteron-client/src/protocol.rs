@@ -115,8 +115,14 @@ pub(crate) fn set_position(counter: &impl Word<Value = i64>, position: i64) {
 ///
 /// Release, as in C: the driver's cleaning, which the position limit has made visible, comes before.
 #[inline(always)]
-pub(crate) fn set_tail(tail: &impl Word<Value = i64>, term_id: i32, offset: i32) {
-    tail.store((i64::from(term_id) << 32) | i64::from(offset), Ordering::Release);
+pub(crate) fn set_tail(tail: &impl Word<Value = i64>, raw_tail: i64) {
+    tail.store(raw_tail, Ordering::Release);
+}
+
+/// What the tail counter of a term says: its id, and the offset of its end.
+#[inline(always)]
+pub(crate) fn raw_tail(term_id: i32, offset: i32) -> i64 {
+    (i64::from(term_id) << 32) | i64::from(offset)
 }
 
 /// The terms of a log that publishers share: who comes next, and in which term.
@@ -134,15 +140,20 @@ pub(crate) struct Terms<'a, Tail, Count> {
 pub(crate) struct Tail {
     /// Of the term buffer.
     pub(crate) index: usize,
-    pub(crate) term_id: i32,
-    /// From the beginning of the term; it can be beyond its end.
-    pub(crate) offset: i64,
+    /// What the tail counter said.
+    raw: i64,
 }
 
 impl Tail {
     #[inline(always)]
-    fn new(index: usize, raw: i64) -> Self {
-        Self { index, term_id: (raw >> 32) as i32, offset: raw & 0xffff_ffff }
+    pub(crate) fn term_id(self) -> i32 {
+        (self.raw >> 32) as i32
+    }
+
+    /// From the beginning of the term; it can be beyond its end.
+    #[inline(always)]
+    pub(crate) fn offset(self) -> i64 {
+        self.raw & 0xffff_ffff
     }
 }
 
@@ -156,8 +167,8 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     pub(crate) fn tail(&self) -> Option<Tail> {
         let term_count = self.active_term_count.load(Ordering::Acquire);
         let index = term_count as u32 as usize % PARTITION_COUNT;
-        let tail = Tail::new(index, self.tails[index].load(Ordering::Acquire));
-        (tail.term_id.wrapping_sub(self.initial_term_id) == term_count).then_some(tail)
+        let tail = Tail { index, raw: self.tails[index].load(Ordering::Acquire) };
+        (tail.term_id().wrapping_sub(self.initial_term_id) == term_count).then_some(tail)
     }
 
     /// Takes `length` bytes at the end of the term in the buffer with this index, and says where they
@@ -167,7 +178,7 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     /// visible by the position limit, and what is written here later by the frame lengths.
     #[inline(always)]
     pub(crate) fn claim(&self, index: usize, length: usize) -> Tail {
-        Tail::new(index, self.tails[index].fetch_add(length as i64))
+        Tail { index, raw: self.tails[index].fetch_add(length as i64) }
     }
 
     /// Makes the term after `term_id` the active one, unless another publisher has done so.
@@ -180,12 +191,13 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
         let next_term_id = term_id.wrapping_add(1);
         let term_count = term_id.wrapping_sub(self.initial_term_id);
         let next_term_count = term_count.wrapping_add(1);
-        let next = &self.tails[next_term_count as u32 as usize % PARTITION_COUNT];
+        let index = next_term_count as u32 as usize % PARTITION_COUNT;
+        let next = &self.tails[index];
         let old_term_id = next_term_id.wrapping_sub(PARTITION_COUNT as i32);
         loop {
             let raw = next.load(Ordering::Acquire);
-            if Tail::new(0, raw).term_id != old_term_id
-                || next.compare_exchange(raw, i64::from(next_term_id) << 32)
+            if (Tail { index, raw }).term_id() != old_term_id
+                || next.compare_exchange(raw, raw_tail(next_term_id, 0))
             {
                 break;
             }

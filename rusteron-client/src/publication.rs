@@ -247,15 +247,15 @@ impl Publication {
             )
         };
         if is_closed {
-            return Err(OfferError::Closed);
+            return Err(OfferError::Closed.rare());
         }
         let terms = self.terms();
-        let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction) };
+        let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
         let position = self.position_of(tail);
         if position >= limit {
             return Err(self.back_pressure(position, length));
         }
-        let left_of_term = i64::from(fields.term_buffer_length) - tail.offset;
+        let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
         let taken = take(Room {
             // Not negative, by the check above, and cut to what an address can count.
             window: usize::try_from(limit - position).unwrap_or(usize::MAX),
@@ -263,7 +263,7 @@ impl Publication {
         });
         // By now the tail can be further on, or, after a long pause, in a later term.
         let tail = terms.claim(tail.index, taken);
-        let end = tail.offset + taken as i64;
+        let end = tail.offset() + taken as i64;
         if end > i64::from(fields.term_buffer_length) {
             return Err(self.end_of_term(tail, taken));
         }
@@ -277,12 +277,12 @@ impl Publication {
         let fields = &self.fields;
         Place {
             // An offset within the term, or the term's length.
-            frame: fields.term_buffers[tail.index].wrapping_add(tail.offset as usize),
-            offset: tail.offset as i32,
+            frame: fields.term_buffers[tail.index].wrapping_add(tail.offset() as usize),
+            offset: tail.offset() as i32,
             ids: FrameIds {
                 session_id: fields.session_id,
                 stream_id: fields.stream_id,
-                term_id: tail.term_id,
+                term_id: tail.term_id(),
             },
             length: taken,
             end_position: self.position_of(tail) + taken as i64,
@@ -292,16 +292,16 @@ impl Publication {
     /// The position of a tail; of one beyond the end of its term, that of the end.
     #[inline(always)]
     fn position_of(&self, tail: Tail) -> Position {
-        let term_count = tail.term_id.wrapping_sub(self.fields.initial_term_id);
+        let term_count = tail.term_id().wrapping_sub(self.fields.initial_term_id);
         (i64::from(term_count) << self.fields.position_bits_to_shift)
-            + tail.offset.min(self.fields.term_buffer_length.into())
+            + tail.offset().min(self.fields.term_buffer_length.into())
     }
 
     /// Fills what is left of the term, if this is the publisher who came to its end, and rotates the
     /// log, unless another has done so; the tail is where `taken` bytes were asked for in vain.
     #[cold]
     fn end_of_term(&self, tail: Tail, taken: usize) -> OfferError {
-        let left = i64::from(self.fields.term_buffer_length) - tail.offset;
+        let left = i64::from(self.fields.term_buffer_length) - tail.offset();
         if left > 0 {
             let place = self.place(tail, taken);
             // SAFETY: the rest of the term is this publisher's: the tail is now beyond the term.
@@ -312,7 +312,7 @@ impl Publication {
         if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
             return OfferError::MaxPositionExceeded;
         }
-        self.terms().rotate(tail.term_id);
+        self.terms().rotate(tail.term_id());
         OfferError::AdminAction
     }
 

@@ -120,17 +120,17 @@ impl Log {
                 continue;
             };
             let tail = terms.claim(tail.index, FRAME);
-            if tail.offset as usize + FRAME > TERM * FRAME {
-                terms.rotate(tail.term_id);
+            if tail.offset() as usize + FRAME > TERM * FRAME {
+                terms.rotate(tail.term_id());
                 continue;
             }
-            let place = tail.offset as usize / FRAME;
+            let place = tail.offset() as usize / FRAME;
             let (length, payload) = &self.frames[tail.index][place];
             begin_frame(length, FRAME_LENGTH);
             // SAFETY: checked by the model.
             payload.with_mut(|payload| unsafe { *payload = message });
             publish_frame(length, FRAME_LENGTH);
-            return (tail.term_id.wrapping_sub(INITIAL_TERM_ID), place);
+            return (tail.term_id().wrapping_sub(INITIAL_TERM_ID), place);
         }
     }
 }

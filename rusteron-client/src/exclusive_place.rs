@@ -1,0 +1,198 @@
+//! Where the next frame of an exclusive publication begins.
+
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+
+use rusteron_sys as sys;
+
+use crate::batch::Writer;
+use crate::exclusive_publication::ExclusivePublication;
+use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::offer_error::{OfferError, Position};
+use crate::protocol;
+
+/// The publication's own fields for it.
+pub(crate) type Place = sys::rusteron_exclusive_place_t;
+
+/// The offset and the id of the term: one aligned word, which is also what the tail counter has to be.
+#[derive(Clone, Copy)]
+pub(crate) struct PlaceInTerm(*mut i64);
+
+impl PlaceInTerm {
+    /// # Safety
+    /// `place` points to a place that is live, and the caller's alone, as long as this is used.
+    #[inline(always)]
+    pub(crate) unsafe fn of(place: *mut Place) -> Self {
+        const OFFSET: usize = offset_of!(Place, term_offset);
+        const _: () = assert!(OFFSET % align_of::<i64>() == 0);
+        const _: () = assert!(offset_of!(Place, term_id) == OFFSET + size_of::<i32>());
+        // SAFETY: a part of the place, by the contract.
+        Self(unsafe { place.byte_add(OFFSET) }.cast())
+    }
+
+    /// As the tail counter of a term that ends here.
+    #[inline(always)]
+    pub(crate) fn raw_tail(self) -> i64 {
+        // SAFETY: by the contract of `of`; the word is aligned, by the assertions there.
+        in_order(unsafe { self.0.read() })
+    }
+
+    /// Stores the term id as well, which does not change: a processor that has stored half a word
+    /// has to wait before it loads the whole of it.
+    #[inline(always)]
+    pub(crate) fn set(self, raw_tail: i64) {
+        // SAFETY: as above.
+        unsafe { self.0.write(in_order(raw_tail)) }
+    }
+}
+
+/// The offset comes first in memory, and is the lower half of a tail counter.
+#[inline(always)]
+fn in_order(word: i64) -> i64 {
+    if cfg!(target_endian = "big") { word.rotate_left(32) } else { word }
+}
+
+/// A frame that has its place and its header, but neither its payload nor its positive length.
+pub(crate) struct BegunFrame {
+    pub(crate) frame: *mut u8,
+    pub(crate) end_position: Position,
+}
+
+impl ExclusivePublication {
+    /// Begins the next frame, for a payload of `length` bytes, and moves the stream's end past it.
+    ///
+    /// `None`, and nothing is changed, unless it can be had at once: the publication is closed, the
+    /// position limit is reached, the payload is longer than a fragment, or the term ends before it.
+    /// Which of them it is, [`next_place`](Self::next_place) and C find out: so there are no errors
+    /// to be made in the loop that this is built into.
+    #[inline(always)]
+    pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
+        let fields = &self.fields;
+        // SAFETY: as in `next_place`.
+        let (is_closed, limit, place) = unsafe {
+            (
+                log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire),
+                protocol::position(log_buffer::atomic_i64(fields.position_limit)),
+                PlaceInTerm::of(fields.place),
+            )
+        };
+        if is_closed {
+            return None;
+        }
+        let raw_tail = place.raw_tail();
+        let offset = raw_tail as u32;
+        // SAFETY: as above.
+        let position = unsafe { (*fields.place).term_begin_position } + i64::from(offset);
+        if position >= limit || length > fields.max_payload_length {
+            return None;
+        }
+        // All are far from what the types can hold: a term has 1 GiB at the most, a fragment less.
+        let aligned = align(length + HEADER_LENGTH);
+        if offset + aligned as u32 > fields.term_buffer_length as u32 {
+            return None;
+        }
+        // SAFETY: the frame lies within the active term, as checked above, and behind the position
+        // limit, where payload and header are not read, nor anything cleaned, before the frame length
+        // turns positive. For the index see `move_tail`.
+        unsafe {
+            let index = (*fields.place).active_partition_index;
+            debug_assert!(index < PARTITION_COUNT);
+            let ids = FrameIds {
+                session_id: fields.session_id,
+                stream_id: fields.stream_id,
+                term_id: (*fields.place).term_id,
+            };
+            let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
+            // The offset stays below 2³²: the id is not touched.
+            let end = raw_tail + aligned as i64;
+            protocol::set_tail(tail, end);
+            place.set(end);
+            let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
+            log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, offset as i32, ids);
+            Some(BegunFrame { frame, end_position: position + aligned as i64 })
+        }
+    }
+
+    /// Where the next frame begins; or why no message of `length` bytes, `max` at the most, is taken
+    /// now.
+    #[inline(always)]
+    pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
+        // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
+        // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
+        // place is the only writer's, which is the holder of this type, as it is not `Sync`.
+        let (is_closed, limit, place) = unsafe {
+            (
+                log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
+                protocol::position(log_buffer::atomic_i64(self.fields.position_limit)),
+                *self.fields.place,
+            )
+        };
+        if is_closed {
+            return Err(OfferError::Closed);
+        }
+        let position = place.term_begin_position + i64::from(place.term_offset);
+        if position >= limit {
+            return Err(self.back_pressure(position, length, max));
+        }
+        Ok(place)
+    }
+
+    /// C says that a message is too long only when it would otherwise take it; that no subscriber is
+    /// there would keep a caller trying in vain.
+    #[cold]
+    fn back_pressure(&self, position: Position, length: usize, max: usize) -> OfferError {
+        if length > max {
+            return OfferError::MessageTooLong { length, max_message_length: max };
+        }
+        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+        if end >= self.fields.max_possible_position {
+            OfferError::MaxPositionExceeded
+        } else if self.is_connected() {
+            OfferError::BackPressured
+        } else {
+            OfferError::NotConnected
+        }
+    }
+
+    /// Moves the stream's end to the offset `end` of the active term; returns the address of the place.
+    ///
+    /// # Safety
+    /// `place` is the publication's, and `end` is not beyond the term.
+    pub(crate) unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
+        let index = place.active_partition_index;
+        debug_assert!(index < PARTITION_COUNT);
+        // SAFETY: the active index is always below the number of partitions, and thus that of one of
+        // the log's three tail counters and term buffers; the place is the writer's own.
+        unsafe {
+            let tail = log_buffer::atomic_i64(self.fields.term_tail_counters.add(index));
+            let raw_tail = protocol::raw_tail(place.term_id, end);
+            protocol::set_tail(tail, raw_tail);
+            PlaceInTerm::of(self.fields.place).set(raw_tail);
+            self.fields.term_buffers.get_unchecked(index).add(place.term_offset as usize)
+        }
+    }
+
+    /// What writes frames into the active term without looking at the publication again; `None` if no
+    /// message is taken now.
+    #[inline(always)]
+    pub(crate) fn writer(&mut self) -> Option<Writer<'_>> {
+        let place = self.next_place(0, 0).ok()?;
+        let fields = &self.fields;
+        let index = place.active_partition_index;
+        debug_assert!(index < PARTITION_COUNT);
+        // SAFETY: as in `next_place`, and as in `move_tail`.
+        unsafe {
+            let limit = protocol::position(log_buffer::atomic_i64(fields.position_limit));
+            let window = limit - place.term_begin_position;
+            // The driver has taken the limit back, if it is behind this term.
+            let limit_offset = window.clamp(0, fields.term_buffer_length.into()) as u32;
+            Some(Writer::new(
+                *fields.term_buffers.get_unchecked(index),
+                log_buffer::atomic_i64(fields.term_tail_counters.add(index)),
+                PlaceInTerm::of(fields.place),
+                limit_offset,
+                fields,
+            ))
+        }
+    }
+}
