@@ -224,7 +224,7 @@ impl<'a> Writer<'a> {
         unsafe {
             let frame = self.term.add(offset as usize);
             log_buffer::begin_frame(frame, frame_length, offset as i32, self.ids);
-            log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
+            log_buffer::copy_payload(message, frame);
             protocol::publish_frame(log_buffer::frame_length_of(frame), frame_length);
         }
         true
@@ -265,7 +265,7 @@ impl Unfilled {
             self.frame = frame.add(aligned);
             self.offset += aligned as i32;
             self.left -= aligned;
-            log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
+            log_buffer::copy_payload(message, frame);
             let length = log_buffer::frame_length_of(frame);
             // As in `BufferClaim::commit`.
             if length.load(Ordering::Relaxed) != -frame_length {

@@ -100,11 +100,10 @@ impl<'a> BufferClaim<'a> {
         Self { frame, length, position, publication: PhantomData }
     }
 
-    /// The payload's address.
+    /// The address of the frame.
     #[inline(always)]
-    pub(crate) fn as_ptr(&self) -> *mut u8 {
-        // SAFETY: within the frame, by the contract of `new`.
-        unsafe { self.frame.add(HEADER_LENGTH).as_ptr() }
+    pub(crate) fn frame(&self) -> *mut u8 {
+        self.frame.as_ptr()
     }
 
     /// # Safety

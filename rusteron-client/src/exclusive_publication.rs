@@ -62,7 +62,7 @@ impl ExclusivePublication {
         };
         // SAFETY: the frame was begun for the message, and is this call's alone.
         unsafe {
-            log_buffer::copy_message(message, frame.add(HEADER_LENGTH));
+            log_buffer::copy_payload(message, frame);
             let length = log_buffer::frame_length_of(frame);
             protocol::publish_frame(length, (message.len() + HEADER_LENGTH) as i32);
         }

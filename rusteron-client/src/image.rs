@@ -11,9 +11,10 @@ use crate::action::Action;
 use crate::assembly::Assembly;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{self, Fallible};
+use crate::frames::{Frame, Frames};
 use crate::generated::ImageConstants;
 use crate::header::Header;
-use crate::image_fields::{Frame, Frames, ImageFields};
+use crate::image_fields::ImageFields;
 use crate::messages::{self, Messages};
 use crate::offer_error::Position;
 

@@ -1,15 +1,16 @@
 //! The polls of an image, in Rust, on the fields that C works on.
 
+use std::cell::Cell;
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusteron_sys as sys;
 
 use crate::action::Action;
-use crate::assembly::Assembly;
 use crate::error::{Error, ErrorKind, Result};
+use crate::frames::{Frame, Progress, Term};
 use crate::header::Header;
-use crate::log_buffer::{self, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::log_buffer::{self, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT};
 use crate::offer_error::Position;
 use crate::protocol;
 
@@ -21,7 +22,11 @@ const FRAGMENTS_PER_LOOK: usize = 16;
 ///
 /// Every poll ends, in whatever way it ends, with the subscriber position after what its handler was
 /// given: a handler that panics has had its fragment.
-pub(crate) struct ImageFields(sys::rusteron_image_t);
+pub(crate) struct ImageFields {
+    fields: sys::rusteron_image_t,
+    /// The term that the subscriber position was in when a poll began.
+    term: Cell<Term>,
+}
 
 // SAFETY: nothing in the C image is tied to a thread; a poll needs exclusiveness by its contract.
 unsafe impl Send for ImageFields {}
@@ -31,31 +36,33 @@ impl ImageFields {
     /// What the addresses point to stays mapped while the image is used, and the subscriber position
     /// is written through it by one thread at a time, by nobody else.
     pub(crate) unsafe fn new(fields: sys::rusteron_image_t) -> Self {
-        Self(fields)
+        // No position is in it.
+        let term = Term { end: fields.term_buffers[0], end_position: 0 };
+        Self { fields, term: Cell::new(term) }
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_image_t {
-        self.0.image
+        self.fields.image
     }
 
     #[inline(always)]
     pub(crate) fn correlation_id(&self) -> i64 {
-        self.0.correlation_id
+        self.fields.correlation_id
     }
 
     #[inline(always)]
     pub(crate) fn session_id(&self) -> i32 {
-        self.0.session_id
+        self.fields.session_id
     }
 
     #[inline(always)]
     pub(crate) fn initial_term_id(&self) -> i32 {
-        self.0.initial_term_id
+        self.fields.initial_term_id
     }
 
     #[inline(always)]
     pub(crate) fn position_bits_to_shift(&self) -> usize {
-        self.0.position_bits_to_shift
+        self.fields.position_bits_to_shift
     }
 
     #[inline(always)]
@@ -66,7 +73,7 @@ impl ImageFields {
     #[inline(always)]
     fn is_closed_flag(&self) -> &AtomicBool {
         // SAFETY: part of the C image, which lives by the contract of `new`.
-        unsafe { log_buffer::atomic_bool(self.0.is_closed) }
+        unsafe { log_buffer::atomic_bool(self.fields.is_closed) }
     }
 
     /// Gives up to `fragment_limit` fragments to `give`, which is one of [`Frame`]'s functions of that
@@ -81,9 +88,8 @@ impl ImageFields {
         give: impl FnMut(Frame<'_>) -> bool,
         fragment_limit: usize,
     ) -> usize {
-        let place = self.place(self.subscriber_position());
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(give, fragment_limit, place, 0) }
+        unsafe { self.poll_to(give, fragment_limit, Progress::new(self), 0) }
     }
 
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
@@ -97,50 +103,46 @@ impl ImageFields {
         limit_position: Position,
         fragment_limit: usize,
     ) -> usize {
-        let place = self.place(self.subscriber_position());
-        let beyond = self.term_length() - align(self.limit_offset(&place, limit_position));
+        let progress = Progress::new(self);
+        let limit = progress.term.cursor_of(limit_position);
+        if progress.cursor >= limit {
+            return 0;
+        }
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(give, fragment_limit, place, beyond as i32) }
+        unsafe { self.poll_to(give, fragment_limit, progress, limit) }
     }
 
-    /// As [`poll`](Self::poll), for fragments that do not begin in the last `beyond` bytes of the term,
-    /// a multiple of the frame alignment.
+    /// As [`poll`](Self::poll), for fragments that begin before a limit in the term.
     ///
     /// # Safety
-    /// As for [`poll`](Self::poll), and `place` is that of the subscriber position.
+    /// As for [`poll`](Self::poll). The progress is that of the subscriber position and before `limit`,
+    /// which is a cursor, and not beyond the term.
     #[inline(always)]
     unsafe fn poll_to(
         &self,
         mut give: impl FnMut(Frame<'_>) -> bool,
         fragment_limit: usize,
-        place: Place,
-        beyond: i32,
+        mut progress: Progress<'_>,
+        limit: i64,
     ) -> usize {
-        let mut progress = Progress::new(self, &place);
         let mut left = fragment_limit;
-        let mut longest = self.longest(place.offset);
-        // What is left of the term, and this, are multiples of the alignment: one frame header less of
-        // it is below `beyond` exactly when a frame there is not wanted.
-        while left > 0 && longest >= beyond && !self.is_closed() {
+        while left > 0 && !self.is_closed() {
             let run = left.min(FRAGMENTS_PER_LOOK);
             let mut left_of_run = run;
             let has_more = loop {
-                // SAFETY: the offset is within the term, and a frame starts there: the subscriber
+                // SAFETY: the cursor is before the limit, and a frame starts there: the subscriber
                 // position is the end of one, and so is what follows. It stays as it is until the
                 // position has moved past it, at the end of this function.
-                let frame = unsafe { self.frame_of(place.term, progress.offset, longest) };
-                let Some(frame) = frame else { break false };
+                let Some(frame) = (unsafe { progress.frame() }) else { break false };
                 // Before the handler, so that one that panics has had this fragment.
-                let length = frame.aligned_length();
-                progress.offset += length;
-                longest -= length as i32;
+                progress.cursor += frame.aligned_length() as i64;
                 if give(frame) {
                     left_of_run -= 1;
                     if left_of_run == 0 {
-                        break true;
+                        break progress.cursor < limit;
                     }
                 }
-                if longest < beyond {
+                if progress.cursor >= limit {
                     break false;
                 }
             };
@@ -170,15 +172,14 @@ impl ImageFields {
         if self.is_closed() {
             return 0;
         }
-        let place = self.place(self.subscriber_position());
-        let limit_offset = self.limit_offset(&place, limit_position);
-        let mut progress = Progress::new(self, &place);
+        let mut progress = Progress::new(self);
+        let limit = progress.term.cursor_of(limit_position);
         let mut fragments = 0;
-        while fragments < fragment_limit && progress.offset < limit_offset && !self.is_closed() {
+        while fragments < fragment_limit && progress.cursor < limit && !self.is_closed() {
             // SAFETY: as in `poll_to`; a commit comes after the last use of the frame.
-            let Some(frame) = (unsafe { self.frame(place.term, progress.offset) }) else { break };
-            let length = frame.aligned_length();
-            progress.offset += length;
+            let Some(frame) = (unsafe { progress.frame() }) else { break };
+            let length = frame.aligned_length() as i64;
+            progress.cursor += length;
             if frame.is_padding() {
                 continue;
             }
@@ -186,7 +187,7 @@ impl ImageFields {
             match handler(frame.payload(), &frame.header()) {
                 Action::Abort => {
                     fragments -= 1;
-                    progress.offset -= length;
+                    progress.cursor -= length;
                     break;
                 }
                 Action::Break => break,
@@ -217,17 +218,17 @@ impl ImageFields {
         }
         // SAFETY: handed on to the caller.
         unsafe { self.check_position(initial_position) }?;
-        let place = self.place(initial_position);
-        let limit_offset = self.limit_offset(&place, limit_position);
-        let mut offset = place.offset;
-        let mut seen = place.offset;
-        while offset < limit_offset {
+        let term = self.term_of(initial_position);
+        let limit = term.cursor_of(limit_position);
+        let mut cursor = initial_position - term.end_position;
+        let mut seen = cursor;
+        while cursor < limit {
             // SAFETY: a frame starts here: `check_position` has seen the end of the one before, and
             // the rest is as in `poll_to`; the subscriber position does not move.
-            let Some(frame) = (unsafe { self.frame(place.term, offset) }) else { break };
-            let end = offset + frame.aligned_length();
+            let Some(frame) = (unsafe { self.frame(term.end, cursor) }) else { break };
+            let end = cursor + frame.aligned_length() as i64;
             if frame.is_padding() {
-                (offset, seen) = (end, end);
+                (cursor, seen) = (end, end);
                 continue;
             }
             let header = frame.header();
@@ -235,7 +236,7 @@ impl ImageFields {
             if action == Action::Abort {
                 break;
             }
-            offset = end;
+            cursor = end;
             if header.flags() & log_buffer::END_FLAG != 0 {
                 seen = end;
             }
@@ -243,7 +244,7 @@ impl ImageFields {
                 break;
             }
         }
-        Ok(place.position_of(seen))
+        Ok(term.end_position + seen)
     }
 
     /// Passes the whole frames of the next `block_length_limit` bytes to the handler, in one piece
@@ -259,33 +260,35 @@ impl ImageFields {
         if self.is_closed() {
             return 0;
         }
-        let place = self.place(self.subscriber_position());
-        let limit_offset = place.offset.saturating_add(block_length_limit).min(self.term_length());
-        let mut end = place.offset;
-        while end < limit_offset {
+        let mut progress = Progress::new(self);
+        let start = progress.cursor;
+        let limit = i64::try_from(block_length_limit)
+            .map_or(0, |length| start.saturating_add(length).min(0));
+        let mut end = start;
+        while end < limit {
             // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { self.frame(place.term, end) }) else { break };
+            let Some(frame) = (unsafe { self.frame(progress.term.end, end) }) else { break };
+            let frame_end = end + frame.aligned_length() as i64;
             if frame.is_padding() {
                 // It makes a block of its own, whatever its length.
-                if end == place.offset {
-                    end += frame.aligned_length();
+                if end == start {
+                    end = frame_end;
                 }
                 break;
             }
-            if end + frame.aligned_length() > limit_offset {
+            if frame_end > limit {
                 break;
             }
-            end += frame.aligned_length();
+            end = frame_end;
         }
 
-        let mut progress = Progress::new(self, &place);
-        progress.offset = end;
-        let length = end - place.offset;
+        progress.cursor = end;
+        let length = (end - start) as usize;
         if length > 0 {
             // SAFETY: the frames were published, are aligned, and stay as they are until the
             // subscriber position has moved, at the end of this function.
             let (block, term_id) = unsafe {
-                let start = place.term.add(place.offset);
+                let start = progress.term.end.offset(start as isize);
                 let term_id = start.add(log_buffer::TERM_ID).cast::<i32>().read();
                 (slice::from_raw_parts(start, length), term_id)
             };
@@ -324,279 +327,99 @@ impl ImageFields {
         if position == current {
             return Ok(());
         }
-        let place = self.place(current);
-        let term_end = place.position_of(self.term_length());
-        if position < current || position > term_end {
-            return Err(invalid(format!("{position} is out of the range {current}-{term_end}")));
+        let term = self.term_of(current);
+        if position < current || position > term.end_position {
+            let end = term.end_position;
+            return Err(invalid(format!("{position} is out of the range {current}-{end}")));
         }
         if position % FRAME_ALIGNMENT as i64 != 0 {
             return Err(invalid(format!("{position} is not a multiple of {FRAME_ALIGNMENT}")));
         }
-        let target = place.offset + (position - current) as usize;
-        let mut offset = place.offset;
-        while offset < target {
+        let mut end = current;
+        while end < position {
             // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { self.frame(place.term, offset) }) else {
-                let end = place.position_of(offset);
+            let Some(frame) = (unsafe { self.frame(term.end, end - term.end_position) }) else {
                 return Err(invalid(format!("{position} is after {end}, where nothing is yet")));
             };
-            offset += frame.aligned_length();
+            end += frame.aligned_length() as i64;
         }
-        if offset > target {
+        if end > position {
             return Err(invalid(format!("{position} is in the middle of a frame")));
         }
         Ok(())
     }
 
-    /// The frame at an offset of a term, if it has been published.
+    /// The frame at a cursor, if it has been published.
+    ///
+    /// A length that a frame there cannot have is taken for none: a driver that has given this client up
+    /// for dead, because its conductor was kept from its work for too long, lets publishers overwrite
+    /// what is being read, and a length may then be anything.
     ///
     /// # Safety
-    /// As for [`frame_of`](Self::frame_of), without `longest`.
+    /// The contract of [`new`](Self::new) holds; `end` is that of a term, and at the cursor, which is
+    /// aligned to frames, in the term and before its end, a frame starts or will start. The subscriber
+    /// position does not move past it while it is used.
     #[inline(always)]
-    unsafe fn frame(&self, term: *const u8, offset: usize) -> Option<Frame<'_>> {
-        // SAFETY: handed on to the caller.
-        unsafe { self.frame_of(term, offset, self.longest(offset)) }
-    }
-
-    /// The length, without header, of the longest frame that fits between an offset and the end of the
-    /// term; negative at the end.
-    #[inline(always)]
-    fn longest(&self, offset: usize) -> i32 {
-        self.0.term_length - offset as i32 - HEADER_LENGTH as i32
-    }
-
-    /// As [`frame`](Self::frame), where `longest` is known.
-    ///
-    /// A length that a frame at this offset cannot have is taken for none: a driver that has given
-    /// this client up for dead, because its conductor was kept from its work for too long, lets
-    /// publishers overwrite what is being read, and a length may then be anything.
-    ///
-    /// # Safety
-    /// The contract of [`new`](Self::new) holds, a frame starts or will start at the offset, which is
-    /// aligned to frames and below the term's length, and the subscriber position does not move past
-    /// it while it is used. `longest` is what the function of that name says of the offset.
-    #[inline(always)]
-    unsafe fn frame_of(&self, term: *const u8, offset: usize, longest: i32) -> Option<Frame<'_>> {
+    pub(crate) unsafe fn frame(&self, end: *const u8, cursor: i64) -> Option<Frame<'_>> {
+        const HEADER: u32 = HEADER_LENGTH as u32;
         // SAFETY: by the contract.
         unsafe {
-            let start = term.add(offset);
-            let length = log_buffer::frame_length_of(start.cast_mut());
-            let length = protocol::published_length(length) as u32;
-            // One comparison for "not positive", "shorter than a header" and "beyond the term".
-            let fits = length.wrapping_sub(HEADER_LENGTH as u32) <= longest as u32;
-            fits.then_some(Frame { image: self, start, length: length as usize })
+            let start = end.offset(cursor as isize);
+            let length = protocol::published_length(log_buffer::frame_length_of(start.cast_mut()));
+            // Huge if the length is negative or shorter than a header: one comparison for these and
+            // for what is beyond the term.
+            let payload_length = (length as u32).wrapping_sub(HEADER);
+            let fits = i64::from(payload_length) + cursor <= -i64::from(HEADER);
+            fits.then(|| Frame::new(self, start, payload_length as usize))
         }
     }
 
     #[inline(always)]
-    fn term_length(&self) -> usize {
-        self.0.term_length as usize
-    }
-
-    #[inline(always)]
-    fn subscriber_position(&self) -> Position {
+    pub(crate) fn subscriber_position(&self) -> Position {
         // SAFETY: mapped, by the contract of `new`. Nobody else writes it, so that no order is
         // needed.
-        unsafe { log_buffer::atomic_i64(self.0.subscriber_position).load(Ordering::Relaxed) }
+        unsafe { log_buffer::atomic_i64(self.fields.subscriber_position).load(Ordering::Relaxed) }
     }
 
     /// Tells the publisher how far it may overwrite. A closed image's position is final, as in C.
     #[inline(always)]
-    fn publish(&self, position: Position) {
+    pub(crate) fn publish(&self, position: Position) {
         if !self.is_closed() {
             // SAFETY: mapped, by the contract of `new`.
-            let counter = unsafe { log_buffer::atomic_i64(self.0.subscriber_position) };
+            let counter = unsafe { log_buffer::atomic_i64(self.fields.subscriber_position) };
             protocol::set_position(counter, position);
         }
     }
 
+    /// The term of a position; that of the last poll is found at once.
     #[inline(always)]
-    fn place(&self, position: Position) -> Place {
-        let index = ((position as u64) >> self.0.position_bits_to_shift) % PARTITION_COUNT as u64;
-        Place {
-            term: self.0.term_buffers[index as usize],
-            position,
-            offset: position as usize & (self.term_length() - 1),
+    pub(crate) fn term_of(&self, position: Position) -> Term {
+        let term = self.term.get();
+        let length = i64::from(self.fields.term_length);
+        let offset = position.wrapping_sub(term.end_position).wrapping_add(length);
+        // One comparison for "before it" and "after it".
+        if offset as u64 >= length as u64 {
+            return self.find_term(position);
         }
+        term
     }
 
-    /// The offset that the limit has in the term of the place, which frames must begin before.
-    #[inline(always)]
-    fn limit_offset(&self, place: &Place, limit_position: Position) -> usize {
-        if limit_position <= place.position {
-            return 0;
-        }
-        let ahead = usize::try_from(limit_position - place.position).unwrap_or(usize::MAX);
-        place.offset.saturating_add(ahead).min(self.term_length())
+    #[cold]
+    #[inline(never)]
+    fn find_term(&self, position: Position) -> Term {
+        let length = i64::from(self.fields.term_length);
+        let count = (position as u64) >> self.fields.position_bits_to_shift;
+        let buffer = self.fields.term_buffers[(count % PARTITION_COUNT as u64) as usize];
+        let term = Term {
+            // One past the end of the buffer.
+            end: buffer.wrapping_add(length as usize),
+            end_position: (position & -length).wrapping_add(length),
+        };
+        self.term.set(term);
+        term
     }
 }
 
 fn invalid(what: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("position: {what}"))
-}
-
-/// Where a position is in memory.
-struct Place {
-    term: *const u8,
-    position: Position,
-    offset: usize,
-}
-
-impl Place {
-    /// The position of another offset in the same term.
-    #[inline(always)]
-    fn position_of(&self, offset: usize) -> Position {
-        self.position + offset as i64 - self.offset as i64
-    }
-}
-
-/// A frame that is published, its length being set, and does not change while it is used.
-pub(crate) struct Frame<'a> {
-    image: &'a ImageFields,
-    start: *const u8,
-    length: usize,
-}
-
-impl<'a> Frame<'a> {
-    /// Gives the fragment to the handler, unless it is padding; returns whether it was none.
-    #[inline(always)]
-    pub(crate) fn give_fragment<F>(self, handler: &mut F) -> bool
-    where
-        F: FnMut(&[u8], &Header<'_>),
-    {
-        if self.is_padding() {
-            return false;
-        }
-        handler(self.payload(), &self.header());
-        true
-    }
-
-    /// As [`give_fragment`](Self::give_fragment), for whole messages. One that is a fragment by
-    /// itself costs a single comparison, which also tells it from padding.
-    #[inline(always)]
-    pub(crate) fn give_message<F>(self, assembly: &mut Assembly, handler: &mut F) -> bool
-    where
-        F: FnMut(&[u8], &Header<'_>),
-    {
-        if self.is_message() {
-            handler(self.payload(), &self.header());
-        } else if self.is_padding() {
-            return false;
-        } else {
-            assembly.give(self.payload(), &self.header(), handler);
-        }
-        true
-    }
-
-    /// Whether it is a whole message, and no padding.
-    #[inline(always)]
-    pub(crate) fn is_message(&self) -> bool {
-        const BOTH: u8 = log_buffer::BEGIN_FLAG | log_buffer::END_FLAG;
-        const MASK: u32 = u32::from_ne_bytes([0, BOTH, 0xff, 0xff]);
-        const DATA: [u8; 2] = log_buffer::TYPE_DATA.to_ne_bytes();
-        const WHOLE: u32 = u32::from_ne_bytes([0, BOTH, DATA[0], DATA[1]]);
-        // SAFETY: version, flags and type, in this order, in one aligned word of the header.
-        let word = unsafe { self.start.add(log_buffer::VERSION).cast::<u32>().read() };
-        word & MASK == WHOLE
-    }
-
-    #[inline(always)]
-    fn aligned_length(&self) -> usize {
-        align(self.length)
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_padding(&self) -> bool {
-        // SAFETY: a field of the published header.
-        let kind = unsafe { self.start.add(log_buffer::TYPE).cast::<u16>().read() };
-        kind == log_buffer::TYPE_PAD
-    }
-
-    /// The payload; of padding, for which it was never written, nobody asks.
-    #[inline(always)]
-    pub(crate) fn payload(&self) -> &'a [u8] {
-        // SAFETY: a published frame is as long as it says, header included.
-        unsafe { slice::from_raw_parts(self.start.add(HEADER_LENGTH), self.length - HEADER_LENGTH) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn header(&self) -> Header<'a> {
-        // SAFETY: published and unchanged, by the type's own contract.
-        unsafe { Header::new(self.start, self.image) }
-    }
-}
-
-/// The frames that have arrived, one after the other. Dropping it moves the subscriber position past
-/// those that were taken.
-pub(crate) struct Frames<'a> {
-    term: *const u8,
-    /// What [`ImageFields::longest`] says of where the progress has come to.
-    longest: i32,
-    progress: Progress<'a>,
-}
-
-impl<'a> Frames<'a> {
-    /// # Safety
-    /// As for [`ImageFields::poll`], as long as this lives, and nobody uses a frame after it.
-    #[inline(always)]
-    pub(crate) unsafe fn new(image: &'a ImageFields) -> Self {
-        let place = image.place(image.subscriber_position());
-        let longest = image.longest(place.offset);
-        Self { term: place.term, longest, progress: Progress::new(image, &place) }
-    }
-
-    /// The next frame of the term, if it has arrived.
-    #[inline(always)]
-    pub(crate) fn peek(&self) -> Option<Frame<'a>> {
-        if self.longest < 0 {
-            return None;
-        }
-        // SAFETY: the offset is within the term, as above, and a frame starts there: the subscriber
-        // position is the end of one, and so is what follows.
-        unsafe { self.progress.image.frame_of(self.term, self.progress.offset, self.longest) }
-    }
-
-    /// Goes on after a frame, the one that [`peek`](Self::peek) has returned last.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, frame: &Frame<'a>) {
-        self.progress.offset += frame.aligned_length();
-        self.longest -= frame.aligned_length() as i32;
-    }
-
-    /// Takes back what was taken last.
-    pub(crate) fn put_back(&mut self, frame: &Frame<'a>) {
-        self.progress.offset -= frame.aligned_length();
-        self.longest += frame.aligned_length() as i32;
-    }
-}
-
-/// How far a poll has come; tells the publisher when the poll ends, in whatever way it ends.
-struct Progress<'a> {
-    image: &'a ImageFields,
-    start: Position,
-    start_offset: usize,
-    offset: usize,
-}
-
-impl<'a> Progress<'a> {
-    #[inline(always)]
-    fn new(image: &'a ImageFields, place: &Place) -> Self {
-        Self { image, start: place.position, start_offset: place.offset, offset: place.offset }
-    }
-
-    #[inline(always)]
-    fn commit(&mut self) {
-        if self.offset > self.start_offset {
-            self.start += (self.offset - self.start_offset) as i64;
-            self.start_offset = self.offset;
-            self.image.publish(self.start);
-        }
-    }
-}
-
-impl Drop for Progress<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.commit();
-    }
 }

@@ -85,6 +85,7 @@ mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
 mod fragment_assembler;
+mod frames;
 mod handlers;
 mod header;
 mod idle;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::action::Action;
 use crate::assembly::Assembly;
+use crate::frames::Frames;
 use crate::header::Header;
-use crate::image_fields::Frames;
 
 /// The messages of one publisher that a poll has found, with their headers, in order.
 ///

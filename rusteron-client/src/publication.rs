@@ -85,7 +85,7 @@ impl Publication {
         }
         let claim = self.claim(message.len())?;
         // SAFETY: the claim is as long as the message, and memory that nobody else has a slice of.
-        unsafe { log_buffer::copy_message(message, claim.as_ptr()) };
+        unsafe { log_buffer::copy_payload(message, claim.frame()) };
         claim.commit()
     }
 

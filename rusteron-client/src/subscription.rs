@@ -283,8 +283,11 @@ impl Subscription {
         let mut index = first;
         while let Some(image) = images.get_mut(index) {
             fragments += poll(image, fragment_limit - fragments);
+            if fragments >= fragment_limit {
+                break;
+            }
             index = if index + 1 == count { 0 } else { index + 1 };
-            if index == first || fragments >= fragment_limit {
+            if index == first {
                 break;
             }
         }

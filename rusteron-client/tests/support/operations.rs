@@ -462,4 +462,3 @@ unsafe extern "C" fn collect(
         frame.reserved_value,
     ));
 }
-
