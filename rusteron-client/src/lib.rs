@@ -111,6 +111,7 @@ mod subscription;
 mod subscription_builder;
 mod subscription_callbacks;
 mod subscription_channel;
+mod subscription_closing;
 mod system_counter;
 mod termination;
 mod version;

@@ -96,8 +96,7 @@ pub(crate) unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
 /// The frame at `frame` is writable for a header and `payload.len()` bytes, which are no part of `payload`.
 #[inline(always)]
 pub(crate) unsafe fn copy_payload(payload: &[u8], frame: *mut u8) {
-    const HALF: usize = size_of::<Half>();
-    type Half = [u8; 16];
+    const HALF: usize = 16;
     let length = payload.len();
     let source = payload.as_ptr();
     // SAFETY: by the contract; two halves that overlap, or just do not, cover 16 to 32 bytes.
@@ -105,9 +104,8 @@ pub(crate) unsafe fn copy_payload(payload: &[u8], frame: *mut u8) {
         if length.wrapping_sub(HALF) <= HALF {
             let last = length - HALF;
             let target = frame.add(HEADER_LENGTH);
-            let halves = (source.cast::<Half>().read(), source.add(last).cast::<Half>().read());
-            target.cast::<Half>().write(halves.0);
-            target.add(last).cast::<Half>().write(halves.1);
+            ptr::copy_nonoverlapping(source, target, HALF);
+            ptr::copy_nonoverlapping(source.add(last), target.add(last), HALF);
         } else {
             copy_by_call(payload, frame);
         }

@@ -1,9 +1,9 @@
 //! Receiving messages.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -12,7 +12,7 @@ use rusteron_sys as sys;
 use crate::action::Action;
 use crate::assembly::Assembly;
 use crate::client::Client;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ffi::{Fallible, SendPtr};
 use crate::generated::SubscriptionConstants;
 use crate::header::Header;
@@ -26,6 +26,7 @@ use crate::subscription_callbacks::{
     CallbackHandle, CallbackList, SubscriptionCallbacks, on_available_image, on_close_complete,
     on_unavailable_image,
 };
+use crate::subscription_closing::{Closing, clientd};
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
 ///
@@ -557,51 +558,9 @@ impl sealed::Stream for Subscription {
     }
 }
 
-fn clientd(callbacks: Option<CallbackHandle>) -> *mut c_void {
-    callbacks.map_or(ptr::null_mut(), CallbackHandle::clientd)
-}
-
 impl Subscription {
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.client
-    }
-}
-
-/// A subscription on its way to the conductor, which frees it and its images.
-struct Closing {
-    raw: SendPtr<sys::aeron_subscription_t>,
-    registration_id: i64,
-    callbacks: Option<CallbackHandle>,
-    list: Arc<CallbackList>,
-}
-
-impl Closing {
-    fn run(self) {
-        // Nobody but this closes it while the client is open.
-        // SAFETY: the subscription is live; the function reads an atomic flag.
-        let ended_by_error = unsafe { sys::aeron_subscription_is_closed(self.raw.0) };
-        let closed = self.hand_over();
-        let refused = closed.as_ref().is_err_and(|error| error.kind() == ErrorKind::ClientClosed);
-        if let (Some(callbacks), true) = (self.callbacks, ended_by_error || refused) {
-            // SAFETY: the conductor, which has marked the subscription, or itself, as closed, calls
-            // nothing for it any more, and was not asked to.
-            unsafe { self.list.remove(callbacks) };
-        }
-        if let Err(error) = closed {
-            log::debug!("subscription {}: {error}", self.registration_id);
-        }
-    }
-
-    /// If the client was ended by an error, nothing happens, and the subscription is freed with the
-    /// client.
-    fn hand_over(&self) -> Result<()> {
-        let notification: sys::aeron_notification_t = Some(on_close_complete);
-        let notification = notification.filter(|_| self.callbacks.is_some());
-        let clientd = clientd(self.callbacks);
-        // SAFETY: the subscription is live, and this was its only owner.
-        unsafe { sys::aeron_subscription_close(self.raw.0, notification, clientd) }
-            .into_result()
-            .map(drop)
     }
 }
 

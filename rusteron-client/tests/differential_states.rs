@@ -3,14 +3,16 @@
 
 mod support;
 
+use std::ffi::c_void;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication};
+use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication, Subscription};
 use rusteron_sys as sys;
 use support::{
-    SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, shared_pair,
+    SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context, launch,
+    launch_patient, shared_pair,
 };
 
 /// Of a publication with terms of 64 KiB: around the ends of fragments and messages.
@@ -161,6 +163,70 @@ fn revoked_while_it_is_open() {
     assert_eq!(in_c, position + 64);
     publication.close();
     await_that("the image is gone", || subscription.image_count() == 0);
+}
+
+unsafe extern "C" fn count(
+    clientd: *mut c_void,
+    _: *const u8,
+    length: usize,
+    _: *mut sys::aeron_header_t,
+) {
+    // SAFETY: the test passes the address of a number that nobody else uses meanwhile.
+    unsafe { *clientd.cast::<usize>() += length };
+}
+
+#[test]
+fn revoked_before_everything_is_read() {
+    const MESSAGE: [u8; 32] = [7; 32];
+    let driver = launch_patient();
+    let publisher = connect(&driver);
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    // It learns that the publisher is gone when it is told to look.
+    let subscriber = Aeron::connect(context).expect("a client");
+    let mut subscription = subscriber.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
+    let mut publication =
+        publisher.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+    await_that("the connection", || {
+        subscriber.do_work().expect("work");
+        publication.is_connected() && subscription.is_connected()
+    });
+    for _ in 0..8 {
+        support::offer(&mut publication, &MESSAGE);
+    }
+    publication.revoke();
+
+    let poll_in_c = |subscription: &mut Subscription| {
+        let mut bytes = 0_usize;
+        let clientd = (&raw mut bytes).cast();
+        // SAFETY: the subscription is live and used by this thread only, and so is the number.
+        let fragments =
+            unsafe { sys::aeron_subscription_poll(subscription.as_ptr(), Some(count), clientd, 2) };
+        (fragments, bytes)
+    };
+    let poll_in_rust = |subscription: &mut Subscription| {
+        let mut bytes = 0;
+        let fragments = subscription.poll_fragments(|message, _| bytes += message.len(), 2);
+        (fragments.expect("open") as i32, bytes)
+    };
+    await_that("the end of the stream", || {
+        subscription.image_at_index(0).expect("an image").is_publication_revoked()
+    });
+    // The image is still there, and so is what was sent, for both.
+    let mut image = subscription.image_at_index(0).expect("an image");
+    assert!(image.is_end_of_stream());
+    let start = image.position();
+    assert_eq!(poll_in_rust(&mut subscription), (2, 64));
+    assert_eq!(poll_in_c(&mut subscription), (2, 64));
+    image = subscription.image_at_index(0).expect("an image");
+    assert_eq!(image.position(), start + 4 * 64);
+
+    await_that("the image is gone", || {
+        subscriber.do_work().expect("work");
+        subscription.image_count() == 0
+    });
+    assert_eq!(poll_in_rust(&mut subscription), (0, 0));
+    assert_eq!(poll_in_c(&mut subscription), (0, 0));
 }
 
 /// In the last term there is. A shared publication fills it up when a message is too long for it, an
