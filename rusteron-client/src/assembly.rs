@@ -10,6 +10,8 @@ use crate::offer_error::Position;
 /// The memory is allocated with the first long message and used for all that follow.
 pub(crate) struct Assembly {
     message: Vec<u8>,
+    /// How much of it there is without the last fragment, which is still there if it was refused.
+    length: usize,
     /// Where the next fragment begins; `None` if no message has begun.
     next_position: Option<Position>,
     start_position: Position,
@@ -20,6 +22,7 @@ impl Assembly {
     pub(crate) const fn new() -> Self {
         Self {
             message: Vec::new(),
+            length: 0,
             next_position: None,
             start_position: 0,
             first: FrameHeader::EMPTY,
@@ -49,7 +52,7 @@ impl Assembly {
     where
         F: FnMut(&[u8], &Header<'_>),
     {
-        if self.append(fragment, header).is_some() {
+        if self.append(fragment, header) {
             // A handler that panics has had this message.
             self.next_position = None;
             handler(&self.message, &self.header(header));
@@ -71,39 +74,53 @@ impl Assembly {
         if header.is_unfragmented() {
             return handler(fragment, header);
         }
-        let Some(length_before) = self.append(fragment, header) else { return Action::Continue };
+        if !self.append(fragment, header) {
+            return Action::Continue;
+        }
+        // As in `give`.
         self.next_position = None;
         let action = handler(&self.message, &self.header(header));
         if action == Action::Abort {
-            self.message.truncate(length_before);
             self.next_position = Some(header.start_position());
         }
         action
     }
 
-    /// Appends a fragment; if it ends a message, returns the length without it.
+    /// The whole message, if this fragment ends it; the same again if the fragment is given again.
+    pub(crate) fn whole<'a>(
+        &'a mut self,
+        fragment: &[u8],
+        header: &Header<'a>,
+    ) -> Option<(&'a [u8], Header<'a>)> {
+        let is_whole = self.append(fragment, header);
+        is_whole.then(|| (&self.message[..], self.header(header)))
+    }
+
+    /// Appends a fragment, and returns whether it ends a message. It can be given again if so.
     ///
     /// Out of line, and without the handler, to keep the loops of the polls small.
     #[cold]
     #[inline(never)]
-    fn append(&mut self, fragment: &[u8], header: &Header<'_>) -> Option<usize> {
+    fn append(&mut self, fragment: &[u8], header: &Header<'_>) -> bool {
         let start = header.start_position();
         if header.flags() & BEGIN_FLAG != 0 {
-            self.message.clear();
+            self.length = 0;
             self.first = header.frame_header();
             self.start_position = start;
         } else if self.next_position != Some(start) {
             self.next_position = None;
-            return None;
+            return false;
         }
-        let length_before = self.message.len();
+        self.message.truncate(self.length);
         self.message.extend_from_slice(fragment);
         if header.flags() & END_FLAG == 0 {
+            self.length = self.message.len();
             self.next_position = Some(header.position());
-            return None;
+            return false;
         }
+        self.next_position = Some(start);
         self.first.complete(self.message.len(), header.flags());
-        Some(length_before)
+        true
     }
 
     /// The header of the whole, whose last fragment has this one.

@@ -139,11 +139,6 @@ impl<'a> Frames<'a> {
     pub(crate) fn take(&mut self, frame: &Frame<'a>) {
         self.0.cursor += frame.aligned_length() as i64;
     }
-
-    /// Takes back what was taken last.
-    pub(crate) fn put_back(&mut self, frame: &Frame<'a>) {
-        self.0.cursor -= frame.aligned_length() as i64;
-    }
 }
 
 /// How far a poll has come; tells the publisher when the poll ends, in whatever way it ends.

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use crate::action::Action;
 use crate::assembly::Assembly;
-use crate::frames::Frames;
+use crate::frames::{Frame, Frames};
 use crate::header::Header;
 
 /// The messages of one publisher that a poll has found, with their headers, in order.
@@ -30,8 +29,8 @@ pub struct Messages<'a> {
 enum Source<'a> {
     /// Whole messages in the log.
     Frames(Frames<'a>),
-    /// One that was put together.
-    Assembled(&'a [u8], Header<'a>),
+    /// One that was put together, and the frame that ends it.
+    Assembled { message: &'a [u8], header: Header<'a>, frames: Frames<'a>, last: Frame<'a> },
 }
 
 impl<'a> Iterator for Messages<'a> {
@@ -43,7 +42,10 @@ impl<'a> Iterator for Messages<'a> {
             return None;
         }
         let item = match &mut self.source {
-            Source::Assembled(message, header) => (*message, *header),
+            Source::Assembled { message, header, frames, last } => {
+                frames.take(last);
+                (*message, *header)
+            }
             Source::Frames(frames) => loop {
                 let frame = frames.peek()?;
                 if frame.is_message() {
@@ -97,30 +99,16 @@ where
             handler(&mut messages);
             return fragment_limit - messages.left;
         }
-        frames.take(&frame);
-        if frame.is_padding() {
-            continue;
-        }
-        fragments += 1;
-        let mut is_given = false;
-        let action =
-            assembly.controlled_poll(frame.payload(), &frame.header(), &mut |message: &[u8],
-                                                                             header: &Header<
-                '_,
-            >| {
-                is_given = true;
-                let mut messages =
-                    Messages { source: Source::Assembled(message, *header), left: 1 };
+        if !frame.is_padding() {
+            if let Some((message, header)) = assembly.whole(frame.payload(), &frame.header()) {
+                let source = Source::Assembled { message, header, frames, last: frame };
+                let mut messages = Messages { source, left: 1 };
                 handler(&mut messages);
-                if messages.left == 0 { Action::Continue } else { Action::Abort }
-            });
-        if action == Action::Abort {
-            frames.put_back(&frame);
-            fragments -= 1;
+                return fragments + 1 - messages.left;
+            }
+            fragments += 1;
         }
-        if is_given {
-            break;
-        }
+        frames.take(&frame);
     }
     fragments
 }

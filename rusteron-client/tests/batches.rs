@@ -251,6 +251,33 @@ fn long_messages_come_alone_and_again_until_they_are_taken() {
 }
 
 #[test]
+fn a_long_message_that_was_not_taken_survives_a_panic_of_the_handler() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let long = vec![7; 3_000];
+    assert_eq!(publication.offer_batch(&[&long[..], b"next"]).accepted, 2);
+    await_that("an image", || subscription.image_count() == 1);
+
+    let poll_and_panic = |subscription: &mut Subscription, take| {
+        let handler = |messages: &mut Messages<'_>| {
+            assert_eq!(messages.take(take).count(), take);
+            panic!("on purpose");
+        };
+        let poll = AssertUnwindSafe(|| subscription.poll_batch(handler, 10));
+        assert!(catch_unwind(poll).is_err());
+    };
+    poll_and_panic(&mut subscription, 0);
+    poll_and_panic(&mut subscription, 0);
+    assert_eq!(poll_batch(&mut subscription, 10, 0), (0, vec![]));
+    assert_eq!(receive(&mut subscription, 2), [&long[..], b"next"]);
+
+    assert_eq!(publication.offer_batch(&[&long[..], b"next"]).accepted, 2);
+    poll_and_panic(&mut subscription, 1);
+    assert_eq!(receive(&mut subscription, 1), [b"next"]);
+}
+
+#[test]
 fn polls_of_batches_give_what_single_polls_do() {
     let driver = launch();
     let aeron = connect(&driver);
