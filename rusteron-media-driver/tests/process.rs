@@ -33,6 +33,25 @@ fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
 }
 
 #[test]
+fn the_program_goes_on_and_ends_orderly_when_nobody_reads_its_output() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::start(&dir, &["--stats", "0.001"]);
+    assert!(driver.line().starts_with("media driver ready"));
+    driver.stop_reading();
+    let mut context = Context::new().expect("a context");
+    context.set_dir(&dir).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    // The driver has printed, or tried to, while it answered all of these.
+    for stream_id in 0..100 {
+        aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication");
+    }
+    drop(aeron);
+    driver.signal("TERM");
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
 fn the_program_refuses_a_directory_in_use_and_options_it_does_not_know() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");

@@ -74,7 +74,8 @@ pub fn exchange_with(
 /// A driver in a process of its own; killed, if it still runs, when dropped.
 pub struct DriverProcess {
     pub child: Child,
-    output: BufReader<ChildStdout>,
+    /// `None` once nobody reads it.
+    output: Option<BufReader<ChildStdout>>,
 }
 
 impl DriverProcess {
@@ -93,14 +94,19 @@ impl DriverProcess {
     pub fn run(command: &mut Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
-        let output = BufReader::new(child.stdout.take().expect("its output"));
+        let output = child.stdout.take().map(BufReader::new);
         Self { child, output }
     }
 
     pub fn line(&mut self) -> String {
         let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
+        self.output.as_mut().expect("its output").read_line(&mut line).expect("a line");
         line.trim_end().to_owned()
+    }
+
+    /// Closes its standard output on this side.
+    pub fn stop_reading(&mut self) {
+        self.output = None;
     }
 
     /// The next line that is not one of C's or of statistics.

@@ -11,7 +11,7 @@ impl Log for StandardError {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            eprintln!("media_driver: {}", record.args());
+            crate::complain(record.args());
         }
     }
 

@@ -12,6 +12,8 @@ mod logger;
 mod options;
 mod statistics;
 
+use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,23 +30,33 @@ fn main() -> ExitCode {
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
     if let Err(error) = unsafe { options.apply_to_environment() } {
-        eprintln!("media_driver: {error}");
+        complain(&error);
         return exit_status::WRONG_SETTING.into();
     }
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("media_driver: {error}");
+            complain(&error);
             exit_status::of(&error).into()
         }
     }
 }
 
+/// Prints text to standard output. That nobody reads it any more is no reason to end a driver.
+fn print(text: impl Display) {
+    let mut out = io::stdout().lock();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Prints a line to standard error, in the same way.
+fn complain(what: impl Display) {
+    let _ = writeln!(io::stderr(), "media_driver: {what}");
+}
+
 fn run(options: &Options) -> Result<()> {
     let mut context = Context::new()?;
     if options.print_config {
-        print!("{}", configuration::describe(&context));
-        return Ok(());
+        return print_config(&context);
     }
     let is_running = Arc::new(AtomicBool::new(true));
     stop_on_signals(&is_running)?;
@@ -53,7 +65,7 @@ fn run(options: &Options) -> Result<()> {
 
     let mut driver = DriverInvoker::launch(context)?;
     let dir = driver.aeron_dir().display().to_string();
-    println!("media driver ready: {dir}");
+    print(format_args!("media driver ready: {dir}\n"));
     let statistics = options.stats.map(|interval| Statistics::start(&driver, interval));
     let statistics = statistics.transpose()?;
     while is_running.load(Ordering::Acquire) {
@@ -62,8 +74,17 @@ fn run(options: &Options) -> Result<()> {
     }
     drop(statistics);
     drop(driver);
-    println!("media driver closed: {dir}");
+    print(format_args!("media driver closed: {dir}\n"));
     Ok(())
+}
+
+fn print_config(context: &Context) -> Result<()> {
+    match io::stdout().write_all(configuration::describe(context).as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::new(ErrorKind::Io(error.kind()), format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn stop_on_signals(is_running: &Arc<AtomicBool>) -> Result<()> {

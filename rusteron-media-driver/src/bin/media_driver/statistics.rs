@@ -25,7 +25,7 @@ impl Statistics {
                 let mut last = (Instant::now(), Totals::read(&cnc));
                 while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                     let now = (Instant::now(), Totals::read(&cnc));
-                    println!("{}", line(&last.1, &now.1, now.0 - last.0));
+                    crate::print(line(&last.1, &now.1, now.0 - last.0) + "\n");
                     last = now;
                 }
             })
