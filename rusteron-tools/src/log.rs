@@ -18,8 +18,7 @@ pub(crate) fn run(dir: &DriverDir, options: &LogOptions) -> Result<(), Failure> 
         return report::print(&list(dir.path())?, options.format.json);
     };
     let path = find(dir.path(), name)?;
-    let file = File::open(&path).map_err(LogFault::from).and_then(LogFile::open);
-    let file = file.map_err(|fault| Failure::run(path.display(), fault))?;
+    let file = open(&path).map_err(|fault| Failure::run(path.display(), fault))?;
     let summary = LogSummary::new(&path, file.metadata());
     let has_frames = options.frames || options.payload.is_some();
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -256,6 +255,14 @@ fn find(dir: &Path, name: &Path) -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure::Run(format!("no log buffer {id} in {}", dir.display())))
 }
 
+fn open(path: &Path) -> Result<LogFile<File>, LogFault> {
+    // To open a pipe would be to wait for somebody who writes.
+    if !fs::metadata(path)?.is_file() {
+        return Err(LogFault::Layout("not a regular file".to_owned()));
+    }
+    LogFile::open(File::open(path)?)
+}
+
 fn list(dir: &Path) -> Result<LogList, Failure> {
     let mut logs = Vec::new();
     for folder in FOLDERS {
@@ -266,8 +273,7 @@ fn list(dir: &Path) -> Result<LogList, Failure> {
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "logbuffer"));
         paths.sort();
         for path in paths {
-            let file = File::open(&path).map_err(LogFault::from).and_then(LogFile::open);
-            match file {
+            match open(&path) {
                 Ok(file) => logs.push(Listed::Log(LogSummary::new(&path, file.metadata()).into())),
                 // Closed between the look into the folder and the one into the file.
                 Err(LogFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,8 +1,10 @@
 //! `rusteron log`.
 
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -148,6 +150,31 @@ fn files_that_are_no_log_buffers_are_exit_code_1() {
     for name in ["12345", "nothing", &home.path().to_string_lossy()] {
         let finished = run(rusteron(driver.aeron_dir(), ["log", name]));
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{name}");
+    }
+}
+
+#[test]
+fn a_pipe_is_no_log_buffer_and_nothing_to_wait_for() {
+    let home = tempfile::tempdir().expect("a directory");
+    for folder in ["publications", "images"] {
+        fs::create_dir(home.path().join(folder)).expect("a directory");
+    }
+    let pipe = home.path().join("images/7.logbuffer");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("the command mkfifo");
+    assert!(made.success());
+    for (arguments, code) in [(vec!["log"], 0), (vec!["log", "images/7.logbuffer"], 1)] {
+        let mut child =
+            rusteron(home.path(), &arguments).current_dir(home.path()).spawn().expect("it runs");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while child.try_wait().expect("a child").is_none() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // If it still runs.
+        let _ = child.kill();
+        let output = child.wait_with_output().expect("its output");
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let text = String::from_utf8_lossy(if code == 0 { &output.stdout } else { &output.stderr });
+        assert!(text.contains("7.logbuffer: not a complete log buffer"), "{text}");
     }
 }
 
