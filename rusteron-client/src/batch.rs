@@ -102,8 +102,8 @@ impl Publication {
     /// included, or to the end of the term. Messages that share a place follow each other directly;
     /// between places, messages of other threads can come. Long messages are sent in fragments.
     ///
-    /// Does not block, does not allocate, makes no system call. `as_ref` is called twice for each
-    /// message, the second time while nothing that is offered after the batch reaches anybody, so it
+    /// Does not block, does not allocate, makes no system call. `as_ref` is called several times for
+    /// each message, the last time while nothing that is offered after the batch reaches anybody, so it
     /// should be quick. If it panics, the messages before have been sent, and padding takes the place of
     /// the others; so it does if it returns something longer than before.
     ///
