@@ -87,6 +87,11 @@ benchmark-ipc-latency *args:
 benchmark-idle-strategies *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_idle_strategies -- "$@"
 
+# Compare what drivers in Rust and Java take of the machine, idle and under load; results in target/benchmarks
+benchmark-driver-resources *args:
+    cargo build --release -p rusteron-media-driver --bin media_driver
+    cargo run --release -p rusteron-benchmarks --bin benchmark_driver_resources -- "$@"
+
 # Time the single calls in Rust and C with criterion; takes a part of a name
 benchmark-calls *args:
     cargo bench -p rusteron-benchmarks --bench calls -- "$@"

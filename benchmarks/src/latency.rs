@@ -28,7 +28,7 @@ use crate::results::{self, Results};
 const FIRST_STREAM_ID: i32 = 3001;
 
 /// The percentiles of tables and reports; the last is the maximum.
-const PERCENTILES: [(&str, f64); 6] =
+pub(crate) const PERCENTILES: [(&str, f64); 6] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
 
 /// When messages are sent.
@@ -215,12 +215,13 @@ fn ratio_of_medians(side: &Side, first: &Side, quantile: f64) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-fn micros(nanos: u64) -> f64 {
+/// Nanoseconds as microseconds.
+pub(crate) fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
 /// Quantiles and their latencies in microseconds, ten for each further nine, as far as there are samples.
-fn distribution(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
+pub(crate) fn distribution(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     (0..=50)
         .map(|tenth| 10_f64.powf(f64::from(tenth) / 10.0))
         .take_while(|odds| *odds <= histogram.len() as f64)

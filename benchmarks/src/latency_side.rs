@@ -13,9 +13,10 @@ use rusteron_examples::failure::Failure;
 use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::sample;
 
-use crate::java::{self, Java, Program};
+use crate::java::{self, Java};
 use crate::message_path::{CPublication, CSubscription};
 use crate::ping_pong::{self, End, Pace, Plan};
+use crate::program::Program;
 
 /// Who sends, and who sends back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -126,8 +127,7 @@ impl Bench<'_> {
             }
             (Pair::Java | Pair::RustJava, None) => ping_pong::histogram(),
             (Pair::Rust | Pair::CFunctions, _) => {
-                let (mut near, mut far) = (self.near(&streams)?, self.far(&streams)?);
-                self.await_connected(&streams, &near, Some(&far))?;
+                let (mut near, mut far) = self.connect_ends(&streams)?;
                 if pair == Pair::Rust {
                     return ping_pong::measure(&mut near, &mut far, plan, self.interrupt);
                 }
@@ -138,6 +138,25 @@ impl Bench<'_> {
                 ping_pong::measure(&mut near, &mut far, plan, self.interrupt)
             }
         }
+    }
+
+    /// Both ends of a round trip in Rust, on the stream and the one after it. They are connected unless the
+    /// interrupt is requested when it returns.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the driver refuses the channels, or in case of a timeout.
+    pub fn ends(
+        &self,
+        transport: Transport,
+        stream_id: i32,
+    ) -> Result<(RustEnd, RustEnd), Failure> {
+        self.connect_ends(&Streams::new(transport, stream_id)?)
+    }
+
+    fn connect_ends(&self, streams: &Streams) -> Result<(RustEnd, RustEnd), Failure> {
+        let (near, far) = (self.near(streams)?, self.far(streams)?);
+        self.await_connected(streams, &near, Some(&far))?;
+        Ok((near, far))
     }
 
     fn near(&self, streams: &Streams) -> Result<RustEnd, Failure> {
@@ -246,4 +265,5 @@ impl Bench<'_> {
     }
 }
 
-type RustEnd = End<ExclusivePublication, Subscription>;
+/// Where a thread sends to and receives from through Rust.
+pub type RustEnd = End<ExclusivePublication, Subscription>;

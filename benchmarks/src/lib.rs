@@ -2,17 +2,20 @@
 //!
 //! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
 //!
-//! - the programs: [`throughput`], [`latency`], [`idle_strategies`];
+//! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`];
 //! - what they compare: [`throughput_side`] and [`latency_side`] say which ways there are and run one of
 //!   them once;
 //! - the ways themselves: [`message_path`] (C's functions called from Rust), [`c_loops`] (loops written
-//!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java, processes of their own);
-//! - results: [`comparison`], [`chart`], [`results`];
+//!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java), [`driver_process`] (drivers), both of
+//!   them processes of their own ([`program`]);
+//! - results: [`comparison`], [`process_usage`], [`resource_comparison`], [`chart`], [`results`];
 //! - [`options`].
 
 pub mod c_loops;
 pub mod chart;
 pub mod comparison;
+pub mod driver_process;
+pub mod driver_resources;
 pub mod idle_strategies;
 pub mod java;
 pub mod latency;
@@ -20,6 +23,9 @@ pub mod latency_side;
 pub mod message_path;
 pub mod options;
 pub mod ping_pong;
+pub mod process_usage;
+pub mod program;
+pub mod resource_comparison;
 pub mod results;
 pub mod throughput;
 pub mod throughput_side;

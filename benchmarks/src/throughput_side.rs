@@ -21,8 +21,9 @@ use rusteron_examples::run::Run;
 use rusteron_examples::subscriber::{self, Received};
 
 use crate::c_loops;
-use crate::java::{self, Java, Program};
+use crate::java::{self, Java};
 use crate::message_path::{CConcurrentPublication, CPublication, CSubscription, Fragments};
+use crate::program::Program;
 
 /// A way that messages can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
