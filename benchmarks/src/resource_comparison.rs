@@ -72,6 +72,8 @@ impl Run {
             add("resident_mib_mean", "resident MiB, mean", mebibytes(usage.resident_mean));
             add("resident_mib_peak", "resident MiB, peak", mebibytes(usage.resident_peak));
             add("shared_mib_mean", "of these shared, mean", mebibytes(usage.shared_mean));
+            let private = usage.resident_mean - usage.shared_mean;
+            add("private_mib_mean", "of these private, mean", mebibytes(private));
             add("threads", "threads", usage.threads as f64);
         }
         for (name, quantile) in PERCENTILES {
@@ -163,7 +165,7 @@ impl Case {
     pub fn table(&self) -> Vec<String> {
         const CELL: usize = 34;
         let row = |label: &str, cells: &[String]| {
-            let cells: String = cells.iter().map(|cell| format!("{cell:>CELL$}")).collect();
+            let cells: String = cells.iter().map(|cell| format!(" {cell:>CELL$}")).collect();
             format!("  {label:<30}{cells}").trim_end().to_owned()
         };
         let title = format!("Driver {}: medians and quartiles of the runs", self.settings);
@@ -376,6 +378,7 @@ mod tests {
         let sides = &report["sides"];
         assert_eq!(sides[0]["runs"][1]["start_up_millis"], 20.0);
         assert_eq!(sides[0]["figures"]["idle_resident_mib_peak"]["median"], 5.0);
+        assert_eq!(sides[0]["figures"]["full_private_mib_mean"]["max"], 2.0);
         assert_eq!(sides[1]["figures"]["start_up_millis"]["ratio_of_this_to_first"], 20.0);
         assert_eq!(sides[1]["round_trip_distribution"][0], json!([0.0, 4.0]));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Values of options that cannot be used.
 
-use crate::child::{IDLE_STRATEGIES, LATENCY, THROUGHPUT, command, run};
+use crate::child::{DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, THROUGHPUT, command, run};
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
 #[track_caller]
@@ -93,8 +93,35 @@ fn the_benchmark_of_idle_strategies_refuses_them() {
 }
 
 #[test]
+fn the_benchmark_of_drivers_resources_refuses_them() {
+    let own: &[Case] = &[
+        (&["--sides", "rust,c"], "--sides", "rust, java"),
+        (&["--settings", "shared"], "--settings", "such as shared/backoff"),
+        (&["--settings", "invoker/yield"], "--settings", "dedicated, shared-network or shared"),
+        (&["--transport", "tcp"], "--transport", "udp"),
+        (&["--rate", "0"], "--rate", "1..=10000000"),
+        (&["--message-length", "7"], "--message-length", "8..=1376"),
+        (&["--idle", "lazy"], "--idle", "yield"),
+        (&["--term-length", "3m"], "--term-length", "64k to 1g"),
+        (&["--java-option", "x"], "--java-option", "-D or -X"),
+    ];
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(DRIVER_RESOURCES, arguments, option, allowed);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn another_program_in_the_place_of_the_driver_is_refused() {
+    for path in ["/no/such/program", "/bin/true"] {
+        let arguments = ["--media-driver", path];
+        assert_refused(DRIVER_RESOURCES, &arguments, "--media-driver", "cargo build --release");
+    }
+}
+
+#[test]
 fn help_and_version_are_no_errors() {
-    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES] {
+    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES, DRIVER_RESOURCES] {
         for option in ["--help", "--version"] {
             let finished = run(command(path, [option]));
             finished.assert_exit_code(0);

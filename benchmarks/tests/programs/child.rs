@@ -11,11 +11,16 @@ use tempfile::TempDir;
 #[path = "../../../examples/tests/support/process.rs"]
 mod process;
 
+#[cfg(target_os = "linux")]
+#[path = "../../../rusteron-media-driver/tests/support/program.rs"]
+mod program;
+
 pub(crate) use process::{Finished, Running, command, number, run};
 
 pub(crate) const THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
 pub(crate) const LATENCY: &str = env!("CARGO_BIN_EXE_benchmark_ipc_latency");
 pub(crate) const IDLE_STRATEGIES: &str = env!("CARGO_BIN_EXE_benchmark_idle_strategies");
+pub(crate) const DRIVER_RESOURCES: &str = env!("CARGO_BIN_EXE_benchmark_driver_resources");
 
 /// A short run that leaves processor time to the tests beside it.
 pub(crate) const SHORT: [&str; 6] = ["--runs", "2", "--measure", "200ms", "--warmup", "50ms"];
@@ -93,6 +98,15 @@ impl Results {
             assert!(texts.iter().any(|found| found == text), "{text:?} not in {texts:?}");
         }
     }
+}
+
+/// The benchmark of drivers' resources, with a program `media_driver` beside it.
+#[cfg(target_os = "linux")]
+pub(crate) fn driver_resources<S: AsRef<std::ffi::OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    program::media_driver_beside(DRIVER_RESOURCES);
+    command(DRIVER_RESOURCES, arguments)
 }
 
 /// The list at a path such as `/cases`.

@@ -4,6 +4,8 @@
 
 mod bad_values;
 mod child;
+#[cfg(target_os = "linux")]
+mod driver_resources;
 mod idle_strategies;
 mod java;
 mod latency;

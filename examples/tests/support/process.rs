@@ -83,6 +83,11 @@ impl Running {
         Self { child, lines }
     }
 
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for a line of output that begins with a text.
     pub(crate) fn await_line(&mut self, prefix: &str) {
         let lines = self.lines.as_mut().expect("still reading");

@@ -1,13 +1,19 @@
 //! `rusteron driver`.
 
 use std::fs;
+#[cfg(unix)]
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+#[cfg(unix)]
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rusteron_client::CncFile;
 use serde_json::Value;
 
+#[cfg(unix)]
+use crate::support::media_driver_beside;
 use crate::support::{await_that, json, launch, launch_in, run, rusteron, text};
 
 #[test]
@@ -85,4 +91,69 @@ fn the_end_of_the_driver_is_waited_for() {
         assert!(state == "ended" || is_replaced && state == "absent", "{state}");
         drop(successor);
     }
+}
+
+/// The program `media_driver`; killed, if it still runs, when dropped.
+#[cfg(unix)]
+struct MediaDriverProgram {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+#[cfg(unix)]
+impl MediaDriverProgram {
+    /// Starts it as its user would who allows clients to end it, or not, and waits until it is ready.
+    fn start(dir: &Path, validator: Option<&str>) -> Self {
+        let path = media_driver_beside(env!("CARGO_BIN_EXE_rusteron"));
+        let mut command = Command::new(path);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("AERON_") {
+                command.env_remove(name);
+            }
+        }
+        command.envs(validator.map(|name| ("AERON_DRIVER_TERMINATION_VALIDATOR", name)));
+        command.args(["--threading-mode", "shared", "--dir"]).arg(dir);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("media_driver starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut program = Self { child, stdout };
+        assert_eq!(program.line(), format!("media driver ready: {}\n", dir.display()));
+        program
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a line");
+        line
+    }
+}
+
+#[cfg(unix)]
+impl Drop for MediaDriverProgram {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_program_media_driver_ends_on_request_if_its_validator_agrees() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = MediaDriverProgram::start(&dir, Some("allow"));
+    let status = json(&dir, &["driver", "--terminate", "--token", "please", "--timeout", "60s"]);
+    assert_eq!((&status["state"], &status["pid"]), (&"ended".into(), &driver.child.id().into()));
+    assert_eq!(driver.line(), format!("media driver closed: {}\n", dir.display()));
+    assert!(driver.child.wait().expect("its end").success());
+    let stderr = driver.child.stderr.take().expect("a pipe");
+    assert_eq!(std::io::read_to_string(stderr).expect("UTF-8"), "");
+
+    // As in Aeron's program, nobody may unless it is allowed.
+    let mut driver = MediaDriverProgram::start(&dir, None);
+    let finished = run(rusteron(&dir, ["driver", "--terminate", "--timeout", "300ms"]));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+    assert!(finished.stderr.contains("termination validator"), "{finished:?}");
+    assert!(driver.child.try_wait().expect("a status").is_none());
 }

@@ -3,8 +3,12 @@
 use std::fs;
 
 use rusteron_client::UncheckedChannel;
+use rusteron_media_driver::Loss;
 
-use crate::support::{array, await_some, connect, json, launch_in, text};
+use crate::support::{
+    array, await_some, connect, connected_pair, json, launch_in, launch_with, offer, receive, text,
+    udp_channel,
+};
 
 #[test]
 fn errors_are_shown_once_each_with_their_count() {
@@ -73,4 +77,30 @@ fn losses_are_those_of_the_report() {
     let lines = text(dir, &["loss"]);
     assert!(lines.contains("1,500 bytes in 2 gaps"), "{lines}");
     assert!(lines.contains("session -7 from 127.0.0.1:40124"), "{lines}");
+}
+
+#[test]
+fn what_is_really_lost_is_shown() {
+    let losses = Loss { data_rate: 0.2, control_rate: 0.0, seed: 1 };
+    let driver = launch_with(|context| context.set_receive_loss(Some(losses)));
+    let (dir, aeron) = (driver.aeron_dir(), connect(driver.aeron_dir()));
+    let channel = udp_channel();
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
+    let loss = await_some("a loss", || {
+        // What is lost at the end of a stream is not missed before something follows.
+        for _ in 0..100 {
+            offer(&mut publication, &[7; 1000]);
+            receive(&mut subscription, 1);
+        }
+        array(&json(dir, &["loss"]), "losses").first().cloned()
+    });
+    assert_eq!((&loss["channel"], &loss["stream_id"]), (&channel.as_str().into(), &1001.into()));
+    assert_eq!(loss["session_id"], publication.session_id());
+    // Each frame has a header of 32 bytes.
+    assert!(loss["total_bytes_lost"].as_u64().is_some_and(|bytes| bytes >= 1032), "{loss}");
+    assert!(loss["observation_count"].as_u64().is_some_and(|count| count > 0), "{loss}");
+    let source = loss["source"].as_str().expect("an address");
+    assert!(source.starts_with("127.0.0.1:"), "{loss}");
+    let lines = text(dir, &["loss"]);
+    assert!(lines.contains(&format!("session {} from 127.0.0.1:", publication.session_id())));
 }

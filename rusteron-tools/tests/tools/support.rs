@@ -12,9 +12,17 @@ use serde_json::Value;
 #[path = "../../../rusteron-client/tests/support/mod.rs"]
 mod client;
 
+#[cfg(unix)]
+#[path = "../../../rusteron-media-driver/tests/support/program.rs"]
+mod program;
+
 pub(crate) use client::{
-    PATIENCE, await_some, await_that, connected_pair, free_port, launch, offer,
+    PATIENCE, await_some, await_that, connected_pair, free_port, launch, launch_with, offer,
+    receive, udp_channel,
 };
+
+#[cfg(unix)]
+pub(crate) use program::media_driver_beside;
 
 pub(crate) const STREAM_ID: i32 = 1001;
 
