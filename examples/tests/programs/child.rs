@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
+// Not everything in it is of use here.
+#[allow(dead_code)]
 #[path = "../support/process.rs"]
 mod process;
 
