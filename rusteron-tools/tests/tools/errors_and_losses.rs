@@ -18,7 +18,7 @@ fn errors_are_shown_once_each_with_their_count() {
     assert!(array(&json(dir, &["errors"]), "errors").is_empty());
     let aeron = connect(dir);
     for _ in 0..3 {
-        let channel = UncheckedChannel("aeron:carrier-pigeon");
+        let channel = UncheckedChannel("aeron:ipc?term-length=carrier-pigeons");
         aeron.add_publication(channel, 1).expect_err("an invalid channel");
     }
     let error = await_some("the error", || {

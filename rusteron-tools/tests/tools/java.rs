@@ -106,7 +106,10 @@ fn everything_works_on_the_directory_of_a_java_driver() {
     assert_eq!((&frame["payload"], &frame["position"]), (&"hello, Java".into(), &start.into()));
 
     aeron
-        .add_publication(rusteron_client::UncheckedChannel("aeron:carrier-pigeon"), 1)
+        .add_publication(
+            rusteron_client::UncheckedChannel("aeron:ipc?term-length=carrier-pigeons"),
+            1,
+        )
         .expect_err("an invalid channel");
     let errors = json(&dir, &["errors"]);
     assert!(array(&errors, "errors")[0]["text"].to_string().contains("carrier-pigeon"), "{errors}");
