@@ -215,17 +215,21 @@ impl DriverProcess {
     }
 }
 
-/// The directory of a driver.
+/// The directory of a driver in another process; deleted on drop.
 #[derive(Debug)]
-struct DriverDir(PathBuf);
+pub(crate) struct DriverDir(PathBuf);
 
 impl DriverDir {
-    /// A name that no embedded driver has.
-    fn new(number: u32) -> Self {
+    /// A name that no embedded driver has; `number` tells those of this process apart.
+    pub(crate) fn new(number: u32) -> Self {
         let shared_memory = Path::new("/dev/shm");
         let base =
             if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
         Self(base.join(format!("rusteron-{}-driver-{number}", process::id())))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

@@ -4,8 +4,6 @@
 //! `Bench::measure_concurrent`: batches have their place there.
 
 use std::fmt;
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -21,6 +19,7 @@ use rusteron_examples::run::Run;
 use rusteron_examples::subscriber::{self, Received};
 
 use crate::c_loops;
+use crate::driver_process::DriverDir;
 use crate::java::{self, Java};
 use crate::message_path::{CConcurrentPublication, CPublication, CSubscription, Fragments};
 use crate::program::Program;
@@ -256,9 +255,10 @@ impl Bench<'_> {
         plan: &Plan,
         stream_id: i32,
     ) -> Result<Vec<f64>, Failure> {
-        let dir = DriverDir::next_to(self.connection, stream_id);
+        // Streams are numbered through.
+        let dir = DriverDir::new(stream_id.unsigned_abs());
         let options = [
-            format!("-Daeron.dir={}", dir.0.display()),
+            format!("-Daeron.dir={}", dir.path().display()),
             format!("-Daeron.sample.messageLength={}", plan.message_length),
             format!("-Daeron.sample.frameCountLimit={}", plan.fragment_limit),
             // Digits and commas.
@@ -357,26 +357,6 @@ fn parse_sample_rate(line: &str) -> Option<f64> {
     let parse = |number: &str| number.replace(',', "").parse::<f64>().ok();
     let rate = parse(messages)? * 1e3 / parse(millis)?;
     rate.is_finite().then_some(rate)
-}
-
-/// The directory of a driver in a Java program that gets killed.
-#[derive(Debug)]
-struct DriverDir(PathBuf);
-
-impl DriverDir {
-    /// A name beside our own driver's directory, which is unique, and so is this.
-    fn next_to(connection: &Connection, stream_id: i32) -> Self {
-        let mut name = connection.aeron_dir().as_os_str().to_owned();
-        name.push(format!("-java-{stream_id}"));
-        Self(name.into())
-    }
-}
-
-impl Drop for DriverDir {
-    fn drop(&mut self) {
-        // If the driver has not started, there is none.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]
