@@ -30,6 +30,7 @@ mod error;
 mod events;
 mod listing;
 mod persistent_subscription;
+mod persistent_subscription_context;
 mod recording;
 mod recording_descriptor;
 mod recording_pos;
@@ -53,9 +54,9 @@ pub use credentials::CredentialsSupplier;
 pub use error::{ArchiveError, ArchiveErrorKind};
 pub use listing::{RecordingSubscriptions, Recordings};
 pub use persistent_subscription::{
-    MessageInfo, PersistentSubscription, PersistentSubscriptionContext,
-    PersistentSubscriptionEvent, StartPosition,
+    MessageInfo, PersistentSubscription, PersistentSubscriptionEvent,
 };
+pub use persistent_subscription_context::{PersistentSubscriptionContext, StartPosition};
 pub use recording::SourceLocation;
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_pos::RecordingPos;

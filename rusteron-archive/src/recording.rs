@@ -1,6 +1,6 @@
 //! Starting and stopping recordings, and how far they have come.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_int};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -210,19 +210,12 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_subscription`.
     pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
-        let mut stopped = false;
-        self.request("try_stop_recording_subscription", Some(subscription_id), |raw| {
-            // SAFETY: `request` passes the live structure.
+        self.try_stop("try_stop_recording_subscription", Some(subscription_id), |stopped, raw| {
+            // SAFETY: `try_stop` passes the live structure.
             unsafe {
-                sys::aeron_archive_try_stop_recording_subscription(
-                    &mut stopped,
-                    raw,
-                    subscription_id,
-                )
+                sys::aeron_archive_try_stop_recording_subscription(stopped, raw, subscription_id)
             }
-            .into_result()
-        })?;
-        Ok(stopped)
+        })
     }
 
     /// Ends the subscription to a channel and stream, and its recordings. The channel is the one that
@@ -257,20 +250,17 @@ impl Archive {
     /// Corresponds to `aeron_archive_try_stop_recording_channel_and_stream`.
     pub fn try_stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<bool> {
         let channel = subscription_channel(&channel)?;
-        let mut stopped = false;
-        self.request("try_stop_recording", None, |raw| {
-            // SAFETY: as in `start_recording`.
+        self.try_stop("try_stop_recording", None, |stopped, raw| {
+            // SAFETY: `try_stop` passes the live structure; the channel lives during the call.
             unsafe {
                 sys::aeron_archive_try_stop_recording_channel_and_stream(
-                    &mut stopped,
+                    stopped,
                     raw,
                     channel.as_ptr(),
                     stream_id,
                 )
             }
-            .into_result()
-        })?;
-        Ok(stopped)
+        })
     }
 
     /// Stops one recording; `false` if it is not being recorded.
@@ -281,15 +271,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_by_identity`.
     pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
-        let mut stopped = false;
-        self.request("try_stop_recording_by_identity", Some(recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe {
-                sys::aeron_archive_try_stop_recording_by_identity(&mut stopped, raw, recording_id)
-            }
-            .into_result()
-        })?;
-        Ok(stopped)
+        self.try_stop("try_stop_recording_by_identity", Some(recording_id), |stopped, raw| {
+            // SAFETY: `try_stop` passes the live structure.
+            unsafe { sys::aeron_archive_try_stop_recording_by_identity(stopped, raw, recording_id) }
+        })
     }
 
     /// Stops what [`add_recorded_publication`](Self::add_recorded_publication) has started. The
@@ -421,6 +406,18 @@ impl Archive {
             thread::sleep(pause.min(left));
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// A request that is answered with whether there was something to stop.
+    fn try_stop(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<i64>,
+        call: impl FnOnce(&mut bool, *mut sys::aeron_archive_t) -> c_int,
+    ) -> Result<bool> {
+        let mut stopped = false;
+        self.request(operation, relevant_id, |raw| call(&mut stopped, raw).into_result())?;
+        Ok(stopped)
     }
 
     fn position(

@@ -1,5 +1,7 @@
 //! Making recordings shorter, and moving their files.
 
+use std::ffi::c_int;
+
 use rusteron_client::ffi::{Fallible, subscription_channel};
 use rusteron_client::{AsChannel, Position};
 use rusteron_sys::archive as sys;
@@ -22,15 +24,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_truncate_recording`.
     pub fn truncate_recording(&self, recording_id: i64, position: Position) -> Result<u64> {
-        let mut count = 0;
-        self.request("truncate_recording", Some(recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe {
-                sys::aeron_archive_truncate_recording(&mut count, raw, recording_id, position)
-            }
-            .into_result()
-        })?;
-        Ok(count.max(0) as u64)
+        self.count_segments("truncate_recording", recording_id, |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_truncate_recording(count, raw, recording_id, position) }
+        })
     }
 
     /// Deletes a recording that has stopped, and returns how many segment files were deleted.
@@ -42,13 +39,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_purge_recording`.
     pub fn purge_recording(&self, recording_id: i64) -> Result<u64> {
-        let mut count = 0;
-        self.request("purge_recording", Some(recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_purge_recording(&mut count, raw, recording_id) }
-                .into_result()
-        })?;
-        Ok(count.max(0) as u64)
+        self.count_segments("purge_recording", recording_id, |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_purge_recording(count, raw, recording_id) }
+        })
     }
 
     /// Makes a recording begin later: the segment files before a position are left where they are, but
@@ -79,13 +73,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_delete_detached_segments`.
     pub fn delete_detached_segments(&self, recording_id: i64) -> Result<u64> {
-        let mut count = 0;
-        self.request("delete_detached_segments", Some(recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_delete_detached_segments(&mut count, raw, recording_id) }
-                .into_result()
-        })?;
-        Ok(count.max(0) as u64)
+        self.count_segments("delete_detached_segments", recording_id, |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_delete_detached_segments(count, raw, recording_id) }
+        })
     }
 
     /// Makes a recording begin later, deletes the segment files before, and returns how many.
@@ -95,15 +86,12 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_purge_segments`.
     pub fn purge_segments(&self, recording_id: i64, new_start_position: Position) -> Result<u64> {
-        let mut count = 0;
-        self.request("purge_segments", Some(recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
+        self.count_segments("purge_segments", recording_id, |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
             unsafe {
-                sys::aeron_archive_purge_segments(&mut count, raw, recording_id, new_start_position)
+                sys::aeron_archive_purge_segments(count, raw, recording_id, new_start_position)
             }
-            .into_result()
-        })?;
-        Ok(count.max(0) as u64)
+        })
     }
 
     /// Gives a recording back the segment files that were detached from it, and returns how many.
@@ -113,13 +101,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_attach_segments`.
     pub fn attach_segments(&self, recording_id: i64) -> Result<u64> {
-        let mut count = 0;
-        self.request("attach_segments", Some(recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_attach_segments(&mut count, raw, recording_id) }
-                .into_result()
-        })?;
-        Ok(count.max(0) as u64)
+        self.count_segments("attach_segments", recording_id, |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_attach_segments(count, raw, recording_id) }
+        })
     }
 
     /// Moves the segment files of a recording to the beginning of another one, and returns how many.
@@ -133,20 +118,12 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_migrate_segments`.
     pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
-        let mut count = 0;
-        self.request("migrate_segments", Some(src_recording_id), |raw| {
-            // SAFETY: `request` passes the live structure.
+        self.count_segments("migrate_segments", src_recording_id, |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
             unsafe {
-                sys::aeron_archive_migrate_segments(
-                    &mut count,
-                    raw,
-                    src_recording_id,
-                    dst_recording_id,
-                )
+                sys::aeron_archive_migrate_segments(count, raw, src_recording_id, dst_recording_id)
             }
-            .into_result()
-        })?;
-        Ok(count.max(0) as u64)
+        })
     }
 
     /// Changes the channel by which a recording is found.
@@ -164,5 +141,17 @@ impl Archive {
                 .into_result()
         })
         .map(drop)
+    }
+
+    /// A request that is answered with a number of segment files.
+    fn count_segments(
+        &self,
+        operation: &'static str,
+        recording_id: i64,
+        call: impl FnOnce(&mut i64, *mut sys::aeron_archive_t) -> c_int,
+    ) -> Result<u64> {
+        let mut count = 0;
+        self.request(operation, Some(recording_id), |raw| call(&mut count, raw).into_result())?;
+        Ok(count.max(0) as u64)
     }
 }

@@ -9,36 +9,17 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile, Publication, Subscription};
 use rusteron_media_driver::{ErrorKind, MediaDriver, is_driver_active};
-use support::{PATIENCE, await_that, connect, context, driver_context_in, free_port};
+use support::{
+    PATIENCE, await_that, connect, context, driver_context_in, free_port, has_java, java_run,
+};
 
-const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../java/run");
 const EXCHANGE: &str = "Exchange.java";
 const STREAM: i32 = 1001;
 const COUNT: usize = 500;
-
-/// Whether Java and Aeron's artifacts are here.
-fn has_java() -> bool {
-    static HAS_JAVA: OnceLock<bool> = OnceLock::new();
-    *HAS_JAVA.get_or_init(|| {
-        // Without arguments the program says how it is used, and ends with 2.
-        let output = Command::new(RUN).arg(EXCHANGE).output();
-        let reason = match output {
-            Ok(output) if output.status.code() == Some(2) => return true,
-            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-            Err(error) => error.to_string(),
-        };
-        let is_required =
-            std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|value| value == "1");
-        assert!(!is_required, "Java is required: {reason}");
-        println!("skipped: {reason}");
-        false
-    })
-}
 
 /// A Java process; ended, if it still runs, when dropped.
 struct Java {
@@ -48,7 +29,7 @@ struct Java {
 
 impl Java {
     fn run(arguments: &[&str]) -> Self {
-        let mut child = Command::new(RUN)
+        let mut child = Command::new(java_run())
             .args(arguments)
             .args(["-XX:TieredStopAtLevel=1", "-Xmx256m"])
             .stdout(Stdio::piped())

@@ -15,6 +15,10 @@ mod process;
 #[path = "../../../rusteron-media-driver/tests/support/program.rs"]
 mod program;
 
+#[path = "../../../rusteron-client/tests/support/java.rs"]
+mod java;
+
+pub(crate) use java::has_java;
 pub(crate) use process::{Finished, Running, command, number, run};
 
 pub(crate) const THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
@@ -114,14 +118,4 @@ pub(crate) fn driver_resources<S: AsRef<std::ffi::OsStr>>(
 pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     let list = value.pointer(pointer).and_then(Value::as_array);
     list.unwrap_or_else(|| panic!("no list {pointer} in {value:#}"))
-}
-
-/// Whether this machine has Java and Aeron's artifacts already: tests download nothing.
-pub(crate) fn has_java() -> bool {
-    let java = Path::new(env!("CARGO_MANIFEST_DIR")).join("../java");
-    let same = |path: PathBuf| std::fs::read(path).ok();
-    let stamp = same(java.join("target/lib/pom.xml"));
-    let has_artifacts = stamp.is_some() && stamp == same(java.join("pom.xml"));
-    let has_compiler = Command::new("javac").arg("-version").output().is_ok();
-    has_artifacts && has_compiler
 }

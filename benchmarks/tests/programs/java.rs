@@ -35,7 +35,6 @@ fn without_java_its_sides_are_skipped_with_a_reason() {
 #[test]
 fn java_takes_its_turns() {
     if !has_java() {
-        eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
         return;
     }
     let short = ["--runs", "1", "--measure", "200ms", "--warmup", "50ms", "--java-warmup", "100ms"];

@@ -1,8 +1,6 @@
 //! Aeron's Java archive with its media driver, as a process of its own.
 
 use std::fs::{self, File};
-use std::io::Write;
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -43,11 +41,7 @@ impl JavaArchive {
     }
 
     pub fn launch_with(options: Options) -> Option<Self> {
-        if let Err(missing) = find_java() {
-            let required = std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|it| it == "1");
-            assert!(!required, "RUSTERON_REQUIRE_JAVA=1, but {missing}");
-            let mut stderr = std::io::stderr();
-            let _ = writeln!(stderr, "skipped: {missing}");
+        if !client::has_java() {
             return None;
         }
         let base = Path::new("/dev/shm");
@@ -72,7 +66,7 @@ impl JavaArchive {
         // A port that is free now can be taken before the archive gets it.
         for _attempt in 0..5 {
             self.launches += 1;
-            self.control_port = free_port();
+            self.control_port = client::free_port();
             self.child = Some(self.spawn());
             if self.is_ready() {
                 return;
@@ -85,7 +79,7 @@ impl JavaArchive {
     fn spawn(&self) -> Child {
         let log = File::create(self.log_file()).expect("a file");
         let port = self.control_port;
-        let mut command = Command::new(java_run());
+        let mut command = Command::new(client::java_run());
         command
             .arg(MAIN)
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"])
@@ -233,42 +227,4 @@ impl Drop for JavaArchive {
         }
         self.kill();
     }
-}
-
-fn java_run() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../java/run")
-}
-
-/// What `java/run` needs, or what of it is missing.
-fn find_java() -> Result<(), String> {
-    if cfg!(not(unix)) {
-        return Err("java/run is a Unix shell script".to_owned());
-    }
-    let java = match std::env::var_os("JAVA_HOME") {
-        Some(home) => Path::new(&home).join("bin/java"),
-        None => PathBuf::from("java"),
-    };
-    if !runs(&java, "-version") {
-        return Err(format!("there is no Java: {} does not run", java.display()));
-    }
-    let jars = java_run().with_file_name("target/lib/pom.xml");
-    if !jars.exists() && !runs(Path::new("mvn"), "--version") {
-        return Err("Aeron's Java artifacts are not here, and there is no Maven".to_owned());
-    }
-    Ok(())
-}
-
-fn runs(program: &Path, argument: &str) -> bool {
-    Command::new(program)
-        .arg(argument)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-/// A UDP port of this machine that nobody has at the moment.
-pub fn free_port() -> u16 {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
-    socket.local_addr().expect("an address").port()
 }

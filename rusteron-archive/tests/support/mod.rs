@@ -7,8 +7,8 @@ mod client;
 mod java_archive;
 mod recorded;
 
-pub use client::{PATIENCE, Random, await_some, await_that, block_on, offer, receive};
-pub use java_archive::{JavaArchive, Options, free_port};
+pub use client::{PATIENCE, Random, await_some, await_that, block_on, free_port, offer, receive};
+pub use java_archive::{JavaArchive, Options};
 pub use recorded::{
     REPLAY_STREAM, STREAM, await_recording, drain, message, numbered, offer_numbered, record,
     replay_all,

@@ -1,6 +1,8 @@
 //! What the tests share: a driver of their own, streams on it, and waiting with a deadline.
 
-#![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
+
+mod java;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+pub use java::{has_java, java_run};
 use rusteron_client::{
     Aeron, Context, ExclusivePublication, Header, IdleStrategyKind, OfferError, Position,
     Publication, PublicationConstants, Result, Subscription,

@@ -1,12 +1,13 @@
 //! The directory of a driver that is a Java process.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use crate::support::{
-    STREAM_ID, array, await_some, await_that, connect, connected_pair, json, offer, run, rusteron,
+    STREAM_ID, array, await_some, await_that, connect, connected_pair, has_java, java_run, json,
+    offer, run, rusteron,
 };
 
 /// The media driver of `java/pom.xml`; killed when this is dropped.
@@ -15,21 +16,12 @@ struct JavaDriver(Child);
 impl JavaDriver {
     /// `None` where there is no Java, if that is allowed.
     fn start(dir: &Path) -> Option<Self> {
-        let script = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../java/run"));
-        let missing = ["java", "mvn"].into_iter().find(|program| {
-            let mut version = Command::new(program);
-            version.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
-            !version.status().is_ok_and(|status| status.success())
-        });
-        if let Some(program) = missing {
-            let is_required = std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|v| v == "1");
-            assert!(!is_required, "`{program}` is required and missing");
-            println!("skipped: `{program}` is missing, and with it the Java driver");
+        if !has_java() {
             return None;
         }
         let mut dir_property = std::ffi::OsString::from("-Daeron.dir=");
         dir_property.push(dir);
-        let child = Command::new(script)
+        let child = Command::new(java_run())
             .args(["io.aeron.driver.MediaDriver", "-Xmx256m"])
             .arg(dir_property)
             .args([

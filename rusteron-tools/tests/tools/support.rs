@@ -17,8 +17,8 @@ mod client;
 mod program;
 
 pub(crate) use client::{
-    PATIENCE, await_some, await_that, connected_pair, free_port, launch, launch_with, offer,
-    receive, udp_channel,
+    PATIENCE, await_some, await_that, connected_pair, free_port, has_java, java_run, launch,
+    launch_with, offer, receive, udp_channel,
 };
 
 #[cfg(unix)]

@@ -1,0 +1,58 @@
+//! Whether the tests that need Java can run.
+
+#![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The script that starts Aeron's Java programs; every package of the workspace is beside its folder.
+pub fn java_run() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../java/run")
+}
+
+/// Whether there is what [`java_run`] needs. If not, says what is missing, and the test is over;
+/// `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
+pub fn has_java() -> bool {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    let Err(missing) = FOUND.get_or_init(find_java) else { return true };
+    let is_required = std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|value| value == "1");
+    assert!(!is_required, "RUSTERON_REQUIRE_JAVA=1, but {missing}");
+    // Not what the test harness keeps to itself when a test succeeds.
+    let _ = writeln!(std::io::stderr(), "skipped: {missing}");
+    false
+}
+
+fn find_java() -> Result<(), String> {
+    if cfg!(not(unix)) {
+        return Err("java/run is a Unix shell script".to_owned());
+    }
+    let java = match std::env::var_os("JAVA_HOME") {
+        Some(home) => Path::new(&home).join("bin/java"),
+        None => PathBuf::from("java"),
+    };
+    if !runs(&java, "-version") {
+        return Err(format!("there is no Java: {} does not run", java.display()));
+    }
+    if !runs(&java.with_file_name("javac"), "-version") {
+        return Err("there is Java, but no JDK: javac does not run".to_owned());
+    }
+    // The script's stamp of the artifacts that it has copied.
+    let read = |name: &str| std::fs::read(java_run().with_file_name(name)).ok();
+    let stamp = read("target/lib/pom.xml");
+    let has_artifacts = stamp.is_some() && stamp == read("pom.xml");
+    if !has_artifacts && !runs(Path::new("mvn"), "--version") {
+        return Err("Aeron's Java artifacts are not here, and there is no Maven".to_owned());
+    }
+    Ok(())
+}
+
+fn runs(program: &Path, argument: &str) -> bool {
+    Command::new(program)
+        .arg(argument)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
