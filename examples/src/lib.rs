@@ -1,6 +1,7 @@
 //! What the example programs are made of.
 //!
-//! The programs that show one thing each are whole in their files in `src/bin`; they share [`sample`].
+//! The programs that show one thing each are whole in their files in `src/bin`; they share [`sample`],
+//! and those with an archive, [`archive`].
 //! Of those that measure, the files in `src/bin` are a `main` of a few lines, and the logic is here,
 //! one noun per module:
 //!
@@ -14,6 +15,7 @@
 //!
 //! The programs of the package `rusteron-benchmarks` are made of the same parts.
 
+pub mod archive;
 pub mod byte_size;
 pub mod channel;
 pub mod connection;

@@ -66,17 +66,22 @@ impl Driver {
 /// of that, and ends when the user wants it to.
 #[derive(Debug)]
 pub struct Turns {
-    awaited: &'static str,
+    /// `None` if it may last as long as it likes.
+    awaited: Option<(&'static str, Instant)>,
     idle: Backoff,
-    deadline: Instant,
     interrupt: Arc<Interrupt>,
 }
 
 impl Turns {
     /// For a loop that waits for something, which the failure then names.
     pub fn awaiting(awaited: &'static str, interrupt: &Arc<Interrupt>) -> Self {
-        let deadline = Instant::now() + PATIENCE;
-        Self { awaited, idle: Backoff::default(), deadline, interrupt: Arc::clone(interrupt) }
+        let awaited = Some((awaited, Instant::now() + PATIENCE));
+        Self { awaited, ..Self::until_interrupted(interrupt) }
+    }
+
+    /// For a loop that only the user ends, however little there is to do.
+    pub fn until_interrupted(interrupt: &Arc<Interrupt>) -> Self {
+        Self { awaited: None, idle: Backoff::default(), interrupt: Arc::clone(interrupt) }
     }
 
     /// Called after every turn of the loop, with how much there was to do in it.
@@ -87,11 +92,13 @@ impl Turns {
         if self.interrupt.is_requested() {
             return Err(Failure::Interrupted);
         }
-        if work_count > 0 {
-            self.deadline = Instant::now() + PATIENCE;
-        } else if Instant::now() >= self.deadline {
-            let seconds = PATIENCE.as_secs();
-            return Err(Failure::Run(format!("waited {seconds} s for {} in vain", self.awaited)));
+        if let Some((awaited, deadline)) = &mut self.awaited {
+            if work_count > 0 {
+                *deadline = Instant::now() + PATIENCE;
+            } else if Instant::now() >= *deadline {
+                let seconds = PATIENCE.as_secs();
+                return Err(Failure::Run(format!("waited {seconds} s for {awaited} in vain")));
+            }
         }
         self.idle.idle(work_count);
         Ok(())

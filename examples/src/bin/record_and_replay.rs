@@ -5,13 +5,13 @@
 //! - a publication that is recorded from its beginning, and waiting until all of it is;
 //! - a replay, which arrives at a subscription like any other.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use rusteron_archive::{Archive, ArchiveError, Context, RecordingPos, ReplayLength, ReplayParams};
-use rusteron_client::{Aeron, ChannelUri};
+use rusteron_archive::{ArchiveError, ReplayLength, ReplayParams};
+use rusteron_client::ChannelUri;
+use rusteron_examples::archive::{ArchiveOptions, await_recording, publish};
 use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::output::Output;
@@ -21,17 +21,9 @@ use rusteron_examples::sample::Turns;
 #[derive(Debug, Parser)]
 #[command(name = "record_and_replay", version)]
 struct Options {
-    /// Directory of the archive's media driver [default: Aeron's default directory]
-    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
-    aeron_dir: Option<PathBuf>,
-
-    /// Where the archive takes requests
-    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
-    control_channel: ChannelUri,
-
-    /// Where the archive is to answer
-    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
-    response_channel: ChannelUri,
+    /// Where the archive is.
+    #[command(flatten)]
+    archive: ArchiveOptions,
 
     /// Channel to publish on, and to record from
     #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
@@ -63,42 +55,21 @@ fn run(options: &Options) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
 
-    let mut context = rusteron_client::Context::new()?;
-    if let Some(dir) = &options.aeron_dir {
-        context.set_dir(dir)?;
-    }
-    let aeron = Aeron::connect(context)?;
-    let mut context = Context::new()?;
-    context
-        .set_control_request_channel(&options.control_channel.to_string())?
-        .set_control_response_channel(&options.response_channel.to_string())?;
-    let archive = Archive::connect(&aeron, context).map_err(failed("cannot connect"))?;
+    let aeron = options.archive.client()?;
+    let archive = options.archive.connect(&aeron)?;
 
     let mut publication = archive
         .add_recorded_exclusive_publication(&options.channel, options.stream_id)
         .map_err(failed("cannot record"))?;
-    let session_id = publication.session_id();
-    let mut turns = Turns::awaiting("the recording", &interrupt);
-    let recording_id = loop {
-        // The archive shows how far a recording has come in a counter, with its id.
-        if let Some(found) = RecordingPos::find_by_session_id(&aeron, session_id) {
-            break found.recording_id();
-        }
-        turns.idle(0)?;
-    };
+    let turns = Turns::awaiting("the recording", &interrupt);
+    let recording_id = await_recording(&aeron, publication.session_id(), turns)?;
     output.line(format_args!("Recording {recording_id}"))?;
 
     let mut turns = Turns::awaiting("a place for a message", &interrupt);
     let mut position = 0;
     for number in 1..=options.messages {
         let message = format!("Hello {number}");
-        position = loop {
-            match publication.offer(message.as_bytes()) {
-                Ok(position) => break position,
-                Err(error) if error.is_retryable() => turns.idle(0)?,
-                Err(error) => return Err(Failure::run("cannot publish", error)),
-            }
-        };
+        position = publish(&mut publication, message.as_bytes(), &mut turns)?;
     }
     let recorded = archive
         .await_recorded(recording_id, position, PATIENCE)
