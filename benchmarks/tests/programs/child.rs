@@ -1,6 +1,6 @@
 //! The programs of this package, and their results.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
