@@ -39,6 +39,10 @@ bindings:
 drift:
     cargo test -p rusteron-sys --features bindgen,driver,archive -- --nocapture
 
+# Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk, minutes)
+prove-archive-integrity:
+    RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test integrity -- --ignored --nocapture --test-threads 1
+
 # Run the client's and driver's tests under AddressSanitizer and LeakSanitizer (needs clang 22)
 test-address-sanitizer *args:
     .ci/sanitize address "$@"
@@ -78,6 +82,10 @@ benchmark-java-ipc-throughput *args:
 # Compare IPC throughput of Rust, C and Java in turn; results in target/benchmarks; `--help` lists the options
 benchmark-ipc-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_throughput -- "$@"
+
+# Compare recording with and replaying from a Java archive, of Rust and Java in turn; results in target/benchmarks
+benchmark-recording-throughput *args:
+    cargo run --release -p rusteron-benchmarks --bin recording_throughput -- "$@"
 
 # Compare round trips over IPC and UDP of Rust, C and Java in turn; results in target/benchmarks
 benchmark-ipc-latency *args:

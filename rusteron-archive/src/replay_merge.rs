@@ -23,7 +23,8 @@ use crate::archive::{Archive, Result};
 ///
 /// The session with the archive is used for nothing else meanwhile, so that it is given away, and can be
 /// had back with [`into_parts`](Self::into_parts). Dropped before it has merged, it stops the replay;
-/// it then waits for the media driver to confirm that, which it does not do in a callback.
+/// it then waits for the media driver to confirm that, as long as the client is open. It does not in a
+/// callback.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -264,7 +265,7 @@ unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archi
         let mut closed = Ok(0);
         for _ in 0..ATTEMPTS {
             // SAFETY: handed on to the caller; C has freed nothing if it fails.
-            closed = unsafe { sys::aeron_archive_replay_merge_close(raw.as_ptr()) }.into_result();
+            closed = unsafe { sys::rusteron_replay_merge_close(raw.as_ptr()) }.into_result();
             if closed.is_ok() {
                 break;
             }

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayMerge, ReplayParams,
+    SourceLocation,
 };
 use rusteron_client::Aeron;
 use support::{
@@ -139,6 +140,24 @@ fn a_replay_is_resumed_after_the_archive_was_killed() {
     let rest = replay_all(&archive, recording_id, recorded().position(position));
     received.extend(rest);
     assert_eq!(received, (0..5000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_merge_is_closed_although_the_media_driver_never_answers() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = impatient(&java);
+    let aeron = archive.aeron().clone();
+    let subscription =
+        aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
+    let any = "aeron:udp?endpoint=localhost:0";
+    let live = format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    let merge = ReplayMerge::new(archive, subscription, "aeron:udp?linger=0", any, &live, 0, 0)
+        .expect("a merge");
+    java.kill();
+    assert!(!aeron.is_closed(), "it has not noticed yet");
+    let (archive, subscription) = merge.into_parts();
+    assert!(aeron.is_closed());
+    assert!(!archive.is_connected() && subscription.is_closed());
 }
 
 #[test]

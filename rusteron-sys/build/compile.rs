@@ -94,8 +94,10 @@ impl Plan {
 
 fn shim_files(features: Features) -> Vec<PathBuf> {
     let driver = features.driver.then_some("rusteron_driver_shim.c");
+    let archive = features.archive.then_some("rusteron_archive_shim.c");
+    let names = ["rusteron_shim.c"].into_iter().chain(driver).chain(archive);
     let shim = manifest_dir().join("shim");
-    ["rusteron_shim.c"].into_iter().chain(driver).map(|name| shim.join(name)).collect()
+    names.map(|name| shim.join(name)).collect()
 }
 
 fn defines(target: &Target) -> Vec<(String, Option<String>)> {

@@ -7,7 +7,10 @@ mod client;
 mod java_archive;
 mod recorded;
 
-pub use client::{PATIENCE, Random, await_some, await_that, block_on, free_port, offer, receive};
+pub use client::{
+    PATIENCE, Random, await_some, await_that, block_on, connected_pair, free_port, offer, receive,
+    retry,
+};
 pub use java_archive::{JavaArchive, Options};
 pub use recorded::{
     REPLAY_STREAM, STREAM, await_recording, drain, message, numbered, offer_numbered, record,

@@ -1103,4 +1103,7 @@ unsafe extern "C" {
     pub fn aeron_archive_async_connect_delete(
         async_: *mut aeron_archive_async_connect_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_replay_merge_close(
+        replay_merge: *mut aeron_archive_replay_merge_t,
+    ) -> ::core::ffi::c_int;
 }

@@ -1,0 +1,54 @@
+/*
+ * C defines the structure of a replay merge in the file of its functions only. That file is compiled here once more,
+ * for the structure; its functions get names that nobody calls.
+ */
+#define aeron_archive_replay_merge_init rusteron_unused_replay_merge_init
+#define aeron_archive_replay_merge_do_work rusteron_unused_replay_merge_do_work
+#define aeron_archive_replay_merge_poll rusteron_unused_replay_merge_poll
+#define aeron_archive_replay_merge_image rusteron_unused_replay_merge_image
+#define aeron_archive_replay_merge_is_merged rusteron_unused_replay_merge_is_merged
+#define aeron_archive_replay_merge_has_failed rusteron_unused_replay_merge_has_failed
+#define aeron_archive_replay_merge_is_live_added rusteron_unused_replay_merge_is_live_added
+#define aeron_archive_replay_merge_close rusteron_unused_replay_merge_close
+#include "client/aeron_archive_replay_merge.c"
+#undef aeron_archive_replay_merge_close
+
+#include "rusteron_archive.h"
+
+int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
+
+typedef struct rusteron_closing_stct
+{
+    aeron_archive_replay_merge_t *replay_merge;
+    aeron_idle_strategy_func_t idle_strategy_func;
+    void *idle_strategy_state;
+}
+rusteron_closing_t;
+
+static void rusteron_closing_idle(void *state, int work_count)
+{
+    rusteron_closing_t *closing = (rusteron_closing_t *)state;
+    closing->idle_strategy_func(closing->idle_strategy_state, work_count);
+    if (aeron_is_closed(closing->replay_merge->aeron))
+    {
+        /* The client frees it when it goes. */
+        closing->replay_merge->async_destination = NULL;
+    }
+}
+
+int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
+{
+    aeron_archive_context_t *context = aeron_archive_get_archive_context(replay_merge->aeron_archive);
+    rusteron_closing_t closing =
+    {
+        .replay_merge = replay_merge,
+        .idle_strategy_func = context->idle_strategy_func,
+        .idle_strategy_state = context->idle_strategy_state
+    };
+    context->idle_strategy_func = rusteron_closing_idle;
+    context->idle_strategy_state = &closing;
+    const int result = aeron_archive_replay_merge_close(replay_merge);
+    context->idle_strategy_func = closing.idle_strategy_func;
+    context->idle_strategy_state = closing.idle_strategy_state;
+    return result;
+}
