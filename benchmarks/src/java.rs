@@ -27,7 +27,7 @@ impl Java {
     ///
     /// # Errors
     /// A text that says why there is none.
-    fn find(options: &[String], interrupt: &Interrupt) -> Result<Self, String> {
+    pub fn find(options: &[String], interrupt: &Interrupt) -> Result<Self, String> {
         let mut java = Self { options: options.to_vec(), versions: String::new() };
         // The first start may have to wait for Maven.
         let patience = Duration::from_secs(300);

@@ -2,15 +2,17 @@
 //!
 //! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
 //!
-//! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`];
-//! - what they compare: [`throughput_side`] and [`latency_side`] say which ways there are and run one of
-//!   them once;
+//! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`],
+//!   [`recording`];
+//! - what they compare: [`throughput_side`], [`latency_side`] and [`recording_side`] say which ways
+//!   there are and run one of them once;
 //! - the ways themselves: [`message_path`] (C's functions called from Rust), [`c_loops`] (loops written
-//!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java), [`driver_process`] (drivers), both of
-//!   them processes of their own ([`program`]);
+//!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java), [`driver_process`] (drivers),
+//!   [`archive_process`] (an archive), all of them processes of their own ([`program`]);
 //! - results: [`comparison`], [`process_usage`], [`resource_comparison`], [`chart`], [`results`];
 //! - [`options`].
 
+pub mod archive_process;
 pub mod c_loops;
 pub mod chart;
 pub mod comparison;
@@ -25,6 +27,8 @@ pub mod options;
 pub mod ping_pong;
 pub mod process_usage;
 pub mod program;
+pub mod recording;
+pub mod recording_side;
 pub mod resource_comparison;
 pub mod results;
 pub mod throughput;

@@ -1,7 +1,7 @@
 //! Programs that run as processes of their own.
 
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -52,6 +52,18 @@ impl Program {
     /// The process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Lets it go on, where it waits for a line.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] with what it has written to standard error, if it does not read any more.
+    pub fn go_on(&mut self) -> Result<(), Failure> {
+        let written = self
+            .stdin
+            .as_mut()
+            .map_or(Ok(()), |stdin| stdin.write_all(b"\n").and_then(|()| stdin.flush()));
+        written.map_err(|error| self.failure(error))
     }
 
     /// The next line of its output; `None` when the interrupt is requested.

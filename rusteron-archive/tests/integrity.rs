@@ -184,7 +184,8 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
         archive.add_recorded_exclusive_publication(&channel, STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
     let replay = format!("aeron:udp?session-id={}", publication.session_id());
-    let live_channel = format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
+    let live_channel =
+        format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
     let (mut load_publication, mut load_subscription) =
         connected_pair(archive.aeron(), "aeron:ipc?term-length=64k");
     let live = Live {

@@ -1,6 +1,8 @@
 //! Values of options that cannot be used.
 
-use crate::child::{DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, THROUGHPUT, command, run};
+use crate::child::{
+    DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, THROUGHPUT, command, run,
+};
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
 #[track_caller]
@@ -127,5 +129,23 @@ fn help_and_version_are_no_errors() {
             finished.assert_exit_code(0);
             assert!(!finished.stdout.is_empty());
         }
+    }
+}
+
+#[test]
+fn the_recording_benchmark_refuses_them() {
+    let own: &[Case] = &[
+        (&["--sides", "c"], "--sides", "rust, java"),
+        (&["--message-lengths", "7"], "--message-lengths", "8 bytes or more"),
+        (&["--messages", "0"], "--messages", "1..="),
+        (&["--warmup-messages", "0"], "--warmup-messages", "1..="),
+        (&["--warmup", "1"], "--warmup", "m, s, ms, us or ns"),
+        (&["--runs", "0"], "--runs", "1..=1000"),
+        (&["--channel", "aeron:x"], "--channel", "aeron:x"),
+        (&["--fragment-limit", "0"], "--fragment-limit", "1..=2147483647"),
+        (&["--archive-dir", "/no/such/directory"], "--archive-dir", "a directory"),
+    ];
+    for (arguments, option, allowed) in own {
+        assert_refused(RECORDING, arguments, option, allowed);
     }
 }

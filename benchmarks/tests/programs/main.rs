@@ -9,4 +9,5 @@ mod driver_resources;
 mod idle_strategies;
 mod java;
 mod latency;
+mod recording;
 mod throughput;

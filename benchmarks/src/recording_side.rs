@@ -1,0 +1,331 @@
+//! Who records and replays, and one run of each.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use rusteron_archive::{
+    Archive, ArchiveError, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams,
+};
+use rusteron_client::ChannelUri;
+use rusteron_examples::failure::Failure;
+use rusteron_examples::interrupt::Interrupt;
+use serde_json::{Value, json};
+
+use crate::archive_process::{ArchiveProcess, PATIENCE, Usage};
+use crate::java::{self, Java};
+
+/// Who records and replays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Client {
+    /// The Rust client
+    Rust,
+    /// The Java client, with the loops of Aeron's samples
+    Java,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Rust => "Rust",
+            Self::Java => "Java",
+        })
+    }
+}
+
+/// What is recorded in a run.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Where it is published and recorded.
+    pub channel: ChannelUri,
+    /// The stream id; the replay has the next one.
+    pub stream_id: i32,
+    /// How many messages.
+    pub messages: u64,
+    /// How long each of them is, at least 8 bytes.
+    pub message_length: usize,
+    /// How many fragments a poll of the replay takes.
+    pub fragment_limit: usize,
+    /// How many messages are recorded and replayed before, and again until [`Load::warmup`] has passed.
+    pub warmup_messages: u64,
+    /// How long that goes on.
+    pub warmup: Duration,
+}
+
+/// One recording and its replay.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// From the first offer until everything was recorded.
+    pub recorded_in: Duration,
+    /// From the request until the last message.
+    pub replayed_in: Duration,
+    /// What the recording has on the disk.
+    pub disk_bytes: u64,
+    /// The stream's length, with headers.
+    pub recorded_bytes: u64,
+    /// What recording took of the archive's process.
+    pub recording: Option<Usage>,
+    /// What replaying took.
+    pub replay: Option<Usage>,
+}
+
+impl Outcome {
+    /// As an object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "recorded_seconds": self.recorded_in.as_secs_f64(),
+            "replayed_seconds": self.replayed_in.as_secs_f64(),
+            "disk_bytes": self.disk_bytes,
+            "recorded_bytes": self.recorded_bytes,
+            "archive_recording": self.recording.map(Usage::to_json),
+            "archive_replaying": self.replay.map(Usage::to_json),
+        })
+    }
+}
+
+/// What runs are made with.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The archive.
+    pub process: &'a ArchiveProcess,
+    /// Our session with it.
+    pub archive: &'a Archive,
+    /// Java.
+    pub java: &'a Java,
+    /// Ends a run early.
+    pub interrupt: &'a Interrupt,
+}
+
+impl Bench<'_> {
+    /// One run; what was recorded is purged afterwards.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if anything fails; [`Failure::Interrupted`].
+    pub fn measure(&self, client: Client, load: &Load) -> Result<Outcome, Failure> {
+        match client {
+            Client::Rust => self.measure_rust(load),
+            Client::Java => self.measure_java(load),
+        }
+    }
+
+    fn measure_rust(&self, load: &Load) -> Result<Outcome, Failure> {
+        let start = Instant::now();
+        loop {
+            let recorded = self.record(load, load.warmup_messages)?;
+            self.replay(load, load.warmup_messages, recorded.recording_id)?;
+            self.purge(recorded.recording_id)?;
+            if start.elapsed() >= load.warmup {
+                break;
+            }
+        }
+        let before = self.process.usage();
+        let recorded = self.record(load, load.messages)?;
+        let between = self.process.usage();
+        let replayed_in = self.replay(load, load.messages, recorded.recording_id)?;
+        self.outcome(recorded, replayed_in, [before, between, self.process.usage()])
+    }
+
+    fn measure_java(&self, load: &Load) -> Result<Outcome, Failure> {
+        let arguments = [
+            self.process.aeron_dir().display().to_string(),
+            load.channel.to_string(),
+            load.stream_id.to_string(),
+            load.message_length.to_string(),
+            load.fragment_limit.to_string(),
+            load.warmup_messages.to_string(),
+            load.warmup.as_nanos().to_string(),
+            load.messages.to_string(),
+        ];
+        let patience = PATIENCE + load.warmup;
+        let mut program = self.java.start("Recording.java", &[], &arguments, patience)?;
+        let mut line = || program.line(self.interrupt)?.ok_or(Failure::Interrupted);
+        let first = line()?;
+        if first != "recording" {
+            return Err(Failure::Run(format!("not understood: Java prints {first:?}")));
+        }
+        let before = self.process.usage();
+        let second = line()?;
+        let between = self.process.usage();
+        let mut fields = second.strip_prefix("recorded ").into_iter().flat_map(|it| it.split(' '));
+        let recorded = Recorded {
+            nanos: java::number(&second, fields.next())?,
+            recording_id: java::number(&second, fields.next())?,
+            bytes: java::number(&second, fields.next())?,
+        };
+        program.go_on()?;
+        let third = program.line(self.interrupt)?.ok_or(Failure::Interrupted)?;
+        let after = self.process.usage();
+        let nanos = java::number(&third, third.strip_prefix("replayed "))?;
+        program.go_on()?;
+        program.finish(self.interrupt)?;
+        self.outcome(recorded, Duration::from_nanos(nanos), [before, between, after])
+    }
+
+    fn outcome(
+        &self,
+        recorded: Recorded,
+        replayed_in: Duration,
+        [before, between, after]: [Option<Usage>; 3],
+    ) -> Result<Outcome, Failure> {
+        let disk_bytes = self.process.disk_bytes(recorded.recording_id)?;
+        self.purge(recorded.recording_id)?;
+        let used = |from: Option<Usage>, to: Option<Usage>| Some(to?.since(from?));
+        Ok(Outcome {
+            recorded_in: Duration::from_nanos(recorded.nanos),
+            replayed_in,
+            disk_bytes,
+            recorded_bytes: recorded.bytes,
+            recording: used(before, between),
+            replay: used(between, after),
+        })
+    }
+
+    fn record(&self, load: &Load, count: u64) -> Result<Recorded, Failure> {
+        let archive = self.archive;
+        let mut publication = archive
+            .add_recorded_exclusive_publication(&load.channel, load.stream_id)
+            .map_err(failed("cannot record"))?;
+        let session_id = publication.session_id();
+        let counter = self.await_some("the recording", || {
+            RecordingPos::find_by_session_id(archive.aeron(), session_id)
+        })?;
+        self.await_some("the recorder", || publication.is_connected().then_some(()))?;
+        let mut message = vec![0; load.message_length];
+        let start = Instant::now();
+        let mut end = 0;
+        for number in 0..count {
+            message[..8].copy_from_slice(&number.to_le_bytes());
+            end = loop {
+                match publication.offer(&message) {
+                    Ok(position) => break position,
+                    Err(error) if error.is_retryable() => self.wait()?,
+                    Err(error) => return Err(Failure::run("cannot publish", error)),
+                }
+            };
+        }
+        self.await_progress("what is recorded", || {
+            let position = counter.position().unwrap_or(-1);
+            (position, position >= end)
+        })?;
+        let nanos = start.elapsed().as_nanos() as u64;
+        archive
+            .stop_recording_exclusive_publication(&publication)
+            .map_err(failed("cannot stop the recording"))?;
+        self.await_some("the end of the recording", || (!counter.is_active()).then_some(()))?;
+        Ok(Recorded { nanos, recording_id: counter.recording_id(), bytes: end as u64 })
+    }
+
+    fn replay(&self, load: &Load, count: u64, recording_id: i64) -> Result<Duration, Failure> {
+        let start = Instant::now();
+        let mut subscription = self
+            .archive
+            .replay(
+                recording_id,
+                "aeron:ipc",
+                load.stream_id.wrapping_add(1),
+                ReplayParams::new().length(ReplayLength::Recorded),
+            )
+            .map_err(failed("cannot replay"))?;
+        let mut received = 0;
+        let mut strange = None;
+        self.await_progress("the replay", || {
+            let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+                if !message.starts_with(&u64::to_le_bytes(received)) {
+                    strange.get_or_insert(received);
+                }
+                received += 1;
+            };
+            // An error is that the client has been closed: there is no progress any more.
+            let _ = subscription.poll(handler, load.fragment_limit);
+            (received as i64, received >= count)
+        })?;
+        match strange {
+            None => Ok(start.elapsed()),
+            Some(number) => Err(Failure::Run(format!("message {number} is another one"))),
+        }
+    }
+
+    /// As soon as the archive has noticed that nobody replays it any more.
+    fn purge(&self, recording_id: i64) -> Result<(), Failure> {
+        let mut last = None;
+        let purged = self.await_some("the end of the replay", || {
+            match self.archive.purge_recording(recording_id) {
+                Ok(_) => Some(Ok(())),
+                Err(error)
+                    if error.kind() == ArchiveErrorKind::Refused
+                        || error.kind() == ArchiveErrorKind::ActiveRecording =>
+                {
+                    last = Some(error);
+                    None
+                }
+                Err(error) => Some(Err(failed("cannot purge")(error))),
+            }
+        });
+        match (purged, last) {
+            (Ok(outcome), _) => outcome,
+            (Err(Failure::Run(_)), Some(error)) => Err(failed("cannot purge")(error)),
+            (Err(failure), _) => Err(failure),
+        }
+    }
+
+    fn wait(&self) -> Result<(), Failure> {
+        if self.archive.aeron().is_closed() {
+            return Err(Failure::Run("the client was closed".to_owned()));
+        }
+        if self.interrupt.is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        thread::yield_now();
+        Ok(())
+    }
+
+    fn await_some<T>(
+        &self,
+        what: &str,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Result<T, Failure> {
+        let mut outcome = None;
+        self.await_progress(what, || {
+            outcome = attempt();
+            (0, outcome.is_some())
+        })?;
+        outcome.ok_or_else(|| Failure::Run(format!("waited in vain: {what}")))
+    }
+
+    /// Waits as long as a number changes, or for the patience.
+    fn await_progress(
+        &self,
+        what: &str,
+        mut attempt: impl FnMut() -> (i64, bool),
+    ) -> Result<(), Failure> {
+        let mut last = None;
+        let mut since = Instant::now();
+        loop {
+            let (now, is_over) = attempt();
+            if is_over {
+                return Ok(());
+            }
+            if last != Some(now) {
+                last = Some(now);
+                since = Instant::now();
+                continue;
+            }
+            if since.elapsed() >= PATIENCE {
+                return Err(Failure::Run(format!("waited in vain: {what}")));
+            }
+            self.wait()?;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Recorded {
+    nanos: u64,
+    recording_id: i64,
+    bytes: u64,
+}
+
+fn failed(doing: &str) -> impl Fn(ArchiveError) -> Failure + '_ {
+    move |error| Failure::run(doing, error)
+}

@@ -1,0 +1,222 @@
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Image;
+import io.aeron.ImageFragmentAssembler;
+import io.aeron.Subscription;
+import io.aeron.archive.client.AeronArchive;
+import io.aeron.archive.client.ArchiveException;
+import io.aeron.archive.status.RecordingPos;
+import org.agrona.BufferUtil;
+import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.agrona.concurrent.YieldingIdleStrategy;
+import org.agrona.concurrent.status.CountersReader;
+
+import java.io.IOException;
+
+/**
+ * The Java side of recording_throughput: records messages with an archive that runs already and replays them, with the
+ * loops of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. First with WARMUP messages, again and
+ * again until WARMUP_NS have passed, and then once with MESSAGES of them, printing
+ *
+ * <pre>
+ * recording
+ * recorded NANOSECONDS RECORDING_ID BYTES
+ * replayed NANOSECONDS
+ * </pre>
+ *
+ * and waiting for a line on its standard input after the second and the third. Ends at once when it is closed.
+ */
+public class Recording
+{
+    private static final long PATIENCE_NS = 60_000_000_000L;
+
+    private final Aeron aeron;
+    private final AeronArchive archive;
+    private final String channel;
+    private final int streamId;
+    private final int fragmentLimit;
+    private final UnsafeBuffer buffer;
+    private final IdleStrategy idleStrategy = YieldingIdleStrategy.INSTANCE;
+    private long recordingId;
+    private long recordedBytes;
+    private long received;
+
+    public static void main(final String[] args) throws IOException
+    {
+        if (args.length != 8)
+        {
+            System.err.println("usage: Recording DIR CHANNEL STREAM_ID MESSAGE_LENGTH FRAGMENT_LIMIT" +
+                " WARMUP WARMUP_NS MESSAGES");
+            System.exit(2);
+        }
+        final int warmup = Integer.parseInt(args[5]);
+        final long warmupNs = Long.parseLong(args[6]);
+        final long messages = Long.parseLong(args[7]);
+
+        try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(args[0]));
+            AeronArchive archive = AeronArchive.connect(new AeronArchive.Context()
+                .aeron(aeron)
+                .ownsAeronClient(false)
+                .messageTimeoutNs(PATIENCE_NS)
+                .controlRequestChannel("aeron:ipc")
+                .controlResponseChannel("aeron:ipc")))
+        {
+            final Recording recording = new Recording(
+                aeron, archive, args[1], Integer.parseInt(args[2]), Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+            final long start = System.nanoTime();
+            do
+            {
+                recording.record(warmup);
+                recording.replay(warmup);
+                recording.purge();
+            }
+            while (System.nanoTime() - start < warmupNs);
+
+            System.out.println("recording");
+            final long recordNs = recording.record(messages);
+            System.out.println("recorded " + recordNs + " " + recording.recordingId + " " + recording.recordedBytes);
+            awaitLine();
+            System.out.println("replayed " + recording.replay(messages));
+            awaitLine();
+        }
+    }
+
+    private Recording(
+        final Aeron aeron,
+        final AeronArchive archive,
+        final String channel,
+        final int streamId,
+        final int messageLength,
+        final int fragmentLimit)
+    {
+        this.aeron = aeron;
+        this.archive = archive;
+        this.channel = channel;
+        this.streamId = streamId;
+        this.fragmentLimit = fragmentLimit;
+        buffer = new UnsafeBuffer(BufferUtil.allocateDirectAligned(messageLength, 64));
+    }
+
+    private long record(final long messages)
+    {
+        try (ExclusivePublication publication = archive.addRecordedExclusivePublication(channel, streamId))
+        {
+            final CountersReader counters = aeron.countersReader();
+            final long deadline = System.nanoTime() + PATIENCE_NS;
+            int counterId;
+            while ((counterId = RecordingPos.findCounterIdBySession(
+                counters, publication.sessionId(), archive.archiveId())) < 0)
+            {
+                await("the recording", deadline);
+            }
+            recordingId = RecordingPos.getRecordingId(counters, counterId);
+            while (!publication.isConnected())
+            {
+                await("the recorder", deadline);
+            }
+
+            final long start = System.nanoTime();
+            for (long i = 0; i < messages; i++)
+            {
+                buffer.putLong(0, i);
+                idleStrategy.reset();
+                long result;
+                while ((result = publication.offer(buffer, 0, buffer.capacity())) < 0)
+                {
+                    if (result == ExclusivePublication.CLOSED || result == ExclusivePublication.MAX_POSITION_EXCEEDED)
+                    {
+                        throw new IllegalStateException("offer: " + ExclusivePublication.errorString(result));
+                    }
+                    idleStrategy.idle();
+                }
+            }
+            recordedBytes = publication.position();
+            idleStrategy.reset();
+            while (counters.getCounterValue(counterId) < recordedBytes)
+            {
+                idleStrategy.idle();
+            }
+            final long elapsed = System.nanoTime() - start;
+            archive.stopRecording(publication);
+            while (RecordingPos.isActive(counters, counterId, recordingId))
+            {
+                await("the end of the recording", start + elapsed + PATIENCE_NS);
+            }
+            return elapsed;
+        }
+    }
+
+    /** As soon as the archive has noticed that nobody replays it any more. */
+    private void purge()
+    {
+        final long deadline = System.nanoTime() + PATIENCE_NS;
+        while (true)
+        {
+            try
+            {
+                archive.purgeRecording(recordingId);
+                return;
+            }
+            catch (final ArchiveException exception)
+            {
+                await(exception.getMessage(), deadline);
+            }
+        }
+    }
+
+    private long replay(final long messages)
+    {
+        received = 0;
+        final long start = System.nanoTime();
+        try (Subscription subscription = archive.replay(recordingId, 0, recordedBytes, "aeron:ipc", streamId + 1))
+        {
+            final long deadline = start + PATIENCE_NS;
+            while (!subscription.isConnected())
+            {
+                await("the replay", deadline);
+            }
+            final Image image = subscription.imageAtIndex(0);
+            final ImageFragmentAssembler assembler = new ImageFragmentAssembler((buffer, offset, length, header) ->
+            {
+                if (buffer.getLong(offset) != received)
+                {
+                    throw new IllegalStateException("message " + buffer.getLong(offset) + " for " + received);
+                }
+                received++;
+            });
+            idleStrategy.reset();
+            while (received < messages)
+            {
+                final int fragments = image.poll(assembler, fragmentLimit);
+                if (0 == fragments && image.isClosed())
+                {
+                    throw new IllegalStateException("the replay ends after " + received + " messages");
+                }
+                idleStrategy.idle(fragments);
+            }
+            return System.nanoTime() - start;
+        }
+    }
+
+    private void await(final String what, final long deadline)
+    {
+        if (System.nanoTime() - deadline > 0)
+        {
+            throw new IllegalStateException("waited in vain: " + what);
+        }
+        idleStrategy.idle();
+    }
+
+    private static void awaitLine() throws IOException
+    {
+        int character;
+        while ((character = System.in.read()) != '\n')
+        {
+            if (character < 0)
+            {
+                Runtime.getRuntime().halt(0);
+            }
+        }
+    }
+}
