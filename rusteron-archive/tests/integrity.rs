@@ -95,10 +95,10 @@ fn replay_equals_what_was_recorded(count: u64, options: Options) {
         .expect("a replay");
     let received = receive_all(&mut subscription, count);
     println!(
-        "{count} messages, {} bytes: recorded in {recorded:.1?}, replayed in {:.1?}; {:x?}",
+        "{count} messages, {} bytes: recorded in {recorded:.1?}, replayed in {:.1?}; checksum {:x}",
         sent.bytes,
         start.elapsed(),
-        received.result()
+        received.hasher.finish()
     );
     assert_eq!(received.result(), sent.result());
     assert_eq!(sent.messages, count);
@@ -175,7 +175,7 @@ impl Live {
 fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    let (control, endpoint) = (free_port(), free_port());
+    let control = free_port();
     let channel = format!(
         "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|ssc=true|\
          term-length=256k"
@@ -184,8 +184,6 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
         archive.add_recorded_exclusive_publication(&channel, STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
     let replay = format!("aeron:udp?session-id={}", publication.session_id());
-    let live_channel =
-        format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
     let (mut load_publication, mut load_subscription) =
         connected_pair(archive.aeron(), "aeron:ipc?term-length=64k");
     let live = Live {
@@ -218,6 +216,10 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
                 starts[starts.len().saturating_sub(back)]
             };
             let session = session_on(&java, &archive);
+            // The media driver may not have closed that of the last merge yet.
+            let endpoint = free_port();
+            let live_channel =
+                format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
             let subscription = archive
                 .aeron()
                 .add_subscription("aeron:udp?control-mode=manual", STREAM)
