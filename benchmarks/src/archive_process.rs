@@ -51,6 +51,7 @@ impl ArchiveProcess {
             format!("-Daeron.archive.mark.file.dir={}", driver_dir.path().display()),
             // Requests come over IPC.
             "-Daeron.archive.control.channel.enabled=false".to_owned(),
+            "-Daeron.archive.control.response.channel=aeron:udp?endpoint=localhost:0".to_owned(),
             "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
             "-Daeron.archive.recording.events.enabled=false".to_owned(),
             "-Daeron.threading.mode=SHARED".to_owned(),
