@@ -96,7 +96,7 @@ fn a_client_without_a_conductor_thread_is_served_by_whoever_waits() {
         aeron.do_work().expect("an open client");
         publication.is_connected()
     });
-    let position = publication.offer(b"message").expect("a place");
+    let position = support::offer(&mut publication, b"message");
     let recording_id = support::await_recording(&archive, publication.session_id());
     archive.await_recorded(recording_id, position, support::PATIENCE).expect("a recording");
     let mut subscription = archive

@@ -183,7 +183,10 @@ fn claims_outlive_the_driver_and_the_client_that_it_closes() {
     let (mut exclusive, _subscription) = connected_pair(&aeron, "aeron:ipc");
     let mut other = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
     let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
-    await_that("the connection", || other.is_connected() && shared.is_connected());
+    await_that("room", || {
+        other.available_window().is_ok_and(|room| room > 0)
+            && shared.available_window().is_ok_and(|room| room > 0)
+    });
     let mut committed = exclusive.try_claim(1_000).expect("a place");
     let aborted = shared.try_claim(1_000).expect("a place");
     let dropped = other.try_claim(1_000).expect("a place");

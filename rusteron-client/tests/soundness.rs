@@ -579,7 +579,10 @@ fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     let mut other = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
     let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
-    await_that("the connection", || other.is_connected() && shared.is_connected());
+    await_that("room", || {
+        other.available_window().is_ok_and(|room| room > 0)
+            && shared.available_window().is_ok_and(|room| room > 0)
+    });
     let counter = aeron.add_counter(1001, &[], "").expect("a counter");
     offer(&mut publication, b"held");
     let mut of_exclusive = other.try_claim(100).expect("a place");

@@ -410,6 +410,10 @@ fn what_is_held_when_a_driver_is_killed_stays_usable() {
     let counter = aeron.add_counter(1001, b"key", "label").expect("a counter");
     await_that("the connections", || subscription.image_count() == 3);
     await_that("a place", || exclusive.offer(b"held").is_ok());
+    await_that("places for claims", || {
+        forgetful.available_window().is_ok_and(|room| room > 0)
+            && shared.available_window().is_ok_and(|room| room > 0)
+    });
 
     let mut of_exclusive = exclusive.try_claim(1_000).expect("a place");
     let mut of_shared = shared.try_claim(1_000).expect("a place");

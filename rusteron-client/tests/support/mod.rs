@@ -139,7 +139,10 @@ pub fn udp_channel() -> String {
 pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Subscription) {
     let subscription = aeron.add_subscription(channel, 1001).expect("a subscription");
     let publication = aeron.add_exclusive_publication(channel, 1001).expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    await_that("the connection", || {
+        // The driver says that there is a subscriber before it says how far the publisher may go.
+        publication.available_window().is_ok_and(|room| room > 0) && subscription.is_connected()
+    });
     (publication, subscription)
 }
 
@@ -147,7 +150,10 @@ pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Su
 pub fn shared_pair(aeron: &Aeron, channel: &str) -> (Publication, Subscription) {
     let subscription = aeron.add_subscription(channel, 1002).expect("a subscription");
     let publication = aeron.add_publication(channel, 1002).expect("a publication");
-    await_that("the connection", || publication.is_connected() && subscription.is_connected());
+    await_that("the connection", || {
+        // The driver says that there is a subscriber before it says how far the publisher may go.
+        publication.available_window().is_ok_and(|room| room > 0) && subscription.is_connected()
+    });
     (publication, subscription)
 }
 
