@@ -154,12 +154,16 @@ fn check_replaceable(dir: &Path) -> Result<()> {
 /// Refuses a file that is no driver's, or another version's: C would believe the lengths in it.
 fn check_readable(dir: &Path) -> Result<()> {
     let Err(error) = CncFile::open(dir, Duration::ZERO) else { return Ok(()) };
-    // The version comes last, so that without one there are no lengths yet.
-    let mut version = [0; 4];
-    let read =
-        fs::File::open(dir.join("cnc.dat")).and_then(|mut file| file.read_exact(&mut version));
-    if read.is_err() || version == [0; 4] {
-        return Ok(());
+    let path = dir.join("cnc.dat");
+    // To open a pipe is to wait for somebody at its other end.
+    let may_be_pipe = fs::metadata(&path).is_ok_and(|file| !file.is_file());
+    if !may_be_pipe {
+        // The version comes last, so that without one there are no lengths yet.
+        let mut version = [0; 4];
+        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut version));
+        if read.is_err() || version == [0; 4] {
+            return Ok(());
+        }
     }
     Err(error
         .with_kind(ErrorKind::IncompatibleDriver)

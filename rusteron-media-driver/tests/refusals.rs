@@ -80,6 +80,20 @@ fn files_that_are_no_drivers_are_not_believed() {
     }
 }
 
+#[test]
+fn a_pipe_in_place_of_the_drivers_file_is_refused_without_waiting_for_its_other_end() {
+    let home = tempfile::tempdir().expect("a directory");
+    let pipe = home.path().join("cnc.dat");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("the command mkfifo");
+    assert!(made.success());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let dir = home.path().to_owned();
+    std::thread::spawn(move || sender.send(MediaDriver::launch(driver_context_in(&dir))));
+    let error = receiver.recv_timeout(support::PATIENCE).expect("an answer").expect_err("a pipe");
+    assert_eq!(error.kind(), ErrorKind::IncompatibleDriver, "{error:?}");
+    assert!(fs::symlink_metadata(&pipe).is_ok());
+}
+
 /// The program, run by somebody who may not do much.
 fn as_nobody(command: &mut Command, home: &Path) -> Option<DriverProcess> {
     // The superuser may do anything; and only the superuser can be somebody else.
