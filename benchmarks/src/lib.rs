@@ -13,6 +13,7 @@
 //! - [`options`].
 
 pub mod archive_process;
+pub mod batches;
 pub mod c_loops;
 pub mod chart;
 pub mod comparison;

@@ -52,7 +52,7 @@ pub struct ThroughputOptions {
         value_name = "SIDES",
         value_delimiter = ',',
         num_args = 1,
-        default_value = "rust,c-functions,c-program,java,java-sample"
+        default_value = "rust,rust-batches,c-functions,c-program,java,java-sample"
     )]
     pub sides: Vec<Way>,
 

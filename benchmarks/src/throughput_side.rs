@@ -1,7 +1,7 @@
 //! The ways that messages can go, and one run of each.
 //!
 //! A further way is a variant of [`Way`] and an arm in `Bench::measure_exclusive` or
-//! `Bench::measure_concurrent`: batches have their place there.
+//! `Bench::measure_concurrent`.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use rusteron_examples::publisher;
 use rusteron_examples::run::Run;
 use rusteron_examples::subscriber::{self, Received};
 
+use crate::batches::{self, Batches, PublishBatch};
 use crate::c_loops;
 use crate::driver_process::DriverDir;
 use crate::java::{self, Java};
@@ -29,6 +30,8 @@ use crate::program::Program;
 pub enum Way {
     /// The Rust API: `offer` and `poll`
     Rust,
+    /// The Rust API, 16 messages at once: `offer_batch` and `poll_batch`
+    RustBatches,
     /// C's functions, called from the same loops in Rust
     CFunctions,
     /// Loops written in C, on the same threads
@@ -50,6 +53,7 @@ impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Rust => "Rust",
+            Self::RustBatches => "Rust, batches",
             Self::CFunctions => "C functions",
             Self::CProgram => "C program",
             Self::Java => "Java",
@@ -142,6 +146,11 @@ impl Bench<'_> {
                     plan,
                 )
             }
+            Way::RustBatches => self.run(
+                vec![publishing_batches(&mut publication, &message, plan)],
+                |run| receive_batches(subscription, is_fragmented, plan, run),
+                plan,
+            ),
             _ => self.run(
                 vec![publishing(&mut publication, &message, plan)],
                 |run| receive_with_rust(subscription, is_fragmented, plan, run),
@@ -175,6 +184,16 @@ impl Bench<'_> {
                     .map(|publication| publishing(publication, &message, plan))
                     .collect();
                 let receive = |run: &Run<'_>| receive_with_c_functions(subscription, plan, run);
+                self.run(publishers, receive, plan)
+            }
+            Way::RustBatches => {
+                let mut publications = vec![publication; count];
+                let publishers = publications
+                    .iter_mut()
+                    .map(|publication| publishing_batches(publication, &message, plan))
+                    .collect();
+                let receive =
+                    |run: &Run<'_>| receive_batches(subscription, is_fragmented, plan, run);
                 self.run(publishers, receive, plan)
             }
             _ => {
@@ -291,6 +310,31 @@ fn publishing<'a, P: Publish>(
 ) -> impl FnOnce(&Run<'_>) -> Result<publisher::Published, rusteron_client::OfferError> + Send + 'a
 {
     |run| publisher::publish(publication, message, &mut plan.idle.new_strategy(), run)
+}
+
+/// The loop of a publisher in Rust that offers batches.
+fn publishing_batches<'a, P: PublishBatch>(
+    publication: &'a mut P,
+    message: &'a [u8],
+    plan: &'a Plan,
+) -> impl FnOnce(&Run<'_>) -> Result<publisher::Published, rusteron_client::OfferError> + Send + 'a
+{
+    |run| batches::publish(publication, message, &mut plan.idle.new_strategy(), run)
+}
+
+/// The loop of a subscriber in Rust that takes what there is at once; of messages in several fragments as
+/// [`receive_with_rust`].
+fn receive_batches(
+    subscription: Subscription,
+    is_fragmented: bool,
+    plan: &Plan,
+    run: &Run<'_>,
+) -> Result<Received, PollError> {
+    if is_fragmented {
+        return receive_with_rust(subscription, is_fragmented, plan, run);
+    }
+    let mut batches = Batches(subscription);
+    subscriber::receive(&mut batches, plan.expectation(), &mut plan.idle.new_strategy(), run)
 }
 
 /// The loop of a subscriber in Rust. C and Java get the fragments of a message that is longer than one,

@@ -1,13 +1,12 @@
 //! Where the next frame of an exclusive publication begins.
 
 use std::mem::offset_of;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusteron_sys as sys;
 
-use crate::batch::Writer;
 use crate::exclusive_publication::ExclusivePublication;
-use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first};
 use crate::offer_error::{OfferError, Position};
 use crate::protocol;
 
@@ -34,7 +33,7 @@ impl PlaceInTerm {
     #[inline(always)]
     pub(crate) fn raw_tail(self) -> i64 {
         // SAFETY: by the contract of `of`; the word is aligned, by the assertions there.
-        in_order(unsafe { self.0.read() })
+        low_half_first(unsafe { self.0.read() })
     }
 
     /// Stores the term id as well, which does not change: a processor that has stored half a word
@@ -42,14 +41,8 @@ impl PlaceInTerm {
     #[inline(always)]
     pub(crate) fn set(self, raw_tail: i64) {
         // SAFETY: as above.
-        unsafe { self.0.write(in_order(raw_tail)) }
+        unsafe { self.0.write(low_half_first(raw_tail)) }
     }
-}
-
-/// The offset comes first in memory, and is the lower half of a tail counter.
-#[inline(always)]
-fn in_order(word: i64) -> i64 {
-    if cfg!(target_endian = "big") { word.rotate_left(32) } else { word }
 }
 
 /// A frame that has its place and its header, but neither its payload nor its positive length.
@@ -68,7 +61,7 @@ impl ExclusivePublication {
     #[inline(always)]
     pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
         let fields = &self.fields;
-        // SAFETY: as in `next_place`.
+        // SAFETY: as in `place_and_limit`.
         let (is_closed, limit, place) = unsafe {
             (
                 log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire),
@@ -97,18 +90,13 @@ impl ExclusivePublication {
         unsafe {
             let index = (*fields.place).active_partition_index;
             debug_assert!(index < PARTITION_COUNT);
-            let ids = FrameIds {
-                session_id: fields.session_id,
-                stream_id: fields.stream_id,
-                term_id: (*fields.place).term_id,
-            };
             let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
             // The offset stays below 2³²: the id is not touched.
             let end = raw_tail + aligned as i64;
             protocol::set_tail(tail, end);
             place.set(end);
             let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
-            log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, offset as i32, ids);
+            log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, raw_tail, self.ids);
             Some(BegunFrame { frame, end_position: position + aligned as i64 })
         }
     }
@@ -117,6 +105,17 @@ impl ExclusivePublication {
     /// now.
     #[inline(always)]
     pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
+        let Some((place, limit)) = self.place_and_limit() else { return Err(OfferError::Closed) };
+        let position = place.term_begin_position + i64::from(place.term_offset);
+        if position >= limit {
+            return Err(self.back_pressure(position, length, max));
+        }
+        Ok(place)
+    }
+
+    /// Where the next frame begins, and the position limit; `None` if the publication is closed.
+    #[inline(always)]
+    pub(crate) fn place_and_limit(&self) -> Option<(Place, Position)> {
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
         // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
         // place is the only writer's, which is the holder of this type, as it is not `Sync`.
@@ -127,14 +126,7 @@ impl ExclusivePublication {
                 *self.fields.place,
             )
         };
-        if is_closed {
-            return Err(OfferError::Closed);
-        }
-        let position = place.term_begin_position + i64::from(place.term_offset);
-        if position >= limit {
-            return Err(self.back_pressure(position, length, max));
-        }
-        Ok(place)
+        (!is_closed).then_some((place, limit))
     }
 
     /// C says that a message is too long only when it would otherwise take it; that no subscriber is
@@ -159,40 +151,32 @@ impl ExclusivePublication {
     /// # Safety
     /// `place` is the publication's, and `end` is not beyond the term.
     pub(crate) unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
+        // SAFETY: by the contract.
+        unsafe {
+            let (term, tail, place_in_term) = self.active_term(place);
+            let raw_tail = protocol::raw_tail(place.term_id, end);
+            protocol::set_tail(tail, raw_tail);
+            place_in_term.set(raw_tail);
+            term.add(place.term_offset as usize)
+        }
+    }
+
+    /// The active term's buffer, its tail, and the publication's own word for that.
+    ///
+    /// # Safety
+    /// `place` is the publication's; what is returned is used by its only writer.
+    #[inline(always)]
+    pub(crate) unsafe fn active_term(&self, place: Place) -> (*mut u8, &AtomicI64, PlaceInTerm) {
         let index = place.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
         // SAFETY: the active index is always below the number of partitions, and thus that of one of
         // the log's three tail counters and term buffers; the place is the writer's own.
         unsafe {
-            let tail = log_buffer::atomic_i64(self.fields.term_tail_counters.add(index));
-            let raw_tail = protocol::raw_tail(place.term_id, end);
-            protocol::set_tail(tail, raw_tail);
-            PlaceInTerm::of(self.fields.place).set(raw_tail);
-            self.fields.term_buffers.get_unchecked(index).add(place.term_offset as usize)
-        }
-    }
-
-    /// What writes frames into the active term without looking at the publication again; `None` if no
-    /// message is taken now.
-    #[inline(always)]
-    pub(crate) fn writer(&mut self) -> Option<Writer<'_>> {
-        let place = self.next_place(0, 0).ok()?;
-        let fields = &self.fields;
-        let index = place.active_partition_index;
-        debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: as in `next_place`, and as in `move_tail`.
-        unsafe {
-            let limit = protocol::position(log_buffer::atomic_i64(fields.position_limit));
-            let window = limit - place.term_begin_position;
-            // The driver has taken the limit back, if it is behind this term.
-            let limit_offset = window.clamp(0, fields.term_buffer_length.into()) as u32;
-            Some(Writer::new(
-                *fields.term_buffers.get_unchecked(index),
-                log_buffer::atomic_i64(fields.term_tail_counters.add(index)),
-                PlaceInTerm::of(fields.place),
-                limit_offset,
-                fields,
-            ))
+            (
+                *self.fields.term_buffers.get_unchecked(index),
+                log_buffer::atomic_i64(self.fields.term_tail_counters.add(index)),
+                PlaceInTerm::of(self.fields.place),
+            )
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::exclusive_place::BegunFrame;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
-use crate::log_buffer::{self, HEADER_LENGTH};
+use crate::log_buffer::{self, FrameIds, HEADER_LENGTH};
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
 use crate::protocol;
@@ -34,6 +34,7 @@ pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     pub(crate) fields: sys::rusteron_exclusive_publication_t,
     pub(crate) raw: NonNull<sys::aeron_exclusive_publication_t>,
+    pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
     /// Whether the conductor has been told to close it; nothing but dropping the rest is left then.
@@ -404,7 +405,8 @@ impl sealed::Resource for ExclusivePublication {
             sys::rusteron_exclusive_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
-        Ok(Self { fields, raw, constants, client, is_handed_over: false })
+        let ids = FrameIds::new(fields.session_id, fields.stream_id);
+        Ok(Self { fields, raw, ids, constants, client, is_handed_over: false })
     }
 }
 

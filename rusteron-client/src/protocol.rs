@@ -146,6 +146,11 @@ pub(crate) struct Tail {
 
 impl Tail {
     #[inline(always)]
+    pub(crate) fn raw(self) -> i64 {
+        self.raw
+    }
+
+    #[inline(always)]
     pub(crate) fn term_id(self) -> i32 {
         (self.raw >> 32) as i32
     }

@@ -33,6 +33,7 @@ pub struct Publication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     fields: sys::rusteron_publication_t,
     pub(crate) raw: NonNull<sys::aeron_publication_t>,
+    pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
     /// Whether the conductor has been told to close it; nothing but dropping the rest is left then.
@@ -44,9 +45,8 @@ pub struct Publication {
 pub(crate) struct Place {
     /// Where the first frame is to be.
     pub(crate) frame: *mut u8,
-    /// The same as offset in the term.
-    pub(crate) offset: i32,
-    pub(crate) ids: FrameIds,
+    /// The same as a tail.
+    pub(crate) raw_tail: i64,
     pub(crate) length: usize,
     pub(crate) end_position: Position,
 }
@@ -218,7 +218,7 @@ impl Publication {
         // `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the client; the
         // death of the client or the driver marks the publication as closed and unmaps nothing.
         unsafe {
-            log_buffer::begin_frame(place.frame, frame_length as i32, place.offset, place.ids);
+            log_buffer::begin_frame(place.frame, frame_length as i32, place.raw_tail, self.ids);
             let frame = NonNull::new_unchecked(place.frame);
             Ok(BufferClaim::new(frame, length, place.end_position))
         }
@@ -278,12 +278,7 @@ impl Publication {
         Place {
             // An offset within the term, or the term's length.
             frame: fields.term_buffers[tail.index].wrapping_add(tail.offset() as usize),
-            offset: tail.offset() as i32,
-            ids: FrameIds {
-                session_id: fields.session_id,
-                stream_id: fields.stream_id,
-                term_id: tail.term_id(),
-            },
+            raw_tail: tail.raw(),
             length: taken,
             end_position: self.position_of(tail) + taken as i64,
         }
@@ -306,7 +301,7 @@ impl Publication {
             let place = self.place(tail, taken);
             // SAFETY: the rest of the term is this publisher's: the tail is now beyond the term.
             unsafe {
-                log_buffer::write_padding(place.frame, left as i32, place.offset, place.ids);
+                log_buffer::write_padding(place.frame, left as i32, place.raw_tail, self.ids);
             }
         }
         if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
@@ -395,7 +390,8 @@ impl sealed::Resource for Publication {
             sys::rusteron_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
-        Ok(Self { fields, raw, constants, client, is_handed_over: false })
+        let ids = FrameIds::new(fields.session_id, fields.stream_id);
+        Ok(Self { fields, raw, ids, constants, client, is_handed_over: false })
     }
 }
 

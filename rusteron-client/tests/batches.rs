@@ -3,13 +3,12 @@
 mod support;
 
 use std::cell::Cell;
-use std::io::{Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusteron_client::{Messages, OfferError, OfferedBatch, Subscription};
 use support::{
-    Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, launch_patient,
-    log_file, receive, shared_pair,
+    Random, SHORT_TERMS, await_that, connect, connected_pair, launch, launch_patient, receive,
+    shared_pair,
 };
 
 /// Messages that say which they are, of all lengths up to one of several fragments.
@@ -119,69 +118,50 @@ fn without_a_subscriber_nothing_of_a_batch_is_accepted() {
     }
 }
 
-/// A message that is not the same each time it is asked for.
-struct Fickle<'a> {
-    first: &'a [u8],
-    second: Box<dyn Fn() -> &'a [u8] + 'a>,
-    calls: Cell<usize>,
-}
+/// A message that is longer each time it is asked for, and panics at the third.
+#[derive(Default)]
+struct Fickle(Cell<usize>);
 
-impl<'a> Fickle<'a> {
-    fn new(first: &'a [u8], second: impl Fn() -> &'a [u8] + 'a) -> Self {
-        Self { first, second: Box::new(second), calls: Cell::new(0) }
-    }
-}
-
-impl AsRef<[u8]> for Fickle<'_> {
+impl AsRef<[u8]> for Fickle {
     fn as_ref(&self) -> &[u8] {
-        self.calls.set(self.calls.get() + 1);
-        // The first message of a batch is looked at once more, before all others.
-        if self.calls.get() <= 2 { self.first } else { (self.second)() }
+        const LENGTHS: [usize; 2] = [100, 2_000];
+        let calls = self.0.replace(self.0.get() + 1);
+        &[7; 2_000][..LENGTHS[calls]]
     }
 }
 
 #[test]
-fn messages_that_change_while_they_are_offered_leave_a_stream_that_goes_on() {
+fn messages_that_change_while_they_are_offered_are_what_they_were_at_first() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let batch = || [Fickle::default(), Fickle::default(), Fickle::default()];
+    assert_eq!(exclusive.offer_batch(&batch()).accepted, 3);
+    assert_eq!(shared.offer_batch(&batch()).accepted, 3);
+    for subscription in [&mut subscription, &mut shared_subscription] {
+        assert_eq!(receive(subscription, 3), [[7; 100], [7; 100], [7; 100]]);
+    }
+}
+
+#[test]
+fn a_message_that_panics_leaves_a_stream_that_goes_on() {
     // Its driver does not make padding of what a publisher has left undone.
     let driver = launch_patient();
     let aeron = connect(&driver);
-    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let too_long = vec![9; 2_000];
-    // Shorter: the rest of the place becomes padding. Longer: the batch ends before it.
-    for (second, accepted) in [(&b"!"[..], 1), (&[8; 100][..], 0), (&too_long[..], 0)] {
-        let batch = publication.offer_batch(&[Fickle::new(&[7; 90], || second)]);
-        assert_eq!(batch.accepted, accepted, "{} bytes", second.len());
-        assert_eq!(batch.stopped_by.is_some(), accepted == 0);
-    }
-    let thrown = catch_unwind(AssertUnwindSafe(|| {
-        publication.offer_batch(&[Fickle::new(b"?", || panic!("no message"))])
-    }));
+    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let batch = || [Fickle::default(), Fickle::default(), Fickle(Cell::new(2))];
+    let thrown = catch_unwind(AssertUnwindSafe(|| exclusive.offer_batch(&batch())));
     assert!(thrown.is_err());
-    assert_eq!(publication.offer_batch(&[b"next"]).accepted, 1);
-    assert_eq!(receive(&mut subscription, 2), [&b"!"[..], b"next"]);
-}
-
-#[test]
-fn a_batch_that_the_driver_gave_up_is_not_published_again() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
-    // What the driver does when nothing has been written for its timeout: all that was taken, two frames
-    // of 64 bytes, becomes one padding.
-    let unblock = || {
-        let mut log = log_file(&driver, publication.original_registration_id());
-        log.seek(SeekFrom::Start(6)).expect("a place");
-        log.write_all(&0_u16.to_ne_bytes()).expect("the type");
-        log.seek(SeekFrom::Start(0)).expect("a place");
-        log.write_all(&128_i32.to_ne_bytes()).expect("the length");
-        &b"late"[..]
-    };
-    let batch = [Fickle::new(b"late", unblock), Fickle::new(b"too", || b"too")];
-    let batch = publication.offer_batch(&batch);
-    assert_eq!((batch.accepted, batch.stopped_by), (0, Some(OfferError::Unblocked)));
-    assert_eq!(publication.position(), Ok(128));
-    await_some("a place", || publication.offer(b"next").ok());
-    assert_eq!(receive(&mut subscription, 1), [b"next"]);
+    let thrown = catch_unwind(AssertUnwindSafe(|| shared.offer_batch(&batch())));
+    assert!(thrown.is_err());
+    assert_eq!(exclusive.offer_batch(&[b"next"]).accepted, 1);
+    assert_eq!(shared.offer_batch(&[b"next"]).accepted, 1);
+    let messages = receive(&mut subscription, 3);
+    assert_eq!(messages, [&[7; 100][..], &[7; 100], b"next"]);
+    // Where others could be kept waiting, nothing is taken before all is known.
+    assert_eq!(receive(&mut shared_subscription, 1), [b"next"]);
 }
 
 /// One poll for all that is there; what the handler takes is `take` messages at the most.

@@ -79,6 +79,36 @@ fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
     });
 }
 
+/// A batch is there as soon as its first frame is, which is published last.
+#[test]
+fn frames_that_were_published_before_the_one_in_front_of_them_are_seen_with_it() {
+    model(2, || {
+        let frames = Arc::new([(); 2].map(|()| (AtomicI32::new(0), UnsafeCell::new(0_u64))));
+        let publisher = {
+            let frames = Arc::clone(&frames);
+            thread::spawn(move || {
+                for (length, payload) in frames.iter() {
+                    begin_frame(length, FRAME_LENGTH);
+                    // SAFETY: checked by the model.
+                    payload.with_mut(|payload| unsafe { *payload = 7 });
+                }
+                for (length, _) in frames.iter().rev() {
+                    publish_frame(length, FRAME_LENGTH);
+                }
+            })
+        };
+        while published_length(&frames[0].0) <= 0 {
+            thread::yield_now();
+        }
+        for (length, payload) in frames.iter() {
+            assert_eq!(published_length(length), FRAME_LENGTH);
+            // SAFETY: checked by the model.
+            assert_eq!(payload.with(|payload| unsafe { *payload }), 7);
+        }
+        publisher.join().expect("no assertion has failed");
+    });
+}
+
 /// Ids that wrap around in the middle of the test.
 const INITIAL_TERM_ID: i32 = i32::MAX;
 const FRAME: usize = 32;
