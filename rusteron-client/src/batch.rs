@@ -1,18 +1,17 @@
 //! Offering many messages at once.
 
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
-use crate::exclusive_place::PlaceInTerm;
 use crate::exclusive_publication::ExclusivePublication;
 use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align};
 use crate::offer_error::OfferError;
 use crate::protocol;
-use crate::publication::{Place, Publication, Room};
+use crate::publication::{Publication, Room};
 
 /// How many messages are taken at once, at the most.
 const RUN_LENGTH: usize = 16;
-/// The frames of the first of them end before this many bytes; subscribers would have to wait for long
-/// messages, while they could take others.
+/// All of them begin within so many bytes: subscribers would have to wait for long messages, while they
+/// could take others.
 const RUN_BYTES: usize = 2048;
 
 /// How many messages of a batch were taken, and what kept the others from it.
@@ -59,28 +58,25 @@ impl ExclusivePublication {
     /// Offers messages one after the other, as [`offer`](Self::offer) does, and stops at the first that
     /// is not taken.
     ///
-    /// Looks once for up to 16 messages, or 2 KiB, whether the publication is closed and how far the
-    /// subscribers are, and makes these messages visible together, so that subscribers do not look at
-    /// what is being written. Goes on into the next term by itself. Long messages are sent in fragments.
+    /// Goes by runs of messages: up to 16, or as many as begin within 2 KiB. For a whole run it looks
+    /// once whether the publication is closed and how far the subscribers are, moves the stream's end,
+    /// and makes the messages visible together. Goes on into the next term by itself. Long messages are
+    /// sent in fragments.
     ///
-    /// Does not block, does not allocate, makes no system call. `as_ref` of a message is called while
-    /// those before it are not visible yet, so it should be quick. If it panics, they have been sent.
+    /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics, the
+    /// runs before it have been sent.
     ///
     /// Corresponds to no function of C.
     pub fn offer_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> OfferedBatch {
         let mut accepted = 0;
-        while accepted < messages.len() {
-            let left = &messages[accepted..];
-            let run = &left[..left.len().min(RUN_LENGTH)];
-            let taken = self.offer_run(run);
-            accepted += taken;
-            // There may be more.
-            if taken > 0 {
-                continue;
-            }
-            // What the run has left over: a long message, the end of the term, an error.
-            match self.offer(messages[accepted].as_ref()) {
-                Ok(_) => accepted += 1,
+        while let Some(next) = messages.get(accepted) {
+            let outcome = match self.offer_run(&messages[accepted..]) {
+                // What runs leave over: a long message, the end of the term, an error.
+                Ok(0) => self.offer(next.as_ref()).map(|_| 1),
+                outcome => outcome,
+            };
+            match outcome {
+                Ok(count) => accepted += count,
                 // The term was filled up, and the next one begun.
                 Err(OfferError::AdminAction) => {}
                 Err(error) => return OfferedBatch { accepted, stopped_by: Some(error) },
@@ -89,42 +85,27 @@ impl ExclusivePublication {
         OfferedBatch { accepted, stopped_by: None }
     }
 
-    /// The messages that need nothing but a frame in this term, up to the first that does; how many.
+    /// The first messages, as far as they are taken now, need one frame each and fit into this term; how
+    /// many.
     #[inline(always)]
-    fn offer_run<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> usize {
-        let Some((first, others)) = messages.split_first() else { return 0 };
-        let Some(mut writer) = self.writer() else { return 0 };
-        // Published at the end: until then, nobody looks at the frames behind it.
-        let Some(_first) = writer.write(first.as_ref()) else { return 0 };
-        let mut accepted = 1;
-        for message in others {
-            let Some(_frame) = writer.write(message.as_ref()) else { break };
-            accepted += 1;
+    fn offer_run<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<usize, OfferError> {
+        let Some((place, limit)) = self.place_and_limit() else { return Ok(0) };
+        let position = place.term_begin_position + i64::from(place.term_offset);
+        // Negative if the driver has taken the limit back.
+        let Ok(window) = usize::try_from(limit - position) else { return Ok(0) };
+        let mut run = Run::gather(messages, self.fields.max_payload_length);
+        let left_of_term = (self.fields.term_buffer_length - place.term_offset) as usize;
+        run.cut(Room { window, length: left_of_term });
+        if run.count == 0 {
+            return Ok(0);
         }
-        accepted
-    }
-
-    /// What writes frames into the active term without looking at the publication again; `None` if no
-    /// message is taken now.
-    #[inline(always)]
-    fn writer(&mut self) -> Option<Writer<'_>> {
-        let (place, limit) = self.place_and_limit()?;
-        let fields = &self.fields;
-        let window = limit - place.term_begin_position;
-        let run = place.term_offset.saturating_add(RUN_BYTES as i32);
-        // SAFETY: as in `move_tail`.
-        let (term, tail, place_in_term) = unsafe { self.active_term(place) };
-        Some(Writer {
-            term,
-            tail,
-            place: place_in_term,
-            raw_tail: protocol::raw_tail(place.term_id, place.term_offset),
-            // The driver has taken the limit back, if it is behind this term.
-            limit_offset: window.clamp(0, fields.term_buffer_length.min(run).into()) as u32,
-            term_length: fields.term_buffer_length as u32,
-            max_payload_length: fields.max_payload_length,
-            ids: self.ids,
-        })
+        // SAFETY: the frames lie within the active term and begin behind the position limit, where
+        // nobody reads or cleans before the first of them is published; `&mut self` is the only writer.
+        unsafe {
+            let frame = self.move_tail(place, place.term_offset + run.length as i32);
+            let raw_tail = protocol::raw_tail(place.term_id, place.term_offset);
+            run.publish(frame, raw_tail, self.ids)
+        }
     }
 }
 
@@ -132,12 +113,13 @@ impl Publication {
     /// Offers messages one after the other, as [`offer`](Self::offer) does, and stops at the first that
     /// is not taken.
     ///
-    /// Takes a place for up to 16 messages, or 2 KiB, with one atomic addition, which is what publishers
-    /// on other threads wait for. Messages that share a place follow each other directly; between
-    /// places, messages of other threads can come. Long messages are sent in fragments.
+    /// Goes by runs of messages: up to 16, or as many as begin within 2 KiB. A run has its place by one
+    /// atomic addition, which is what publishers on other threads wait for, and becomes visible
+    /// together; between runs, messages of other threads can come. Long messages are sent in fragments.
     ///
-    /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics, that
-    /// message and up to 15 before it have not been sent.
+    /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics, the
+    /// runs before it have been sent; it is called before a place is taken, so that other publishers do
+    /// not wait for it.
     ///
     /// Corresponds to no function of C.
     pub fn offer_batch<M: AsRef<[u8]>>(&self, messages: &[M]) -> OfferedBatch {
@@ -162,7 +144,8 @@ impl Publication {
         OfferedBatch { accepted, stopped_by: None }
     }
 
-    /// As many messages as one place takes, one at least; how many.
+    /// As many messages as there is room for, one at least; how many.
+    #[inline(always)]
     fn offer_run(&self, mut run: Run<'_>, first_length: usize) -> Result<usize, OfferError> {
         let place = self.claim_place(first_length, |room| {
             let first = align(first_length + HEADER_LENGTH);
@@ -171,68 +154,12 @@ impl Publication {
             run.length
         })?;
         // SAFETY: the place was taken just now, for this alone.
-        match unsafe { run.fill(&place, self.ids) } {
-            0 => Err(OfferError::Unblocked),
-            count => Ok(count),
-        }
-    }
-}
-
-/// Writes messages into the active term of an exclusive publication, one after the other.
-struct Writer<'a> {
-    term: *mut u8,
-    tail: &'a AtomicI64,
-    place: PlaceInTerm,
-    /// What both of them say: where the next frame begins.
-    raw_tail: i64,
-    /// Where the position limit is, or the end of the run or of the term; frames begin before.
-    limit_offset: u32,
-    term_length: u32,
-    max_payload_length: usize,
-    ids: FrameIds,
-}
-
-impl<'a> Writer<'a> {
-    /// Writes a message that needs one frame, which is before the limit and within the term; `None` if
-    /// it is no such message.
-    #[inline(always)]
-    fn write(&mut self, message: &[u8]) -> Option<WrittenFrame<'a>> {
-        let offset = self.raw_tail as u32;
-        let length = message.len();
-        if length > self.max_payload_length || offset >= self.limit_offset {
-            return None;
-        }
-        // As in `ExclusivePublication::begin_frame`.
-        let aligned = align(length + HEADER_LENGTH);
-        if offset + aligned as u32 > self.term_length {
-            return None;
-        }
-        let frame_length = (length + HEADER_LENGTH) as i32;
-        let raw_tail = self.raw_tail;
-        self.raw_tail += aligned as i64;
-        protocol::set_tail(self.tail, self.raw_tail);
-        self.place.set(self.raw_tail);
-        // SAFETY: by the checks, as in `ExclusivePublication::begin_frame`.
         unsafe {
-            let frame = self.term.add(offset as usize);
-            log_buffer::begin_frame(frame, frame_length, raw_tail, self.ids);
-            log_buffer::copy_payload(message, frame);
-            let length = log_buffer::frame_length_of(frame);
-            Some(WrittenFrame { length, frame_length })
+            if !log_buffer::is_vacant(place.frame) {
+                return Err(OfferError::Unblocked);
+            }
+            run.publish(place.frame, place.raw_tail, self.ids)
         }
-    }
-}
-
-/// A frame that has all but its positive length; dropping it publishes it.
-struct WrittenFrame<'a> {
-    length: &'a AtomicI32,
-    frame_length: i32,
-}
-
-impl Drop for WrittenFrame<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        protocol::publish_frame(self.length, self.frame_length);
     }
 }
 
@@ -288,135 +215,121 @@ impl<'m> Run<'m> {
         (self.count, self.length) = (count, length);
     }
 
-    /// Writes and publishes one frame after the other; returns how many were, which is all of them
-    /// unless the media driver has made padding of a place because it took too long.
+    /// Writes all frames and makes them visible together; returns how many.
+    ///
+    /// Until then the first one has the negative length of the whole run: should this process die, the
+    /// driver makes one padding of it, and subscribers get none of the messages. They look at nothing
+    /// behind the first frame before that is published, which also leaves the cache lines here that are
+    /// being written.
+    ///
+    /// # Errors
+    /// [`OfferError::Unblocked`] if the driver has made that padding because this took too long.
     ///
     /// # Safety
-    /// The place is for all of them, and this call's alone, as [`Publication::claim_place`] gives it.
+    /// `frame` is the address of a place for all of them, which is this call's alone, mapped, and in an
+    /// active term; `raw_tail` is the same as a tail.
     #[inline(always)]
-    unsafe fn fill(&self, place: &Place, ids: FrameIds) -> usize {
-        let mut offset = 0;
-        for (index, message) in self.messages().iter().enumerate() {
-            let frame_length = message.len() + HEADER_LENGTH;
-            // SAFETY: by the contract, as no frame ends behind `length`.
-            let outcome = unsafe {
-                let frame = place.frame.add(offset);
-                fill_frame(frame, message, place.raw_tail + offset as i64, ids)
-            };
-            offset += align(frame_length);
-            match outcome {
-                Filling::Published => {}
-                Filling::TooLate => return index,
-                Filling::Lost => {
-                    // SAFETY: the rest of the place, which nobody uses any more.
-                    unsafe { pad(place, offset, ids) };
-                    return index;
-                }
+    unsafe fn publish(
+        &self,
+        frame: *mut u8,
+        raw_tail: i64,
+        ids: FrameIds,
+    ) -> Result<usize, OfferError> {
+        let Some((first, others)) = self.messages().split_first() else { return Ok(0) };
+        let run_length = self.length as i32;
+        // SAFETY: by the contract, as no frame ends behind `length`.
+        unsafe {
+            log_buffer::begin_frame(frame, run_length, raw_tail, ids);
+            log_buffer::copy_payload(first, frame);
+            let mut offset = align(first.len() + HEADER_LENGTH);
+            for message in others {
+                let frame = frame.add(offset);
+                log_buffer::write_header(frame, raw_tail + offset as i64, ids);
+                log_buffer::copy_payload(message, frame);
+                let frame_length = (message.len() + HEADER_LENGTH) as i32;
+                protocol::publish_frame(log_buffer::frame_length_of(frame), frame_length);
+                offset += align(message.len() + HEADER_LENGTH);
             }
+            let length = log_buffer::frame_length_of(frame);
+            // As in `BufferClaim::commit`.
+            if length.load(Ordering::Relaxed) != -run_length {
+                return Err(OfferError::Unblocked);
+            }
+            protocol::publish_frame(length, (first.len() + HEADER_LENGTH) as i32);
         }
-        self.count
+        Ok(self.count)
     }
-}
-
-/// What came of a frame.
-enum Filling {
-    Published,
-    /// The media driver had made padding of its place, and of what follows.
-    TooLate,
-    /// The media driver has made padding of it meanwhile.
-    Lost,
-}
-
-/// Writes and publishes a frame.
-///
-/// # Safety
-/// The frame's place is in the active term, mapped, and this call's alone; `raw_tail` is the same as a
-/// tail.
-#[inline(always)]
-unsafe fn fill_frame(frame: *mut u8, message: &[u8], raw_tail: i64, ids: FrameIds) -> Filling {
-    let frame_length = (message.len() + HEADER_LENGTH) as i32;
-    // SAFETY: by the contract. The length is loaded relaxed, as in `BufferClaim::commit`.
-    unsafe {
-        if !is_vacant(frame) {
-            return Filling::TooLate;
-        }
-        log_buffer::begin_frame(frame, frame_length, raw_tail, ids);
-        log_buffer::copy_payload(message, frame);
-        let length = log_buffer::frame_length_of(frame);
-        if length.load(Ordering::Relaxed) != -frame_length {
-            return Filling::Lost;
-        }
-        protocol::publish_frame(length, frame_length);
-    }
-    Filling::Published
-}
-
-/// Makes padding of what is left of a place from an offset on, so that the stream goes on.
-///
-/// # Safety
-/// As for [`Run::fill`].
-#[cold]
-unsafe fn pad(place: &Place, offset: usize, ids: FrameIds) {
-    let left = place.length - offset;
-    // SAFETY: by the contract; with anything left, it is at least a header.
-    unsafe {
-        let frame = place.frame.add(offset);
-        if left > 0 && is_vacant(frame) {
-            log_buffer::write_padding(frame, left as i32, place.raw_tail + offset as i64, ids);
-        }
-    }
-}
-
-/// Whether the media driver has not made padding of a place: it is as it was cleaned.
-///
-/// # Safety
-/// There is place for a header, mapped and aligned to 32 bytes.
-#[inline(always)]
-unsafe fn is_vacant(frame: *mut u8) -> bool {
-    // SAFETY: by the contract. Relaxed: nothing is read on the strength of it.
-    unsafe { log_buffer::frame_length_of(frame).load(Ordering::Relaxed) == 0 }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
     use super::*;
 
-    #[repr(align(32))]
-    struct Memory([u8; 256]);
+    /// Memory of a term, for messages of a short and a long payload.
+    struct Term(Vec<u64>, usize);
 
-    /// Fills a place of 192 bytes with three messages; the driver has made one padding of what there is
-    /// of it from an offset on.
-    fn fill_behind_the_driver(padding_at: usize) -> (usize, Memory, [i32; 3]) {
-        let mut memory = Memory([0; 256]);
-        let frame = memory.0.as_mut_ptr();
-        let ids = FrameIds::new(1, 2);
-        let length_at = |offset: usize| {
-            // SAFETY: a multiple of the frame alignment, in the memory.
-            unsafe { log_buffer::frame_length_of(frame.add(offset)) }.load(Ordering::Relaxed)
-        };
-        let place = Place { frame, raw_tail: 0, length: 192, end_position: 192 };
-        let messages: [&[u8]; 3] = [b"one", b"two", b"three"];
-        let mut run = Run::gather(&messages, 64);
-        assert_eq!((run.count, run.length), (3, 192));
-        run.cut(Room { window: 192, length: 192 });
-        // SAFETY: the memory is this test's, and longer than the place.
-        let filled = unsafe {
-            pad(&place, padding_at, ids);
-            run.fill(&place, ids)
-        };
-        let lengths = [0, 64, 128].map(length_at);
-        (filled, memory, lengths)
+    const LONG: usize = 4 << 20;
+
+    impl Term {
+        fn new() -> Self {
+            let mut words = vec![0_u64; (LONG + 256) / 8];
+            let address = words.as_mut_ptr().addr();
+            Self(words, address.next_multiple_of(32) - address)
+        }
+
+        fn frame(&mut self, offset: usize) -> *mut u8 {
+            self.0.as_mut_ptr().cast::<u8>().wrapping_add(self.1 + offset)
+        }
     }
 
     #[test]
-    fn what_the_driver_gave_up_is_not_published_again() {
-        assert_eq!(fill_behind_the_driver(192).2, [35, 35, 37]);
-        for (padding_at, filled, expected) in
-            [(0, 0, [192, 0, 0]), (64, 1, [35, 128, 0]), (128, 2, [35, 35, 64])]
-        {
-            let (count, memory, lengths) = fill_behind_the_driver(padding_at);
-            assert_eq!((count, lengths), (filled, expected), "padding at {padding_at}");
-            assert!(memory.0[padding_at + HEADER_LENGTH..].iter().all(|byte| *byte == 0));
+    fn a_run_that_the_driver_has_given_up_stays_padding() {
+        let long = vec![7; LONG];
+        let messages: [&[u8]; 2] = [&[1; 10], &long];
+        let run = Run::gather(&messages, LONG);
+        let run_length = run.length as i32;
+        assert_eq!(run_length as usize, 64 + LONG + HEADER_LENGTH);
+        let (mut was_published, mut was_given_up) = (false, false);
+        // The driver comes before or after the last store: both happen, sooner or later.
+        while !(was_published && was_given_up) {
+            let mut term = Term::new();
+            // SAFETY: in the term, which lives until the threads have ended.
+            let length = unsafe { log_buffer::frame_length_of(term.frame(0)) };
+            let is_over = AtomicBool::new(false);
+            let gives_up = was_published;
+            let outcome = thread::scope(|scope| {
+                let give_up = || {
+                    while gives_up && !is_over.load(Ordering::Relaxed) {
+                        let order = Ordering::Relaxed;
+                        if length.compare_exchange(-run_length, run_length, order, order).is_ok() {
+                            break;
+                        }
+                    }
+                };
+                scope.spawn(give_up);
+                // SAFETY: the term is this call's alone but for the length, and longer than the run.
+                let outcome = unsafe { run.publish(term.frame(0), 0, FrameIds::new(1, 2)) };
+                is_over.store(true, Ordering::Relaxed);
+                outcome
+            });
+            match outcome {
+                Ok(count) => {
+                    was_published = true;
+                    assert_eq!(count, 2);
+                    // SAFETY: as above.
+                    let second = unsafe { log_buffer::frame_length_of(term.frame(64)) };
+                    let lengths = [length, second].map(|length| length.load(Ordering::Relaxed));
+                    assert_eq!(lengths, [42, LONG as i32 + 32]);
+                }
+                Err(error) => {
+                    was_given_up = true;
+                    assert_eq!(error, OfferError::Unblocked);
+                    assert_eq!(length.load(Ordering::Relaxed), run_length);
+                }
+            }
         }
     }
 

@@ -161,6 +161,20 @@ impl ExclusivePublication {
         }
     }
 
+    /// Moves the place to the end of the last term, if what is left of that has become padding.
+    #[cold]
+    pub(crate) fn end_stream(&mut self) {
+        let Some((place, limit)) = self.place_and_limit() else { return };
+        let length = self.fields.term_buffer_length;
+        let is_last =
+            place.term_begin_position + i64::from(length) >= self.fields.max_possible_position;
+        // At the limit C has written nothing.
+        if is_last && place.term_begin_position + i64::from(place.term_offset) < limit {
+            // SAFETY: the place is the only writer's, and the end of its term.
+            unsafe { self.move_tail(place, length) };
+        }
+    }
+
     /// The active term's buffer, its tail, and the publication's own word for that.
     ///
     /// # Safety

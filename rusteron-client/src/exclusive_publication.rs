@@ -86,7 +86,7 @@ impl ExclusivePublication {
                 ptr::null_mut(),
             )
         };
-        OfferError::from_c(returned, message.len(), self.fields.max_message_length)
+        self.outcome(returned, message.len(), self.fields.max_message_length)
     }
 
     /// Offers one message that lies in several places, without putting it together first; otherwise
@@ -147,7 +147,7 @@ impl ExclusivePublication {
                 sys::aeron_exclusive_publication_offerv(publication, iovecs, count, None, no_data)
             }
         });
-        OfferError::from_c(returned, length, self.fields.max_message_length)
+        self.outcome(returned, length, self.fields.max_message_length)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -206,7 +206,7 @@ impl ExclusivePublication {
                 }
             })
         });
-        OfferError::from_c(returned, length, self.fields.max_message_length)
+        self.outcome(returned, length, self.fields.max_message_length)
     }
 
     /// Claims a place for a message of `length` bytes, up to
@@ -257,7 +257,7 @@ impl ExclusivePublication {
             let publication = self.raw.as_ptr();
             sys::aeron_exclusive_publication_try_claim(publication, length, claim.as_mut_ptr())
         };
-        let position = OfferError::from_c(returned, length, max)?;
+        let position = self.outcome(returned, length, max)?;
         // SAFETY: with a position C has filled the claim in; for the rest see `try_claim`.
         Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
     }
@@ -277,7 +277,7 @@ impl ExclusivePublication {
         // before all else.
         let returned =
             unsafe { sys::aeron_exclusive_publication_append_padding(self.raw.as_ptr(), length) };
-        OfferError::from_c(returned, length, self.fields.max_message_length)
+        self.outcome(returned, length, self.fields.max_message_length)
     }
 
     /// Offers frames as they are, headers included, and returns the position after them: to repeat,
@@ -350,6 +350,24 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_revoke`.
     pub fn revoke(mut self) {
         self.revoke_on_close();
+    }
+
+    /// What C's functions have returned.
+    ///
+    /// Where the last term has no room for a message, C makes padding of what is left and says so, but
+    /// leaves its own place before that: a shorter message would then be taken, and written over padding
+    /// that subscribers have read.
+    fn outcome(
+        &mut self,
+        returned: i64,
+        length: usize,
+        max: usize,
+    ) -> Result<Position, OfferError> {
+        let outcome = OfferError::from_c(returned, length, max);
+        if outcome == Err(OfferError::MaxPositionExceeded) {
+            self.end_stream();
+        }
+        outcome
     }
 
     #[cold]

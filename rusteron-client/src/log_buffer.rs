@@ -4,7 +4,7 @@
 //! also Aeron's wire format and does not change within a major version.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 use crate::protocol;
 
@@ -62,10 +62,6 @@ pub(crate) fn low_half_first(word: i64) -> i64 {
 }
 
 /// Begins a frame of data that is a message by itself: header and all but payload and positive length.
-/// The reserved value is left as the driver's cleaning made it, 0.
-///
-/// In as few stores as there can be: what a processor has not stored yet when a subscriber on another
-/// one looks at the frame has to wait until the cache line is back.
 ///
 /// # Safety
 /// The frame, `frame_length` bytes from `frame`, header included, is mapped, aligned to 32 bytes, and
@@ -73,12 +69,28 @@ pub(crate) fn low_half_first(word: i64) -> i64 {
 /// term that ends here would say.
 #[inline(always)]
 pub(crate) unsafe fn begin_frame(frame: *mut u8, frame_length: i32, raw_tail: i64, ids: FrameIds) {
+    // SAFETY: by the contract.
+    unsafe {
+        protocol::begin_frame(frame_length_of(frame), frame_length);
+        write_header(frame, raw_tail, ids);
+    }
+}
+
+/// Writes the header of a message by itself, without its length. The reserved value is left as the
+/// driver's cleaning made it, 0.
+///
+/// In as few stores as there can be: what a processor has not stored yet when a subscriber on another
+/// one looks at the frame has to wait until the cache line is back.
+///
+/// # Safety
+/// As for [`begin_frame`].
+#[inline(always)]
+pub(crate) unsafe fn write_header(frame: *mut u8, raw_tail: i64, ids: FrameIds) {
     let offset = raw_tail & 0xffff_ffff;
     // The stream id takes the offset's place.
     let stream_and_term_id = low_half_first(raw_tail + (ids.stream - offset));
     // SAFETY: by the contract.
     unsafe {
-        protocol::begin_frame(frame_length_of(frame), frame_length);
         frame.add(VERSION).write(CURRENT_VERSION);
         frame.add(FLAGS).write(BEGIN_FLAG | END_FLAG);
         frame.add(TYPE).cast::<u16>().write(TYPE_DATA);
@@ -114,6 +126,17 @@ pub(crate) unsafe fn write_padding(
 pub(crate) unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
     // SAFETY: by the contract, and everybody accesses this field atomically.
     unsafe { atomic_i32(frame.add(FRAME_LENGTH).cast()) }
+}
+
+/// Whether a place that was taken just now is as it was cleaned: the media driver has not made padding of
+/// it while its publisher was held up.
+///
+/// # Safety
+/// As for [`frame_length_of`].
+#[inline(always)]
+pub(crate) unsafe fn is_vacant(frame: *mut u8) -> bool {
+    // SAFETY: by the contract. Relaxed: nothing is read on the strength of it.
+    unsafe { frame_length_of(frame).load(Ordering::Relaxed) == 0 }
 }
 
 /// Copies the payload into a frame; a short one, as most are, without a call.

@@ -47,7 +47,6 @@ pub(crate) struct Place {
     pub(crate) frame: *mut u8,
     /// The same as a tail.
     pub(crate) raw_tail: i64,
-    pub(crate) length: usize,
     pub(crate) end_position: Position,
 }
 
@@ -218,6 +217,9 @@ impl Publication {
         // `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the client; the
         // death of the client or the driver marks the publication as closed and unmaps nothing.
         unsafe {
+            if !log_buffer::is_vacant(place.frame) {
+                return Err(OfferError::Unblocked.rare());
+            }
             log_buffer::begin_frame(place.frame, frame_length as i32, place.raw_tail, self.ids);
             let frame = NonNull::new_unchecked(place.frame);
             Ok(BufferClaim::new(frame, length, place.end_position))
@@ -252,7 +254,8 @@ impl Publication {
         let terms = self.terms();
         let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
         let position = self.position_of(tail);
-        if position >= limit {
+        // Behind the last position, the tail of which must not move on for ever, there is no limit.
+        if position >= limit.min(fields.max_possible_position) {
             return Err(self.back_pressure(position, length));
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
@@ -279,7 +282,6 @@ impl Publication {
             // An offset within the term, or the term's length.
             frame: fields.term_buffers[tail.index].wrapping_add(tail.offset() as usize),
             raw_tail: tail.raw(),
-            length: taken,
             end_position: self.position_of(tail) + taken as i64,
         }
     }
@@ -301,7 +303,9 @@ impl Publication {
             let place = self.place(tail, taken);
             // SAFETY: the rest of the term is this publisher's: the tail is now beyond the term.
             unsafe {
-                log_buffer::write_padding(place.frame, left as i32, place.raw_tail, self.ids);
+                if log_buffer::is_vacant(place.frame) {
+                    log_buffer::write_padding(place.frame, left as i32, place.raw_tail, self.ids);
+                }
             }
         }
         if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {

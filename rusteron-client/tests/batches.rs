@@ -158,9 +158,8 @@ fn a_message_that_panics_leaves_a_stream_that_goes_on() {
     assert!(thrown.is_err());
     assert_eq!(exclusive.offer_batch(&[b"next"]).accepted, 1);
     assert_eq!(shared.offer_batch(&[b"next"]).accepted, 1);
-    let messages = receive(&mut subscription, 3);
-    assert_eq!(messages, [&[7; 100][..], &[7; 100], b"next"]);
-    // Where others could be kept waiting, nothing is taken before all is known.
+    // Nothing of the run is written before all of it is known.
+    assert_eq!(receive(&mut subscription, 1), [b"next"]);
     assert_eq!(receive(&mut shared_subscription, 1), [b"next"]);
 }
 

@@ -87,8 +87,8 @@ fn frames_that_were_published_before_the_one_in_front_of_them_are_seen_with_it()
         let publisher = {
             let frames = Arc::clone(&frames);
             thread::spawn(move || {
-                for (length, payload) in frames.iter() {
-                    begin_frame(length, FRAME_LENGTH);
+                begin_frame(&frames[0].0, 2 * FRAME_LENGTH);
+                for (_, payload) in frames.iter() {
                     // SAFETY: checked by the model.
                     payload.with_mut(|payload| unsafe { *payload = 7 });
                 }
