@@ -6,6 +6,15 @@ use serde_json::{Value, json};
 
 use crate::chart::Bar;
 
+/// Sides in the order of a round: each round begins with another one, as what a run leaves behind, streams
+/// that linger and processes that end, comes upon the next.
+pub fn in_turn<T>(sides: impl IntoIterator<Item = T>, run: u32) -> Vec<T> {
+    let mut sides: Vec<T> = sides.into_iter().collect();
+    let first = run.saturating_sub(1) as usize % sides.len().max(1);
+    sides.rotate_left(first);
+    sides
+}
+
 /// One side of a comparison.
 #[derive(Debug, Clone)]
 pub struct Side {
@@ -158,6 +167,13 @@ pub fn table(cases: &[Case], unit: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_side_is_the_first_of_a_round() {
+        let rounds: Vec<Vec<char>> = (1..=4).map(|run| in_turn("abc".chars(), run)).collect();
+        assert_eq!(rounds, [['a', 'b', 'c'], ['b', 'c', 'a'], ['c', 'a', 'b'], ['a', 'b', 'c']]);
+        assert_eq!(in_turn([(); 0], 3).len(), 0);
+    }
 
     fn case() -> Case {
         let mut case = Case::new("32 B", ["Rust", "C"]);

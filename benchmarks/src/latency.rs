@@ -18,6 +18,7 @@ use rusteron_media_driver::Context as DriverContext;
 use serde_json::{Value, json};
 
 use crate::chart::{Heading, PercentileChart, settings_note};
+use crate::comparison;
 use crate::java::Java;
 use crate::latency_side::{Bench, Pair, Transport};
 use crate::options::{self, JavaOptions, RunOptions};
@@ -365,7 +366,7 @@ fn compare(
     for run in 1..=options.run.runs {
         for case in &mut cases {
             let name = case.name();
-            for side in &mut case.sides {
+            for side in comparison::in_turn(&mut case.sides, run) {
                 let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
                 let plan = options.plan(case.mode, bench.connection.patience());
                 let histogram = bench.measure(side.pair, case.transport, &plan, stream_id)?;

@@ -210,7 +210,7 @@ fn compare(
     let mut stream_ids = FIRST_STREAM_ID..;
     for run in 1..=options.run.runs {
         for (load, case) in loads.iter().zip(&mut cases) {
-            for (way, side) in sides(load).zip(&mut case.sides) {
+            for (way, side) in comparison::in_turn(sides(load).zip(&mut case.sides), run) {
                 let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
                 let plan = options.plan(*load, bench.connection);
                 let rates = bench.measure(way, load.publishers, &plan, stream_id)?;
