@@ -39,11 +39,15 @@ bindings:
 drift:
     cargo test -p rusteron-sys --features bindgen,driver,archive -- --nocapture
 
+# Make the .crate files of the last commit, Aeron's C sources included, in target/package
+package:
+    .ci/package
+
 # Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk, minutes)
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test integrity -- --ignored --nocapture --test-threads 1
 
-# Run the client's and driver's tests under AddressSanitizer and LeakSanitizer (needs clang 22)
+# Run the client's, driver's and archive's tests under AddressSanitizer and LeakSanitizer (needs clang 22)
 test-address-sanitizer *args:
     .ci/sanitize address "$@"
 
