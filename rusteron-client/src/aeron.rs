@@ -29,7 +29,9 @@ use crate::subscription_builder::SubscriptionBuilder;
 /// subscription made from it: they can be dropped in any order, and the client closes when the last
 /// of them goes. Closing waits for the client's conductor thread to end.
 ///
-/// One thread of the client's own, the conductor, talks to the media driver.
+/// One thread of the client's own, the conductor, talks to the media driver; in a client with
+/// [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker), whoever calls
+/// [`do_work`](Self::do_work) does.
 ///
 /// ```
 /// use rusteron_client::{Aeron, Context};
@@ -51,7 +53,8 @@ pub struct Aeron {
 }
 
 impl Aeron {
-    /// Connects to the media driver in the context's directory, and starts the conductor thread.
+    /// Connects to the media driver in the context's directory, and starts the conductor thread, unless
+    /// the context [asks for none](Context::set_use_conductor_agent_invoker).
     ///
     /// Blocks until the driver answers, for the context's driver timeout at the most.
     ///
@@ -400,6 +403,8 @@ impl Aeron {
     }
 
     /// A subscription with handlers that are told when publishers come and go.
+    ///
+    /// Corresponds to the handlers that `aeron_async_add_subscription` takes.
     pub fn subscription_builder(
         &self,
         channel: impl AsChannel,

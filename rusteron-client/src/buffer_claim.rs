@@ -152,6 +152,8 @@ impl<'a> BufferClaim<'a> {
 
     /// The header flags: `0x80` marks the first fragment of a message, `0x40` the last. A claim
     /// begins with both.
+    ///
+    /// Corresponds to a field of the header that `frame_header` of C's `aeron_buffer_claim_t` points to.
     #[inline]
     pub fn flags(&self) -> u8 {
         // SAFETY: a field of the frame's header, which only this claim writes.
@@ -169,6 +171,8 @@ impl<'a> BufferClaim<'a> {
     }
 
     /// The reserved value; 0 unless it was set.
+    ///
+    /// Corresponds to a field of the same header as [`flags`](Self::flags).
     #[inline]
     pub fn reserved_value(&self) -> i64 {
         // SAFETY: as in `flags`; frames are aligned to 32 bytes and the field lies at 24.

@@ -152,22 +152,30 @@ impl CncFile {
     }
 
     /// The version of the protocol that the driver speaks.
+    ///
+    /// Corresponds to `cnc_version` of `aeron_cnc_constants`.
     pub fn version(&self) -> CncVersion {
         let [_, major, minor, patch] = self.constants.cnc_version.to_be_bytes();
         CncVersion { major, minor, patch }
     }
 
     /// The number of the driver's process, for the operating system that the driver runs on.
+    ///
+    /// Corresponds to `pid` of `aeron_cnc_constants`.
     pub fn pid(&self) -> i64 {
         self.constants.pid
     }
 
     /// When the driver was started.
+    ///
+    /// Corresponds to `start_timestamp` of `aeron_cnc_constants`.
     pub fn start_time(&self) -> SystemTime {
         epoch::time(self.constants.start_timestamp).unwrap_or(UNIX_EPOCH)
     }
 
     /// After how long a silence the driver gives a client up for dead.
+    ///
+    /// Corresponds to `client_liveness_timeout` of `aeron_cnc_constants`.
     pub fn client_liveness_timeout(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.constants.client_liveness_timeout).unwrap_or(0))
     }

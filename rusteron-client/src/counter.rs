@@ -36,6 +36,9 @@ use crate::registration::{Registration, Resource, poll_for_address, sealed};
 /// Made by [`Aeron::add_counter`](crate::Aeron::add_counter) and
 /// [`Aeron::add_static_counter`](crate::Aeron::add_static_counter).
 ///
+/// Corresponds to `aeron_counter_t`. The operations on the number stand for those that C's users write
+/// on the address from `aeron_counter_addr`, and have the names and meanings of Java's `AtomicCounter`.
+///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
 /// # use rusteron_media_driver::MediaDriver;
@@ -87,6 +90,8 @@ impl Counter {
     }
 
     /// The value; what was written before it was stored with release is visible after this.
+    ///
+    /// Corresponds to `aeron_counter_get_acquire` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn get_acquire(&self) -> i64 {
         self.as_atomic().load(Ordering::Acquire)
@@ -105,6 +110,8 @@ impl Counter {
     }
 
     /// Sets the value; what was written before is visible to those who read it with acquire.
+    ///
+    /// Corresponds to `aeron_counter_set_release` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn set_release(&self, value: i64) {
         self.as_atomic().store(value, Ordering::Release);
@@ -117,6 +124,8 @@ impl Counter {
     }
 
     /// Adds 1, and returns the value before. It wraps around.
+    ///
+    /// Corresponds to `aeron_counter_increment` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn increment(&self) -> i64 {
         self.get_and_add(1)
@@ -129,6 +138,8 @@ impl Counter {
     }
 
     /// Adds to the value, and returns what it was before. It wraps around.
+    ///
+    /// Corresponds to `aeron_counter_get_and_add` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn get_and_add(&self, amount: i64) -> i64 {
         self.as_atomic().fetch_add(amount, Ordering::SeqCst)
@@ -137,6 +148,8 @@ impl Counter {
     /// Adds 1 with release, and returns the value before. It wraps around.
     ///
     /// For a single writer, as [`get_and_add_release`](Self::get_and_add_release).
+    ///
+    /// Corresponds to `aeron_counter_increment_release` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn increment_release(&self) -> i64 {
         self.get_and_add_release(1)
@@ -147,6 +160,8 @@ impl Counter {
     /// This is a load and a store with release, cheaper than
     /// [`get_and_add`](Self::get_and_add) where only one thread writes; with several, some of what
     /// they add is lost.
+    ///
+    /// Corresponds to `aeron_counter_get_and_add_release` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn get_and_add_release(&self, amount: i64) -> i64 {
         let before = self.get_relaxed();
@@ -179,6 +194,8 @@ impl Counter {
     ///
     /// For a single writer: it is cheaper than [`propose_max`](Self::propose_max), which does not let
     /// a smaller proposal of another thread win.
+    ///
+    /// Corresponds to `aeron_counter_propose_max_release` in C's `aeron_counters_manager.h`.
     #[inline]
     pub fn propose_max_release(&self, proposed: i64) -> bool {
         let greater = self.get_relaxed() < proposed;

@@ -379,7 +379,7 @@ impl ExclusivePublication {
         OfferError::MessageTooLong { length, max_message_length }
     }
 
-    /// The C publication, for the functions that have no safe form yet.
+    /// The C publication, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Calling C's functions for one writer on it needs the same
     /// exclusiveness as `&mut self`, and closing it is never allowed.

@@ -302,13 +302,14 @@ impl Image<'_> {
         unsafe { sys::aeron_image_is_end_of_stream(self.as_ptr()) }
     }
 
-    /// The position at which the stream ends, if the publisher has closed it; [`Position::MAX`] until
-    /// then.
+    /// The position at which the stream ends, if the publisher has closed it; `None` until then.
     ///
-    /// Corresponds to `aeron_image_end_of_stream_position`.
-    pub fn end_of_stream_position(&self) -> Position {
+    /// Corresponds to `aeron_image_end_of_stream_position`, which returns the greatest position until
+    /// then.
+    pub fn end_of_stream_position(&self) -> Option<Position> {
         // SAFETY: as in `position`.
-        unsafe { sys::aeron_image_end_of_stream_position(self.as_ptr()) }
+        let end = unsafe { sys::aeron_image_end_of_stream_position(self.as_ptr()) };
+        Some(end).filter(|&end| end != Position::MAX)
     }
 
     /// How many transports, such as the destinations of a multi-destination subscription, the image

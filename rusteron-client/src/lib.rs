@@ -9,7 +9,9 @@
 //! # Threads
 //! [`Aeron`], [`Publication`] and [`Counter`] are shared by threads; [`ExclusivePublication`] and
 //! [`Subscription`] move between threads and are used by one at a time. Each client runs one thread of
-//! its own, the conductor, on which callbacks run.
+//! its own, the conductor, on which callbacks run; with
+//! [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker) it has none, and callers do
+//! that work with [`Aeron::do_work`].
 //!
 //! # Allocation and blocking
 //! Offering, polling and counting neither block nor allocate nor call the operating system; the

@@ -317,7 +317,7 @@ impl Subscription {
         let list = current.load(Ordering::Acquire);
         // SAFETY: the newest list is never freed before it has a successor that was announced here.
         if unsafe { (*list).change_number } != self.change_number {
-            // SAFETY: the same.
+            // SAFETY: the current list, loaded above; nothing was announced since.
             unsafe { self.reload(list) };
         }
     }
@@ -452,7 +452,7 @@ impl Subscription {
         }
     }
 
-    /// The C subscription, for the functions that have no safe form yet.
+    /// The C subscription, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Calling C's functions on it needs the same exclusiveness as
     /// `&mut self`, and closing it is never allowed.

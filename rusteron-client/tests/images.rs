@@ -32,7 +32,7 @@ fn images_are_found_and_know_where_they_come_from() {
         assert!(image.subscriber_position_id() >= 0);
         assert!(!image.is_closed() && !image.is_end_of_stream());
         assert!(!image.is_publication_revoked());
-        assert_eq!(image.end_of_stream_position(), Position::MAX);
+        assert_eq!(image.end_of_stream_position(), None);
         let constants = image.constants();
         assert_eq!(constants.session_id, image.session_id());
         assert_eq!(constants.correlation_id, image.correlation_id());
@@ -252,14 +252,14 @@ fn the_end_of_a_stream_is_noticed() {
     drop(publication);
     await_some("the end", || {
         let image = subscription.image_at_index(0)?;
-        (image.end_of_stream_position() == end).then(|| assert!(!image.is_end_of_stream()))
+        (image.end_of_stream_position() == Some(end)).then(|| assert!(!image.is_end_of_stream()))
     });
     let mut image = subscription.image_at_index(0).expect("it is not read yet");
     assert_eq!(image.poll(|_, _| {}, 10), 1);
     assert!(image.is_end_of_stream());
     await_that("it closes under the eyes of its user", || image.is_closed());
     assert!(image.is_end_of_stream());
-    assert_eq!((image.position(), image.end_of_stream_position()), (end, end));
+    assert_eq!((image.position(), image.end_of_stream_position()), (end, Some(end)));
     assert_eq!(image.poll(|_, _| panic!("closed"), 10), 0);
     assert_eq!(image.controlled_poll(|_, _| panic!("closed"), 10), 0);
     assert_eq!(image.bounded_poll(|_, _| panic!("closed"), Position::MAX, 10), 0);
