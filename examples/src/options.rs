@@ -48,7 +48,7 @@ impl Threading {
 /// The options of programs that launch an embedded driver.
 #[derive(Debug, Clone, Args)]
 pub struct DriverOptions {
-    /// Length of a term buffer: a power of two from 64k to 1g [default: the driver's, usually 64m]
+    /// Length of a term buffer: a power of two from 64k to 1g [default: the driver's, usually 64m for IPC, 16m for UDP]
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
           value_parser = byte_size::parse_term_length)]
     pub term_length: Option<usize>,
