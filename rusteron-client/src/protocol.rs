@@ -125,6 +125,20 @@ pub(crate) fn raw_tail(term_id: i32, offset: i32) -> i64 {
     (i64::from(term_id) << 32) | i64::from(offset)
 }
 
+/// Which term buffer the term after `term_count` others is in: the count modulo 3, of any count.
+///
+/// A division would cost twice as much. The product's lower half is the fraction of a third of the count.
+#[inline(always)]
+fn partition_index(term_count: i32) -> usize {
+    const _: () = assert!(PARTITION_COUNT == 3);
+    const THIRD: u64 = u64::MAX / 3 + 1;
+    let index = (u64::from(term_count as u32).wrapping_mul(THIRD) >> 62) as usize;
+    // SAFETY: THIRD is (2^64 + 2) / 3. For n = 3q + r, n * THIRD is r * 2^64 / 3 + 2n / 3 modulo 2^64. As
+    // 2n / 3 is less than 2^32, that is between r * 2^62 and (r + 1) * 2^62: the upper two bits are r.
+    unsafe { std::hint::assert_unchecked(index < PARTITION_COUNT) };
+    index
+}
+
 /// The terms of a log that publishers share: who comes next, and in which term.
 pub(crate) struct Terms<'a, Tail, Count> {
     /// For each term buffer, the id of its term and the offset of its end, which goes beyond the term
@@ -171,7 +185,7 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     #[inline(always)]
     pub(crate) fn tail(&self) -> Option<Tail> {
         let term_count = self.active_term_count.load(Ordering::Acquire);
-        let index = term_count as u32 as usize % PARTITION_COUNT;
+        let index = partition_index(term_count);
         let tail = Tail { index, raw: self.tails[index].load(Ordering::Acquire) };
         (tail.term_id().wrapping_sub(self.initial_term_id) == term_count).then_some(tail)
     }
@@ -186,6 +200,11 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
         Tail { index, raw: self.tails[index].fetch_add(length as i64) }
     }
 
+    /// Takes a claim back that was behind the end of the term, where no places are: the tail stays there.
+    pub(crate) fn give_back(&self, index: usize, length: usize) {
+        self.tails[index].fetch_add(-(length as i64));
+    }
+
     /// Makes the term after `term_id` the active one, unless another publisher has done so.
     ///
     /// Everyone who finds a term full does this. The next tail is set first, from the value that it
@@ -196,7 +215,7 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
         let next_term_id = term_id.wrapping_add(1);
         let term_count = term_id.wrapping_sub(self.initial_term_id);
         let next_term_count = term_count.wrapping_add(1);
-        let index = next_term_count as u32 as usize % PARTITION_COUNT;
+        let index = partition_index(next_term_count);
         let next = &self.tails[index];
         let old_term_id = next_term_id.wrapping_sub(PARTITION_COUNT as i32);
         loop {
@@ -208,6 +227,22 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
             }
         }
         self.active_term_count.compare_exchange(term_count, next_term_count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_term_is_in_the_buffer_of_its_count_modulo_three() {
+        let around = |middle: i32| (-9..=9).map(move |step| middle.wrapping_add(step));
+        let steps = (0..=i32::MAX).step_by(65_521);
+        for term_count in
+            steps.chain([0, i32::MAX, 1 << 30, 0x5555_5555].into_iter().flat_map(around))
+        {
+            assert_eq!(partition_index(term_count), term_count as u32 as usize % 3, "{term_count}");
+        }
     }
 }
 

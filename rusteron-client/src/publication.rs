@@ -92,9 +92,7 @@ impl Publication {
     #[cold]
     fn offer_fragments(&self, message: &[u8]) -> Result<Position, OfferError> {
         let length = message.len();
-        if length > self.fields.max_message_length {
-            return Err(self.too_long(length));
-        }
+        self.check_for_c(length)?;
         // SAFETY: the publication is live and made for concurrent use; the message is readable for
         // its whole length, and without a supplier C calls nothing back.
         let returned = unsafe {
@@ -131,9 +129,7 @@ impl Publication {
         parts: &[IoSlice<'_>],
         length: usize,
     ) -> Result<Position, OfferError> {
-        if length > self.fields.max_message_length {
-            return Err(self.too_long(length));
-        }
+        self.check_for_c(length)?;
         let returned = message_parts::with_iovecs(parts, |iovecs, count| {
             let publication = self.raw.as_ptr();
             // SAFETY: as in `offer_fragments`; the parts are readable, and C does not write to them.
@@ -171,9 +167,7 @@ impl Publication {
             claim.set_reserved_value(value);
             return claim.commit();
         }
-        if length > self.fields.max_message_length {
-            return Err(self.too_long(length));
-        }
+        self.check_for_c(length)?;
         let part = [IoSlice::new(message)];
         let returned = Supplier::call(supplier, |function, clientd| {
             message_parts::with_iovecs(&part, |iovecs, count| {
@@ -253,10 +247,9 @@ impl Publication {
         }
         let terms = self.terms();
         let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
-        let position = self.position_of(tail);
-        // Behind the last position, the tail of which must not move on for ever, there is no limit.
-        if position >= limit.min(fields.max_possible_position) {
-            return Err(self.back_pressure(position, length));
+        let position = self.begin_position(tail) + tail.offset();
+        if position >= limit {
+            self.check_limit(tail, limit, length)?;
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
         let taken = take(Room {
@@ -289,9 +282,23 @@ impl Publication {
     /// The position of a tail; of one beyond the end of its term, that of the end.
     #[inline(always)]
     fn position_of(&self, tail: Tail) -> Position {
+        self.begin_position(tail) + tail.offset().min(self.fields.term_buffer_length.into())
+    }
+
+    /// The position at which the tail's term begins.
+    #[inline(always)]
+    fn begin_position(&self, tail: Tail) -> Position {
         let term_count = tail.term_id().wrapping_sub(self.fields.initial_term_id);
-        (i64::from(term_count) << self.fields.position_bits_to_shift)
-            + tail.offset().min(self.fields.term_buffer_length.into())
+        i64::from(term_count) << self.fields.position_bits_to_shift
+    }
+
+    /// A tail that is beyond the limit is let through if it is beyond its term, too, and the term's end
+    /// is not: the next term is to be begun.
+    #[cold]
+    #[inline(never)]
+    fn check_limit(&self, tail: Tail, limit: Position, length: usize) -> Result<(), OfferError> {
+        let position = self.position_of(tail);
+        if position >= limit { Err(self.back_pressure(position, length)) } else { Ok(()) }
     }
 
     /// Fills what is left of the term, if this is the publisher who came to its end, and rotates the
@@ -309,6 +316,10 @@ impl Publication {
             }
         }
         if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
+            if left <= 0 {
+                // There is no next term. With ever more offers, the tail would come to its highest bits.
+                self.terms().give_back(tail.index, taken);
+            }
             return OfferError::MaxPositionExceeded;
         }
         self.terms().rotate(tail.term_id());
@@ -341,13 +352,20 @@ impl Publication {
         }
     }
 
-    #[cold]
-    fn too_long(&self, length: usize) -> OfferError {
-        if self.is_closed() {
-            return OfferError::Closed;
-        }
+    /// Whether C may be given a message, which would move the tail on behind the last position as well.
+    fn check_for_c(&self, length: usize) -> Result<(), OfferError> {
         let max_message_length = self.fields.max_message_length;
-        OfferError::MessageTooLong { length, max_message_length }
+        if self.is_closed() {
+            return Err(OfferError::Closed);
+        }
+        if length > max_message_length {
+            return Err(OfferError::MessageTooLong { length, max_message_length });
+        }
+        let end = self.fields.max_possible_position;
+        if self.terms().tail().is_some_and(|tail| self.position_of(tail) >= end) {
+            return Err(OfferError::MaxPositionExceeded);
+        }
+        Ok(())
     }
 
     /// The C publication, for the functions that have no safe form.

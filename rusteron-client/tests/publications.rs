@@ -184,6 +184,22 @@ fn the_end_of_all_positions_is_an_error_for_everything() {
 }
 
 #[test]
+fn the_end_of_all_positions_stays_the_end_after_four_gigabytes_of_offers() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
+    let (publication, _subscription) = shared_pair(&aeron, channel);
+    let end = Err(OfferError::MaxPositionExceeded);
+    let message = vec![0; publication.max_message_length()];
+    for message in [&message[..publication.max_payload_length()], &message] {
+        for _ in 0..=(1_u64 << 32) / message.len() as u64 {
+            assert_eq!(publication.offer(message), end);
+        }
+        assert_eq!(publication.position(), Ok(1 << 47));
+    }
+}
+
+#[test]
 fn numbers_and_limits_are_those_of_the_channel() {
     let driver = launch();
     let aeron = connect(&driver);
