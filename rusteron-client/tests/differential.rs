@@ -5,80 +5,143 @@
 mod operations;
 mod support;
 
-use operations::{Fragment, HEADER_LENGTH, Operation, Side, Subject, TERM_LENGTH};
+use operations::{Fragment, HEADER_LENGTH, Media, Operation, Side, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, Publication};
 use rusteron_sys as sys;
 use support::{Random, await_that};
 
-fn random_operations<P: Subject>() {
-    let (mut rust, mut c) = (Side::<P>::new(), Side::<P>::new());
+/// Performs random operations on both sides of a stream, and compares results, positions, logs, and what is
+/// received.
+fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Compared {
+    let (mut rust, mut c) = (Side::<P>::new(stream), Side::<P>::new(stream));
     let max_payload = rust.publication.constants().max_payload_length;
     let max_message = rust.publication.constants().max_message_length;
-    let mut random = Random::new(42);
+    let mut random = Random::new(seed);
 
     let (mut rust_read, mut c_read) = (Vec::new(), Vec::new());
-    let (mut admin_actions, mut bytes_compared, mut batches) = (0, 0, 0);
-    for round in 0..2_500 {
+    let mut compared = Compared::default();
+    for round in 0..rounds {
         let operation = match Operation::random(&mut random, max_payload, max_message) {
             Operation::Padding(length) if !P::CAN_PAD => Operation::Offer(random.bytes(length)),
             operation => operation,
         };
+        let what = || format!("{stream:?}, round {round}, {operation}");
         let before = rust.publication.position().expect("open");
         let (in_rust, in_c) = (rust.perform_in_rust(&operation), c.perform_in_c(&operation));
-        assert_eq!(in_rust, in_c, "round {round}, {operation}");
-        assert_eq!(rust.publication.position(), c.publication.position(), "round {round}");
+        assert_eq!(in_rust, in_c, "{}", what());
+        assert_eq!(rust.publication.position(), c.publication.position(), "{}", what());
 
         if let Operation::Batch(_) = operation {
             let after = rust.publication.position().expect("open");
             assert!(
                 rust.frames(before, after) == c.frames(before, after),
-                "round {round}, {operation}: other frames from {before} to {after}"
+                "{}: other frames from {before} to {after}",
+                what()
             );
-            batches += 1;
+            compared.batches += 1;
         }
         let at_term_end = in_rust == sys::AERON_PUBLICATION_ADMIN_ACTION.into();
-        admin_actions += usize::from(at_term_end);
+        compared.admin_actions += usize::from(at_term_end);
         let has_padding = at_term_end && before % TERM_LENGTH != 0;
         let written = match operation {
             Operation::Batch(_) => before,
             _ if has_padding => before + HEADER_LENGTH,
             _ => operation.written(before, in_rust),
         };
-        bytes_compared += written - before;
+        compared.bytes += written - before;
         assert!(
             rust.log(before, written) == c.log(before, written),
-            "round {round}, {operation}: other frames from {before} to {written}"
+            "{}: other frames from {before} to {written}",
+            what()
         );
 
-        loop {
-            let limit = random.below(11);
-            let count = rust.poll_in_rust(limit, &mut rust_read);
-            assert_eq!(count, c.poll_in_c(limit, &mut c_read), "round {round}, limit {limit}");
-            if limit > 0 && count == 0 {
-                break;
+        match stream.media {
+            Media::Ipc => loop {
+                let limit = random.below(11);
+                let count = rust.poll_in_rust(limit, &mut rust_read);
+                assert_eq!(count, c.poll_in_c(limit, &mut c_read), "{}, limit {limit}", what());
+                if limit > 0 && count == 0 {
+                    break;
+                }
+            },
+            // Messages arrive one by one, or many at once.
+            Media::Udp => {
+                rust.receive_all(&mut rust_read);
+                c.receive_all(&mut c_read);
             }
         }
-        assert!(rust_read == c_read, "round {round}: other fragments");
+        assert!(rust_read == c_read, "{}: other fragments", what());
         rust_read.clear();
         c_read.clear();
     }
+    compared
+}
+
+/// How much was compared.
+#[derive(Default)]
+struct Compared {
+    admin_actions: usize,
+    bytes: i64,
+    batches: usize,
+}
+
+fn over<P: Subject>(media: Media) {
+    let stream = Stream { media, ..Stream::DEFAULT };
+    let Compared { admin_actions, bytes, batches } = random_operations::<P>(stream, 2_500, 42);
     assert!(admin_actions > 10, "only {admin_actions} terms came to an end");
     assert!(batches > 100, "only {batches} batches");
-    assert!(bytes_compared > 10 * TERM_LENGTH, "only {bytes_compared} bytes compared");
+    assert!(bytes > 10 * TERM_LENGTH, "only {bytes} bytes compared");
 }
 
 #[test]
 fn random_operations_through_both_paths_leave_the_same_log_and_read_the_same() {
-    random_operations::<ExclusivePublication>();
+    over::<ExclusivePublication>(Media::Ipc);
 }
 
 #[test]
 fn random_operations_on_a_shared_publication_leave_the_same_log_and_read_the_same() {
-    random_operations::<Publication>();
+    over::<Publication>(Media::Ipc);
+}
+
+#[test]
+fn random_operations_over_udp_leave_the_same_log_and_read_the_same() {
+    over::<ExclusivePublication>(Media::Udp);
+}
+
+#[test]
+fn random_operations_on_a_shared_publication_over_udp_leave_the_same_log_and_read_the_same() {
+    over::<Publication>(Media::Udp);
+}
+
+/// Every number in a header that has a sign has it here, next to ones without.
+fn extreme_ids<P: Subject>() {
+    const IDS: [[i32; 3]; 6] = [
+        [i32::MIN, i32::MAX, i32::MIN],
+        [i32::MAX, i32::MIN, -1],
+        [-1, -1, -2],
+        [0, -1, i32::MAX],
+        [-1, 0, 0],
+        [i32::MIN, i32::MIN, i32::MAX - 2],
+    ];
+    for (seed, [session_id, stream_id, initial_term_id]) in (1..).zip(IDS) {
+        let ids = Stream { session_id, stream_id, initial_term_id, ..Stream::DEFAULT };
+        let compared = random_operations::<P>(ids, 300, seed);
+        assert!(compared.admin_actions > 1, "{ids:?}: no term came to an end");
+    }
+}
+
+#[test]
+fn extreme_ids_are_written_as_c_writes_them() {
+    extreme_ids::<ExclusivePublication>();
+}
+
+#[test]
+fn extreme_ids_on_a_shared_publication_are_written_as_c_writes_them() {
+    extreme_ids::<Publication>();
 }
 
 fn alternate<P: Subject>() {
-    let mut side = Side::<P>::new();
+    let mut side = Side::<P>::new(Stream::DEFAULT);
     let mut random = Random::new(7);
     let mut read = Vec::new();
     for round in 0..1_000 {

@@ -1,6 +1,8 @@
 //! What keeps messages from being taken, in Rust and in C: on the same publication, in a state in which
 //! nothing is written, both say the same about messages of every length.
 
+#[path = "support/operations.rs"]
+mod operations;
 mod support;
 
 use std::ffi::c_void;
@@ -8,6 +10,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use operations::as_c;
 use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication, Subscription};
 use rusteron_sys as sys;
 use support::{
@@ -19,20 +22,6 @@ use support::{
 fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
     let around = |length: usize| [length - 1, length, length + 1];
     [0, 1, 31, 32, 33].into_iter().chain(around(max_payload)).chain(around(max_message)).collect()
-}
-
-/// Rust's answer as C gives it.
-fn as_c(outcome: Result<i64, OfferError>) -> i64 {
-    match outcome {
-        Ok(position) => position,
-        Err(OfferError::NotConnected) => sys::AERON_PUBLICATION_NOT_CONNECTED.into(),
-        Err(OfferError::BackPressured) => sys::AERON_PUBLICATION_BACK_PRESSURED.into(),
-        Err(OfferError::AdminAction) => sys::AERON_PUBLICATION_ADMIN_ACTION.into(),
-        Err(OfferError::Closed) => sys::AERON_PUBLICATION_CLOSED.into(),
-        Err(OfferError::MaxPositionExceeded) => sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED.into(),
-        Err(OfferError::MessageTooLong { .. }) => sys::AERON_PUBLICATION_ERROR.into(),
-        Err(error) => panic!("{error}"),
-    }
 }
 
 /// For each length, what the offers, the claim and the batch of both sides say; `expected` where the

@@ -4,7 +4,7 @@
 mod operations;
 mod support;
 
-use operations::{HEADER_LENGTH, Operation, Side, Subject, TERM_LENGTH};
+use operations::{HEADER_LENGTH, Operation, Side, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, Publication};
 use rusteron_sys as sys;
 use support::Random;
@@ -66,7 +66,7 @@ fn operation(turn: usize, message: Vec<u8>, max_payload: usize) -> Operation {
 }
 
 fn sweep<P: Subject>() {
-    let (mut rust, mut c) = (Side::<P>::new(), Side::<P>::new());
+    let (mut rust, mut c) = (Side::<P>::new(Stream::DEFAULT), Side::<P>::new(Stream::DEFAULT));
     let max_payload = rust.publication.constants().max_payload_length;
     let mut random = Random::new(11);
     let (mut turn, mut taken, mut refused) = (0, 0, 0);

@@ -15,14 +15,55 @@ use rusteron_client::{
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
 
-use crate::support::{Random, await_some, await_that, connect, launch, log_bytes};
+use crate::support::{Random, await_some, await_that, connect, launch, log_bytes, udp_channel};
 
 pub const TERM_LENGTH: i64 = 64 * 1024;
 pub const HEADER_LENGTH: i64 = 32;
 
-/// Begins shortly before the end of a term with a high id, so that ids wrap around on the way.
-const CHANNEL: &str = "aeron:ipc?term-length=64k|session-id=77|\
-     init-term-id=2147483646|term-id=2147483647|term-offset=64000";
+/// A stream, with everything that its frames say about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    pub media: Media,
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub initial_term_id: i32,
+    /// How many terms come before the one it begins in.
+    pub term_count: i32,
+    pub term_offset: i32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Media {
+    Ipc,
+    Udp,
+}
+
+impl Stream {
+    /// Begins shortly before the end of a term with a high id, so that ids wrap around on the way.
+    pub const DEFAULT: Self = Self {
+        media: Media::Ipc,
+        session_id: 77,
+        stream_id: 1001,
+        initial_term_id: i32::MAX - 1,
+        term_count: 1,
+        term_offset: 64_000,
+    };
+
+    /// The channels of its subscription and its publication, on a driver of its own.
+    fn channels(&self) -> (String, String) {
+        let media = match self.media {
+            Media::Ipc => "aeron:ipc?term-length=64k".to_owned(),
+            Media::Udp => format!("{}|term-length=64k", udp_channel()),
+        };
+        let Self { session_id, initial_term_id, term_offset, .. } = self;
+        let term_id = initial_term_id.wrapping_add(self.term_count);
+        let publication = format!(
+            "{media}|session-id={session_id}|init-term-id={initial_term_id}|term-id={term_id}\
+             |term-offset={term_offset}"
+        );
+        (media, publication)
+    }
+}
 
 /// What is done on both sides.
 pub enum Operation {
@@ -74,7 +115,8 @@ impl Operation {
             1 => Self::Claim {
                 message,
                 flags: random.below(256) as u8,
-                reserved_value: random.below(1 << 30) as i64 - (1 << 29),
+                reserved_value: [0, -1, i64::MIN, i64::MAX, checksum(&random.bytes(32))]
+                    [random.below(5)],
                 is_committed: random.below(2) == 0,
             },
             2 => Self::ReservedValues(message),
@@ -112,6 +154,20 @@ impl fmt::Display for Operation {
     }
 }
 
+/// Rust's answer as C gives it.
+pub fn as_c(outcome: Result<i64, OfferError>) -> i64 {
+    match outcome {
+        Ok(position) => position,
+        Err(OfferError::NotConnected) => sys::AERON_PUBLICATION_NOT_CONNECTED.into(),
+        Err(OfferError::BackPressured) => sys::AERON_PUBLICATION_BACK_PRESSURED.into(),
+        Err(OfferError::AdminAction) => sys::AERON_PUBLICATION_ADMIN_ACTION.into(),
+        Err(OfferError::Closed) => sys::AERON_PUBLICATION_CLOSED.into(),
+        Err(OfferError::MaxPositionExceeded) => sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED.into(),
+        Err(OfferError::MessageTooLong { .. }) => sys::AERON_PUBLICATION_ERROR.into(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// A reserved value that depends on every byte.
 pub fn checksum(payload: &[u8]) -> i64 {
     payload.iter().fold(payload.len() as i64, |sum, &byte| sum.wrapping_mul(31) + i64::from(byte))
@@ -127,8 +183,8 @@ pub trait Subject: Sized {
     /// Whether it has a function for padding.
     const CAN_PAD: bool;
 
-    fn add(aeron: &Aeron) -> Self;
-    fn is_connected(&self) -> bool;
+    fn add(aeron: &Aeron, channel: &str, stream_id: i32) -> Self;
+    fn available_window(&self) -> Result<usize, OfferError>;
     fn position(&self) -> Result<i64, OfferError>;
     fn constants(&self) -> &PublicationConstants;
 
@@ -159,12 +215,12 @@ macro_rules! subject {
         impl Subject for $publication {
             const CAN_PAD: bool = $can_pad;
 
-            fn add(aeron: &Aeron) -> Self {
-                aeron.$add(CHANNEL, 1001).expect("a publication")
+            fn add(aeron: &Aeron, channel: &str, stream_id: i32) -> Self {
+                aeron.$add(channel, stream_id).expect("a publication")
             }
 
-            fn is_connected(&self) -> bool {
-                <$publication>::is_connected(self)
+            fn available_window(&self) -> Result<usize, OfferError> {
+                <$publication>::available_window(self)
             }
 
             fn position(&self) -> Result<i64, OfferError> {
@@ -261,12 +317,16 @@ pub struct Side<P> {
 pub type Fragment = (Vec<u8>, i64, u8, i32, i32, i64);
 
 impl<P: Subject> Side<P> {
-    pub fn new() -> Self {
+    pub fn new(stream: Stream) -> Self {
         let driver = launch();
         let aeron = connect(&driver);
-        let subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
-        let publication = P::add(&aeron);
-        await_that("the connection", || publication.is_connected() && subscription.is_connected());
+        let (channel, publication) = stream.channels();
+        let subscription =
+            aeron.add_subscription(&channel, stream.stream_id).expect("a subscription");
+        let publication = P::add(&aeron, &publication, stream.stream_id);
+        await_that("the connection", || {
+            publication.available_window().is_ok_and(|room| room > 0) && subscription.is_connected()
+        });
         Self { publication, subscription, _aeron: aeron, driver }
     }
 
@@ -282,17 +342,13 @@ impl<P: Subject> Side<P> {
                 match batch.stopped_by {
                     None => Some(self.publication.position().expect("open")),
                     Some(BackPressured | AdminAction) => None,
-                    Some(MessageTooLong { .. }) => Some(sys::AERON_PUBLICATION_ERROR.into()),
-                    Some(error) => panic!("{error}"),
+                    Some(error) => Some(as_c(Err(error))),
                 }
             });
         }
         await_some("an answer", || match attempt_in_rust(&mut self.publication, operation) {
-            Ok(position) => Some(position),
             Err(BackPressured) => None,
-            Err(AdminAction) => Some(sys::AERON_PUBLICATION_ADMIN_ACTION.into()),
-            Err(MessageTooLong { .. }) => Some(sys::AERON_PUBLICATION_ERROR.into()),
-            Err(error) => panic!("{error}"),
+            outcome => Some(as_c(outcome)),
         })
     }
 
@@ -359,6 +415,15 @@ impl<P: Subject> Side<P> {
             sys::aeron_subscription_poll(self.subscription.as_ptr(), Some(collect), clientd, limit)
         };
         usize::try_from(count).expect("no error")
+    }
+
+    /// Takes what has been offered and not received; how much at once depends on the way there.
+    pub fn receive_all(&mut self, fragments: &mut Vec<Fragment>) {
+        let end = self.publication.position().expect("open");
+        await_that("everything", || {
+            self.poll_in_rust(10, fragments);
+            self.subscription.image_at_index(0).expect("an image").position() == end
+        });
     }
 
     pub fn log(&self, from: i64, to: i64) -> Vec<u8> {
