@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::slice;
+use std::sync::Arc;
 
 use rusteron_client::{
     Aeron, BufferClaim, ExclusivePublication, Header, OfferError, OfferedBatch, Publication,
@@ -305,12 +306,12 @@ subject! {
     unreachable!("padding of {length} bytes")
 }
 
-/// A stream on a driver of its own. Fields are dropped in order: clients before the driver.
+/// A stream on a driver that has nothing of the other side. Fields are dropped in order: clients before the driver.
 pub struct Side<P> {
     pub publication: P,
     pub subscription: Subscription,
-    _aeron: Aeron,
-    driver: MediaDriver,
+    aeron: Aeron,
+    driver: Arc<MediaDriver>,
 }
 
 /// What a handler is given: payload, position, flags, term offset, term id, reserved value.
@@ -320,6 +321,15 @@ impl<P: Subject> Side<P> {
     pub fn new(stream: Stream) -> Self {
         let driver = launch();
         let aeron = connect(&driver);
+        Self::on(Arc::new(driver), aeron, stream)
+    }
+
+    /// Another stream on the same driver.
+    pub fn beside(&self, stream: Stream) -> Self {
+        Self::on(Arc::clone(&self.driver), self.aeron.clone(), stream)
+    }
+
+    fn on(driver: Arc<MediaDriver>, aeron: Aeron, stream: Stream) -> Self {
         let (channel, publication) = stream.channels();
         let subscription =
             aeron.add_subscription(&channel, stream.stream_id).expect("a subscription");
@@ -327,7 +337,7 @@ impl<P: Subject> Side<P> {
         await_that("the connection", || {
             publication.available_window().is_ok_and(|room| room > 0) && subscription.is_connected()
         });
-        Self { publication, subscription, _aeron: aeron, driver }
+        Self { publication, subscription, aeron, driver }
     }
 
     /// One attempt in Rust, with the result as C gives it. What depends on how far the driver has

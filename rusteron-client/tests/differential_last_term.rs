@@ -1,0 +1,141 @@
+//! The end of all positions, through Rust and through C: messages that just fit, just do not, or are shorter
+//! than what is left of the last term.
+
+#[path = "support/operations.rs"]
+mod operations;
+mod support;
+
+use operations::{HEADER_LENGTH, Operation, Side, Stream, Subject, TERM_LENGTH};
+use rusteron_client::{ExclusivePublication, Publication};
+use rusteron_sys as sys;
+use support::Random;
+
+/// Behind the last term that there is.
+const END: i64 = TERM_LENGTH << 31;
+const EXCEEDED: i64 = sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED as i64;
+
+/// Ids of first terms, after which the last one's is reached with and without wrapping around.
+const INITIAL_TERM_IDS: [i32; 4] = [0, i32::MAX, i32::MIN, -1];
+
+/// The lengths of messages that leave room for one more, fill the term up, or are too long for it, alone
+/// in their frame or in several.
+fn lengths(left: i64, max_payload: usize) -> Vec<usize> {
+    let header = HEADER_LENGTH as usize;
+    let left = left as usize;
+    let (full, rest) = (left / (max_payload + header), left % (max_payload + header));
+    let mut lengths: Vec<usize> = [left - header, full * max_payload + rest.saturating_sub(header)]
+        .into_iter()
+        .flat_map(|fits| [fits.saturating_sub(33), fits.saturating_sub(32), fits, fits + 1])
+        .collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths
+}
+
+/// All of the operations that write a message, in turn.
+fn operation(turn: usize, message: Vec<u8>, max_payload: usize) -> Operation {
+    let middle = message.len() / 2;
+    match turn % 7 {
+        0 if message.len() <= max_payload => claim(message, true),
+        1 if message.len() <= max_payload => claim(message, false),
+        2 => Operation::Parts(vec![message[..middle].to_vec(), message[middle..].to_vec()]),
+        3 => Operation::ReservedValues(message),
+        // The same bytes in two messages, of which the second can be too much.
+        4 if middle > 32 => {
+            Operation::Batch(vec![message[..middle].to_vec(), message[middle + 32..].to_vec()])
+        }
+        5 => Operation::Batch(vec![message]),
+        _ => Operation::Offer(message),
+    }
+}
+
+fn claim(message: Vec<u8>, is_committed: bool) -> Operation {
+    Operation::Claim { message, flags: 0xc0, reserved_value: i64::MIN, is_committed }
+}
+
+/// Everything that could still write something, shorter than any place.
+fn short_operations(can_pad: bool) -> Vec<Operation> {
+    let mut operations = vec![
+        Operation::Offer(vec![]),
+        Operation::Parts(vec![vec![]]),
+        claim(vec![], true),
+        Operation::ReservedValues(vec![]),
+        Operation::Batch(vec![vec![], vec![]]),
+    ];
+    if can_pad {
+        operations.push(Operation::Padding(0));
+    }
+    operations
+}
+
+fn until_the_end<P: Subject>() {
+    let first = (Side::<P>::new(Stream::DEFAULT), Side::<P>::new(Stream::DEFAULT));
+    let max_payload = first.0.publication.constants().max_payload_length;
+    let full = max_payload as i64 + HEADER_LENGTH;
+    let mut random = Random::new(12);
+    let (mut turn, mut exactly, mut with_padding) = (0, 0, 0);
+    for left in [32, 64, 96, 192, full, full + 64, 2 * full] {
+        for length in lengths(left, max_payload) {
+            let stream = Stream {
+                stream_id: 2_000 + turn as i32,
+                initial_term_id: INITIAL_TERM_IDS[turn % INITIAL_TERM_IDS.len()],
+                term_count: i32::MAX,
+                term_offset: (TERM_LENGTH - left) as i32,
+                ..Stream::DEFAULT
+            };
+            let (mut rust, mut c) = (first.0.beside(stream), first.1.beside(stream));
+            let start = END - left;
+            assert_eq!(rust.publication.position(), Ok(start));
+            let mut next = operation(turn, random.bytes(length), max_payload);
+            turn += 1;
+            loop {
+                let what = || format!("{next} of {stream:?}");
+                let before = rust.publication.position().expect("open");
+                let (in_rust, in_c) = (rust.perform_in_rust(&next), c.perform_in_c(&next));
+                assert_eq!(in_rust, in_c, "{}", what());
+                if in_rust == EXCEEDED {
+                    if before < END {
+                        with_padding += 1;
+                    } else {
+                        exactly += 1;
+                    }
+                    break;
+                }
+                assert!(in_rust > 0, "{}: {in_rust}", what());
+                assert_eq!(c.publication.position(), rust.publication.position(), "{}", what());
+                next = Operation::Offer(vec![]);
+            }
+
+            let frames = rust.frames(start, END);
+            assert!(frames == c.frames(start, END), "other frames: {next} of {stream:?}");
+            // It stays so. C's exclusive publication would write over the padding.
+            for operation in short_operations(P::CAN_PAD) {
+                assert_eq!(rust.perform_in_rust(&operation), EXCEEDED, "{operation}, {stream:?}");
+                assert_eq!(rust.publication.position(), Ok(END), "{operation}, {stream:?}");
+                if !P::CAN_PAD {
+                    assert_eq!(c.perform_in_c(&operation), EXCEEDED, "{operation}, {stream:?}");
+                    assert_eq!(c.publication.position(), Ok(END), "{operation}, {stream:?}");
+                }
+            }
+            assert!(frames == rust.frames(start, END), "{next} of {stream:?}: overwritten");
+
+            let (mut by_rust, mut by_c) = (Vec::new(), Vec::new());
+            while rust.poll_in_rust(10, &mut by_rust) > 0 {}
+            while c.poll_in_c(10, &mut by_c) > 0 {}
+            assert!(by_rust == by_c, "other fragments: {next} of {stream:?}");
+            let image = rust.subscription.image_at_index(0).expect("an image");
+            assert_eq!(image.position(), END, "{next} of {stream:?}");
+        }
+    }
+    assert!(exactly > 10 && with_padding > 10, "{exactly} exactly, {with_padding} with padding");
+}
+
+#[test]
+fn the_last_term_ends_as_in_c() {
+    until_the_end::<ExclusivePublication>();
+}
+
+#[test]
+fn the_last_term_of_a_shared_publication_ends_as_in_c() {
+    until_the_end::<Publication>();
+}
