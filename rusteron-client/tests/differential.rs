@@ -30,6 +30,7 @@ fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Co
         let (in_rust, in_c) = (rust.perform_in_rust(&operation), c.perform_in_c(&operation));
         assert_eq!(in_rust, in_c, "{}", what());
         assert_eq!(rust.publication.position(), c.publication.position(), "{}", what());
+        assert_eq!(rust.tails(), c.tails(), "{}", what());
 
         if let Operation::Batch(_) = operation {
             let after = rust.publication.position().expect("open");

@@ -108,7 +108,9 @@ fn until_the_end<P: Subject>() {
 
             let frames = rust.frames(start, END);
             assert!(frames == c.frames(start, END), "other frames: {next} of {stream:?}");
-            // It stays so. C's exclusive publication would write over the padding.
+            // It stays so. C's exclusive publication would write over the padding, and its shared one
+            // moves the tail on for ever.
+            let tails = rust.tails();
             for operation in short_operations(P::CAN_PAD) {
                 assert_eq!(rust.perform_in_rust(&operation), EXCEEDED, "{operation}, {stream:?}");
                 assert_eq!(rust.publication.position(), Ok(END), "{operation}, {stream:?}");
@@ -117,6 +119,7 @@ fn until_the_end<P: Subject>() {
                     assert_eq!(c.publication.position(), Ok(END), "{operation}, {stream:?}");
                 }
             }
+            assert_eq!(rust.tails(), tails, "{stream:?}");
             assert!(frames == rust.frames(start, END), "{next} of {stream:?}: overwritten");
 
             let (mut by_rust, mut by_c) = (Vec::new(), Vec::new());

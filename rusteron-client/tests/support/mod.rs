@@ -179,6 +179,19 @@ pub fn log_bytes(
     bytes
 }
 
+/// What the metadata of a log says about where its terms end: the tail counters and the count of terms.
+pub fn log_tails(log: &File, term_length: usize) -> ([i64; 3], i32) {
+    let mut bytes = [0; 28];
+    let mut log = log;
+    log.seek(SeekFrom::Start(3 * term_length as u64)).expect("the metadata");
+    log.read_exact(&mut bytes).expect("tails");
+    let tail = |index: usize| {
+        i64::from_ne_bytes(bytes[8 * index..8 * index + 8].try_into().expect("8 bytes"))
+    };
+    let count = i32::from_ne_bytes(bytes[24..].try_into().expect("4 bytes"));
+    ([tail(0), tail(1), tail(2)], count)
+}
+
 /// Tries until there is something other than a state that passes.
 pub fn retry<T>(mut attempt: impl FnMut() -> Result<T, OfferError>) -> Result<T, OfferError> {
     await_some("an answer", || match attempt() {

@@ -16,7 +16,9 @@ use rusteron_client::{
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
 
-use crate::support::{Random, await_some, await_that, connect, launch, log_bytes, udp_channel};
+use crate::support::{
+    Random, await_some, await_that, connect, launch, log_bytes, log_file, log_tails, udp_channel,
+};
 
 pub const TERM_LENGTH: i64 = 64 * 1024;
 pub const HEADER_LENGTH: i64 = 32;
@@ -434,6 +436,13 @@ impl<P: Subject> Side<P> {
             self.poll_in_rust(10, fragments);
             self.subscription.image_at_index(0).expect("an image").position() == end
         });
+    }
+
+    /// The tail counters of the log, and how many terms it has gone through.
+    pub fn tails(&self) -> ([i64; 3], i32) {
+        let publication = self.publication.constants();
+        let log = log_file(&self.driver, publication.original_registration_id);
+        log_tails(&log, publication.term_buffer_length)
     }
 
     pub fn log(&self, from: i64, to: i64) -> Vec<u8> {
