@@ -14,16 +14,12 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rusteron_client::{
     Aeron, Backoff, Header, IdleStrategy, Publication, Subscription, SystemCounter,
 };
 use rusteron_media_driver::MediaDriver;
-use support::{
-    Random, SHORT_DRIVER_TIMEOUT, SHORT_TERMS, await_that, connect, context, launch_with,
-    udp_channel,
-};
+use support::{Random, SHORT_TERMS, await_that, connect, context, launch_strict, udp_channel};
 
 /// What each publisher offers before it is told to die, and what is certain to arrive.
 const BEFORE: usize = 5;
@@ -286,16 +282,6 @@ fn publish(id: u64, death: Death, notes: &File, mut offer: impl FnMut(&[Message]
     loop {
         end = offer_to(end + BATCH);
     }
-}
-
-/// A driver that soon gives publishers up that are dead, and no other ones, even on a busy machine.
-fn launch_strict() -> MediaDriver {
-    launch_with(|context| {
-        context
-            .set_timer_interval(Duration::from_millis(50))?
-            .set_client_liveness_timeout(2 * SHORT_DRIVER_TIMEOUT)?
-            .set_publication_unblock_timeout(2 * SHORT_DRIVER_TIMEOUT + Duration::from_millis(500))
-    })
 }
 
 /// The subscriber of a publisher that is to die, and for a shared stream another publisher.

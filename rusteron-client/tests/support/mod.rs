@@ -56,6 +56,16 @@ pub fn launch_patient() -> MediaDriver {
     })
 }
 
+/// A driver that soon gives publishers up that are dead, and no other ones, even on a busy machine.
+pub fn launch_strict() -> MediaDriver {
+    launch_with(|context| {
+        context
+            .set_timer_interval(Duration::from_millis(50))?
+            .set_client_liveness_timeout(2 * SHORT_DRIVER_TIMEOUT)?
+            .set_publication_unblock_timeout(2 * SHORT_DRIVER_TIMEOUT + Duration::from_millis(500))
+    })
+}
+
 pub fn context(dir: &Path) -> Context {
     let mut context = Context::new().expect("a context");
     context.set_dir(dir).expect("a directory");

@@ -53,7 +53,7 @@ impl Stream {
     };
 
     /// The channels of its subscription and its publication, on a driver of its own.
-    fn channels(&self) -> (String, String) {
+    pub fn channels(&self) -> (String, String) {
         let media = match self.media {
             Media::Ipc => "aeron:ipc?term-length=64k".to_owned(),
             Media::Udp => format!("{}|term-length=64k", udp_channel()),
