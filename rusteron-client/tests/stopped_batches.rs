@@ -1,0 +1,216 @@
+//! Batches that come to a stop on the way, by everything that can stop them: what is said to be accepted is
+//! what is in the log, and the rest can be offered again.
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+
+use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
+use rusteron_media_driver::MediaDriver;
+use support::{
+    Random, SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch_patient,
+    log_file, log_tails, receive, shared_pair,
+};
+
+const MESSAGES: usize = 60;
+/// What is being asked for when something happens: a message of a later run, and within that.
+const INTERRUPTED: usize = 40;
+
+/// A message during which something happens, once, when its bytes are asked for.
+struct Message<'a> {
+    bytes: Vec<u8>,
+    interruption: Cell<Option<Box<dyn FnOnce() + 'a>>>,
+}
+
+impl AsRef<[u8]> for Message<'_> {
+    fn as_ref(&self) -> &[u8] {
+        if let Some(interruption) = self.interruption.take() {
+            interruption();
+        }
+        &self.bytes
+    }
+}
+
+/// Of one frame each, with one interruption.
+fn messages<'a>(interruption: impl FnOnce() + 'a) -> Vec<Message<'a>> {
+    let mut random = Random::new(13);
+    let messages: Vec<_> = (0..MESSAGES)
+        .map(|_| {
+            let length = random.below(200);
+            Message { bytes: random.bytes(length), interruption: Cell::default() }
+        })
+        .collect();
+    messages[INTERRUPTED].interruption.set(Some(Box::new(interruption)));
+    messages
+}
+
+fn bytes<'m>(messages: &'m [Message<'_>]) -> Vec<&'m [u8]> {
+    messages.iter().map(|message| &message.bytes[..]).collect()
+}
+
+/// The payloads of all that is in the first term of a log, and that has not been read.
+fn sent(log: &File) -> Vec<Vec<u8>> {
+    let mut sent = Vec::new();
+    let mut offset = 0;
+    loop {
+        let mut length = [0; 4];
+        log.read_exact_at(&mut length, offset).expect("a length");
+        let length = i32::from_ne_bytes(length);
+        if length == 0 {
+            return sent;
+        }
+        assert!(length >= 32, "a frame of {length} bytes, unfinished");
+        let mut payload = vec![0; length as usize - 32];
+        log.read_exact_at(&mut payload, offset + 32).expect("a payload");
+        sent.push(payload);
+        offset += (length as u64).next_multiple_of(32);
+    }
+}
+
+/// Offers the messages, the last of which are not taken; how many were.
+fn stopped(
+    log: &File,
+    messages: &[Message<'_>],
+    offer: &mut dyn FnMut(&[Message<'_>]) -> OfferedBatch,
+    expected: &[OfferError],
+) -> usize {
+    let OfferedBatch { accepted, stopped_by, .. } = offer(messages);
+    let error = stopped_by.expect("it is stopped");
+    assert!(expected.contains(&error), "{error}");
+    // It was stopped where it was interrupted, and not before the first run.
+    assert!((16..=INTERRUPTED + 16).contains(&accepted), "{accepted} were accepted");
+    assert!(sent(log) == bytes(&messages[..accepted]), "the log has other messages");
+    accepted
+}
+
+/// Both kinds of publications, each with a subscriber and a function that offers on it.
+fn each_kind(
+    connect: fn(&MediaDriver) -> Aeron,
+    mut test: impl FnMut(
+        MediaDriver,
+        &Aeron,
+        Subscription,
+        PublicationConstants,
+        &mut dyn FnMut(&[Message<'_>]) -> OfferedBatch,
+    ),
+) {
+    let driver = launch_patient();
+    let aeron = connect(&driver);
+    let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let constants = publication.constants().clone();
+    test(driver, &aeron, subscription, constants, &mut |batch| publication.offer_batch(batch));
+
+    let driver = launch_patient();
+    let aeron = connect(&driver);
+    let (publication, subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let constants = publication.constants().clone();
+    test(driver, &aeron, subscription, constants, &mut |batch| publication.offer_batch(batch));
+}
+
+#[test]
+fn a_batch_during_which_the_client_is_closed_says_what_it_has_sent() {
+    each_kind(connect_watchfully, |driver, aeron, _subscription, constants, offer| {
+        let log = log_file(&driver, constants.original_registration_id);
+        let messages = messages(move || {
+            drop(driver);
+            await_that("the client is closed", || aeron.is_closed());
+        });
+        let accepted = stopped(&log, &messages, offer, &[OfferError::Closed]);
+        let rest = offer(&messages[accepted..]);
+        assert_eq!((rest.accepted, rest.stopped_by), (0, Some(OfferError::Closed)));
+        assert!(sent(&log) == bytes(&messages[..accepted]), "something was sent");
+    });
+}
+
+#[test]
+fn a_batch_during_which_the_subscriber_leaves_says_what_it_has_sent() {
+    each_kind(connect, |driver, aeron, subscription, constants, offer| {
+        let log = log_file(&driver, constants.original_registration_id);
+        let limit = || aeron.counters_reader().value(constants.publication_limit_counter_id);
+        let messages = messages(|| {
+            drop(subscription);
+            await_that("the driver takes the limit back", || limit() == Some(0));
+        });
+        // Which of them is for the driver to say, a little later.
+        let either = [OfferError::NotConnected, OfferError::BackPressured];
+        let accepted = stopped(&log, &messages, offer, &either);
+        await_that("the connection is lost", || {
+            let rest = offer(&messages[accepted..]);
+            assert_eq!(rest.accepted, 0);
+            rest.stopped_by == Some(OfferError::NotConnected)
+        });
+        assert!(sent(&log) == bytes(&messages[..accepted]), "something was sent");
+
+        // Another one begins where that was, and gets everything once.
+        let mut subscription =
+            aeron.add_subscription(SHORT_TERMS, constants.stream_id).expect("a subscription");
+        let mut next = accepted;
+        await_that("a place", || {
+            next += offer(&messages[next..]).accepted;
+            next == MESSAGES
+        });
+        assert!(receive(&mut subscription, MESSAGES) == bytes(&messages), "other messages");
+        assert_eq!(subscription.poll(|_, _| panic!("no more"), 10), Ok(0));
+    });
+}
+
+#[test]
+fn a_batch_that_fills_the_window_says_what_it_has_sent() {
+    each_kind(connect, |driver, _, mut subscription, constants, offer| {
+        let log = log_file(&driver, constants.original_registration_id);
+        let mut random = Random::new(14);
+        let messages: Vec<_> = (0..1_000)
+            .map(|_| {
+                let length = random.below(200);
+                Message { bytes: random.bytes(length), interruption: Cell::default() }
+            })
+            .collect();
+        let batch = offer(&messages);
+        assert_eq!(batch.stopped_by, Some(OfferError::BackPressured));
+        assert!((100..1_000).contains(&batch.accepted), "{} were accepted", batch.accepted);
+        assert!(sent(&log) == bytes(&messages[..batch.accepted]), "the log has other messages");
+        let again = offer(&messages[batch.accepted..]);
+        assert_eq!((again.accepted, again.stopped_by), (0, Some(OfferError::BackPressured)));
+
+        let mut next = batch.accepted;
+        let mut received = Vec::new();
+        await_that("all messages", || {
+            next += offer(&messages[next..]).accepted;
+            subscription.poll(|message, _| received.push(message.to_vec()), 10).expect("open");
+            received.len() == messages.len()
+        });
+        assert!(received == bytes(&messages));
+        assert_eq!(subscription.poll(|_, _| panic!("no more"), 10), Ok(0));
+    });
+}
+
+#[test]
+fn a_batch_during_which_another_publisher_begins_the_next_term_says_what_it_has_sent() {
+    const TERM_LENGTH: usize = 64 * 1024;
+    let driver = launch_patient();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let log = RefCell::new(log_file(&driver, publication.original_registration_id()));
+    // As one that has not come to the end of rotating the log.
+    let set_term_count = |count: i32| {
+        let mut log = log.borrow_mut();
+        log.seek(SeekFrom::Start(3 * TERM_LENGTH as u64 + 24)).expect("a place");
+        log.write_all(&count.to_ne_bytes()).expect("a count");
+    };
+    let messages = messages(|| set_term_count(1));
+    let mut offer = |batch: &[Message<'_>]| publication.offer_batch(batch);
+    let reader = log_file(&driver, publication.original_registration_id());
+    let accepted = stopped(&reader, &messages, &mut offer, &[OfferError::AdminAction]);
+    let rest = offer(&messages[accepted..]);
+    assert_eq!((rest.accepted, rest.stopped_by), (0, Some(OfferError::AdminAction)));
+    assert_eq!(log_tails(&reader, TERM_LENGTH).1, 1);
+    assert!(sent(&reader) == bytes(&messages[..accepted]), "something was sent");
+
+    set_term_count(0);
+    let rest = offer(&messages[accepted..]);
+    assert_eq!((rest.accepted, rest.stopped_by), (MESSAGES - accepted, None));
+    assert!(receive(&mut subscription, MESSAGES) == bytes(&messages));
+}
