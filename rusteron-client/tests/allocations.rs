@@ -6,8 +6,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
 
-use rusteron_client::{Action, Header, Messages, Subscription};
-use support::{SHORT_TERMS, await_that, connect, connected_pair, launch, shared_pair};
+use rusteron_client::{
+    Action, ExclusivePublication, FragmentAssembler, Header, Image, ImageFragmentAssembler,
+    Messages, OfferError, Subscription,
+};
+use support::{
+    SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, shared_pair,
+};
 
 /// The system's, which counts the calls of each thread.
 struct Counting;
@@ -60,55 +65,205 @@ fn read(payload: &[u8], header: &Header<'_>) -> usize {
     payload.len()
 }
 
-/// Repeats a poll until it has received something.
-fn until_received(
-    what: &str,
-    subscription: &mut Subscription,
-    mut poll: impl FnMut(&mut Subscription, &mut usize),
-) {
-    let mut bytes = 0;
-    await_that(what, || {
-        without_allocating(what, || poll(subscription, &mut bytes));
-        bytes > 0
-    });
+/// Assemblers of the test's own, which keep the memory of the messages that they put together.
+#[derive(Default)]
+struct Assemblers {
+    of_subscription: FragmentAssembler,
+    of_image: ImageFragmentAssembler,
 }
 
-/// Every way to receive, for a message of the length that `send` sends.
-fn receive_in_every_way(subscription: &mut Subscription, mut send: impl FnMut()) {
-    let mut each = |what, poll: fn(&mut Subscription, &mut usize)| {
-        send();
-        until_received(what, subscription, poll);
-        // What a poll of fragments has left.
-        while subscription.poll(|_, _| {}, 100).expect("open") > 0 {}
-    };
-    each("poll", |subscription, bytes| {
+/// Receives in one way, with assemblers that there are.
+type Poll = fn(&mut Subscription, &mut Assemblers, &mut usize);
+
+fn image(subscription: &mut Subscription) -> Image<'_> {
+    subscription.image_at_index(0).expect("an image")
+}
+
+/// Every way to receive.
+const POLLS: [(&str, Poll); 20] = [
+    ("poll", |subscription, _, bytes| {
         subscription.poll(|payload, header| *bytes += read(payload, header), 10).expect("open");
-    });
-    each("poll_fragments", |subscription, bytes| {
+    }),
+    ("poll_fragments", |subscription, _, bytes| {
         let handler = |payload: &[u8], header: &Header<'_>| *bytes += read(payload, header);
         subscription.poll_fragments(handler, 10).expect("open");
-    });
-    each("controlled_poll", |subscription, bytes| {
-        let handler = |payload: &[u8], header: &Header<'_>| {
-            *bytes += read(payload, header);
-            Action::Commit
-        };
+    }),
+    ("poll_fragments with an assembler", |subscription, assemblers, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| *bytes += read(payload, header);
+        let handler = assemblers.of_subscription.handler(handler);
+        subscription.poll_fragments(handler, 10).expect("open");
+    }),
+    ("controlled_poll", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
         subscription.controlled_poll(handler, 10).expect("open");
-    });
-    each("poll_batch", |subscription, bytes| {
-        let handler = |messages: &mut Messages<'_>| {
-            messages.for_each(|(payload, header)| *bytes += read(payload, &header));
-        };
-        subscription.poll_batch(handler, 10).expect("open");
-    });
-    each("block_poll", |subscription, bytes| {
-        let handler = |block: &[u8], _, _| *bytes += block.len();
-        subscription.block_poll(handler, 65_536).expect("open");
-    });
-    each("Image::bounded_poll", |subscription, bytes| {
-        let mut image = subscription.image_at_index(0).expect("an image");
-        image.bounded_poll(|payload, header| *bytes += read(payload, header), i64::MAX, 10);
-    });
+    }),
+    ("controlled_poll_fragments", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        subscription.controlled_poll_fragments(handler, 10).expect("open");
+    }),
+    ("controlled_poll_fragments with an assembler", |subscription, assemblers, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        let handler = assemblers.of_subscription.controlled_handler(handler);
+        subscription.controlled_poll_fragments(handler, 10).expect("open");
+    }),
+    ("poll_batch", |subscription, _, bytes| {
+        subscription.poll_batch(|messages| *bytes += read_all(messages), 10).expect("open");
+    }),
+    ("block_poll", |subscription, _, bytes| {
+        subscription.block_poll(|block, _, _| *bytes += block.len(), 65_536).expect("open");
+    }),
+    ("Image::poll", |subscription, _, bytes| {
+        image(subscription).poll(|payload, header| *bytes += read(payload, header), 10);
+    }),
+    ("Image::poll_fragments", |subscription, _, bytes| {
+        image(subscription).poll_fragments(|payload, header| *bytes += read(payload, header), 10);
+    }),
+    ("Image::poll_fragments with an assembler", |subscription, assemblers, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| *bytes += read(payload, header);
+        image(subscription).poll_fragments(assemblers.of_image.handler(handler), 10);
+    }),
+    ("Image::poll_batch", |subscription, _, bytes| {
+        image(subscription).poll_batch(|messages| *bytes += read_all(messages), 10);
+    }),
+    ("Image::bounded_poll", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| *bytes += read(payload, header);
+        image(subscription).bounded_poll(handler, i64::MAX, 10);
+    }),
+    ("Image::bounded_poll_fragments", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| *bytes += read(payload, header);
+        image(subscription).bounded_poll_fragments(handler, i64::MAX, 10);
+    }),
+    ("Image::controlled_poll", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        image(subscription).controlled_poll(handler, 10);
+    }),
+    ("Image::controlled_poll_fragments with an assembler", |subscription, assemblers, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        let handler = assemblers.of_image.controlled_handler(handler);
+        image(subscription).controlled_poll_fragments(handler, 10);
+    }),
+    ("Image::bounded_controlled_poll", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        image(subscription).bounded_controlled_poll(handler, i64::MAX, 10);
+    }),
+    ("Image::bounded_controlled_poll_fragments", |subscription, _, bytes| {
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        image(subscription).bounded_controlled_poll_fragments(handler, i64::MAX, 10);
+    }),
+    ("Image::controlled_peek", |subscription, _, bytes| {
+        let mut image = image(subscription);
+        let handler = |payload: &[u8], header: &Header<'_>| commit(read(payload, header), bytes);
+        let start = image.position();
+        let end = image.controlled_peek(start, handler, i64::MAX).expect("its position");
+        // It stays in its term, where there may be nothing but padding.
+        image.set_position(end).expect("behind a frame");
+    }),
+    ("Image::block_poll", |subscription, _, bytes| {
+        image(subscription).block_poll(|block, _, _| *bytes += block.len(), 65_536);
+    }),
+];
+
+fn commit(length: usize, bytes: &mut usize) -> Action {
+    *bytes += length;
+    Action::Commit
+}
+
+fn read_all(messages: &mut Messages<'_>) -> usize {
+    messages.map(|(payload, header)| read(payload, &header)).sum()
+}
+
+fn skip_all(subscription: &mut Subscription) {
+    // A poll ends with the term, where there may have been nothing but padding.
+    while (0..2).any(|_| subscription.poll(|_, _| {}, 100).expect("open") > 0) {}
+}
+
+/// Receives what `send` sends in every way.
+fn receive_in_every_way(
+    subscription: &mut Subscription,
+    assemblers: &mut Assemblers,
+    mut send: impl FnMut(),
+) {
+    for (what, poll) in POLLS {
+        send();
+        let mut bytes = 0;
+        await_that(what, || {
+            without_allocating(what, || poll(subscription, assemblers, &mut bytes));
+            bytes > 0
+        });
+        // What a poll of fragments has left.
+        skip_all(subscription);
+    }
+}
+
+/// Everything that either kind of publication can send, until it is taken, through the ends of terms.
+macro_rules! send_in_every_way {
+    ($publication:expr, $subscription:expr, $message:expr) => {{
+        let (publication, message): (_, &[u8]) = ($publication, $message);
+        let (head, tail) = message.split_at(message.len() / 2);
+        until_taken("offer", || publication.offer(message));
+        until_taken("offer_parts", || {
+            publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)])
+        });
+        until_taken("offer_with_reserved_value", || {
+            publication.offer_with_reserved_value(message, |payload| payload.len() as i64)
+        });
+        if message.len() <= publication.max_payload_length() {
+            until_taken("try_claim", || {
+                publication.try_claim(message.len()).and_then(|claim| claim.commit())
+            });
+            until_taken("abort", || {
+                publication.try_claim(message.len()).map(|claim| {
+                    let position = claim.position();
+                    claim.abort();
+                    position
+                })
+            });
+        }
+        for _ in 0..2 {
+            let batch =
+                without_allocating("offer_batch", || publication.offer_batch(&[message; 10]));
+            assert!(batch.stopped_by.is_none_or(|error| error.is_retryable()));
+        }
+        skip_all($subscription);
+    }};
+}
+
+/// Everything that keeps a message from being taken.
+macro_rules! refuse_in_every_way {
+    ($publication:expr, $message:expr, $error:pat) => {{
+        let (publication, message): (_, &[u8]) = ($publication, $message);
+        let refused = |outcome| assert!(matches!(outcome, Err($error)), "{outcome:?}");
+        refused(without_allocating("offer", || publication.offer(message)));
+        refused(without_allocating("offer_parts", || {
+            publication.offer_parts(&[IoSlice::new(message)])
+        }));
+        refused(without_allocating("offer_with_reserved_value", || {
+            publication.offer_with_reserved_value(message, |_| 0)
+        }));
+        refused(without_allocating("try_claim", || {
+            publication.try_claim(message.len()).map(|claim| claim.position())
+        }));
+        refused(without_allocating("offer_batch", || {
+            publication.offer_batch(&[message]).stopped_by.map_or(Ok(0), Err)
+        }));
+    }};
+}
+
+/// A frame that can be offered as a block, with its header.
+fn block(publication: &ExclusivePublication) -> [u8; 64] {
+    let position = publication.position().expect("open");
+    let term_length = publication.term_buffer_length() as i64;
+    let initial_term_id = publication.constants().initial_term_id;
+    let term_id = initial_term_id.wrapping_add((position / term_length) as i32);
+    let mut block = [0; 64];
+    block[..4].copy_from_slice(&64_i32.to_ne_bytes());
+    block[5] = 0xC0;
+    block[6..8].copy_from_slice(&1_u16.to_ne_bytes());
+    block[8..12].copy_from_slice(&((position % term_length) as i32).to_ne_bytes());
+    block[12..16].copy_from_slice(&publication.session_id().to_ne_bytes());
+    block[16..20].copy_from_slice(&publication.stream_id().to_ne_bytes());
+    block[20..24].copy_from_slice(&term_id.to_ne_bytes());
+    block
 }
 
 #[test]
@@ -117,29 +272,26 @@ fn an_exclusive_publication_and_its_subscription_do_not_allocate() {
     let aeron = connect(&driver);
     let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
     let (message, long) = ([7; 32], vec![7; 5_000]);
+    let mut assemblers = Assemblers::default();
     // The list of images, and the memory that long messages are put together in.
-    until_taken("offer", || publication.offer(&long));
-    let mut received = 0;
-    await_that("the message", || {
-        subscription.poll(|message, _| received = message.len(), 10).expect("open");
-        received == long.len()
-    });
+    for (_, poll) in POLLS {
+        until_taken("offer", || publication.offer(&long));
+        let mut bytes = 0;
+        await_that("the message", || {
+            poll(&mut subscription, &mut assemblers, &mut bytes);
+            bytes > 0
+        });
+        skip_all(&mut subscription);
+    }
 
-    // Through the ends of several terms.
-    for _ in 0..100 {
-        until_taken("offer", || publication.offer(&message));
-        until_taken("offer_parts", || {
-            publication.offer_parts(&[IoSlice::new(&message), IoSlice::new(&message)])
-        });
-        until_taken("offer_with_reserved_value", || {
-            publication.offer_with_reserved_value(&message, |payload| payload.len() as i64)
-        });
-        until_taken("try_claim", || publication.try_claim(32).and_then(|claim| claim.commit()));
-        let batch = without_allocating("offer_batch", || publication.offer_batch(&[message; 10]));
-        assert!(batch.stopped_by.is_none_or(|error| error.is_retryable()));
-        while subscription.poll(|_, _| {}, 100).expect("open") > 0 {}
+    // Through the ends of many terms.
+    for _ in 0..30 {
         for message in [&message[..], &long] {
-            receive_in_every_way(&mut subscription, || {
+            send_in_every_way!(&mut publication, &mut subscription, message);
+            until_taken("append_padding", || publication.append_padding(message.len()));
+            until_taken("offer_block", || publication.offer_block(&block(&publication)));
+            skip_all(&mut subscription);
+            receive_in_every_way(&mut subscription, &mut assemblers, || {
                 until_taken("offer", || publication.offer(message));
             });
         }
@@ -152,18 +304,34 @@ fn a_shared_publication_does_not_allocate() {
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     let (message, long) = ([7; 32], vec![7; 5_000]);
-    for _ in 0..300 {
-        until_taken("offer", || publication.offer(&message));
-        until_taken("offer", || publication.offer(&long));
-        until_taken("offer_parts", || {
-            publication.offer_parts(&[IoSlice::new(&message), IoSlice::new(&message)])
-        });
-        until_taken("offer_with_reserved_value", || {
-            publication.offer_with_reserved_value(&message, |payload| payload.len() as i64)
-        });
-        until_taken("try_claim", || publication.try_claim(32).and_then(|claim| claim.commit()));
-        let batch = without_allocating("offer_batch", || publication.offer_batch(&[message; 10]));
-        assert!(batch.stopped_by.is_none_or(|error| error.is_retryable()));
-        while subscription.poll(|_, _| {}, 100).expect("open") > 0 {}
+    for _ in 0..100 {
+        for message in [&message[..], &long] {
+            send_in_every_way!(&publication, &mut subscription, message);
+        }
     }
+}
+
+#[test]
+fn a_message_that_is_refused_does_not_allocate() {
+    let driver = launch();
+    let aeron = connect_watchfully(&driver);
+    let mut exclusive = aeron.add_exclusive_publication(SHORT_TERMS, 1).expect("a publication");
+    let shared = aeron.add_publication(SHORT_TERMS, 2).expect("a publication");
+    refuse_in_every_way!(&mut exclusive, &[7], OfferError::NotConnected);
+    refuse_in_every_way!(&shared, &[7], OfferError::NotConnected);
+    let too_long = vec![7; exclusive.max_message_length() + 1];
+    refuse_in_every_way!(&mut exclusive, &too_long, OfferError::MessageTooLong { .. });
+    refuse_in_every_way!(&shared, &too_long, OfferError::MessageTooLong { .. });
+
+    let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
+    await_that("back-pressure", || exclusive.offer(&[7; 900]) == Err(OfferError::BackPressured));
+    await_that("back-pressure", || shared.offer(&[7; 900]) == Err(OfferError::BackPressured));
+    refuse_in_every_way!(&mut exclusive, &[7], OfferError::BackPressured);
+    refuse_in_every_way!(&shared, &[7], OfferError::BackPressured);
+
+    drop(driver);
+    await_that("the client is closed", || aeron.is_closed());
+    refuse_in_every_way!(&mut exclusive, &[7], OfferError::Closed);
+    refuse_in_every_way!(&shared, &[7], OfferError::Closed);
 }
