@@ -1,4 +1,6 @@
-//! What threads may do with each type of the crate.
+//! What threads, and those who catch a panic, may do with each type of the crate.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 #[test]
 fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
@@ -8,15 +10,21 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         const SYNC: bool = false;
         const CLONE: bool = false;
         const DEFAULT: bool = false;
+        const UNWIND: bool = false;
+        const REF_UNWIND: bool = false;
     }
     struct Sending<T>(T);
     struct Sharing<T>(T);
     struct Cloning<T>(T);
     struct Defaulting<T>(T);
+    struct Unwinding<T>(T);
+    struct Witnessing<T>(T);
     impl<T> No for Sending<T> {}
     impl<T> No for Sharing<T> {}
     impl<T> No for Cloning<T> {}
     impl<T> No for Defaulting<T> {}
+    impl<T> No for Unwinding<T> {}
+    impl<T> No for Witnessing<T> {}
     impl<T: Send> Sending<T> {
         const SEND: bool = true;
     }
@@ -29,6 +37,12 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
     impl<T: Default> Defaulting<T> {
         const DEFAULT: bool = true;
     }
+    impl<T: UnwindSafe> Unwinding<T> {
+        const UNWIND: bool = true;
+    }
+    impl<T: RefUnwindSafe> Witnessing<T> {
+        const REF_UNWIND: bool = true;
+    }
     macro_rules! traits_of {
         ($($name:ty: $expected:literal),* $(,)?) => {$(
             let mut traits = Vec::new();
@@ -36,11 +50,15 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
             if <Sharing<$name>>::SYNC { traits.push("Sync") }
             if <Cloning<$name>>::CLONE { traits.push("Clone") }
             if <Defaulting<$name>>::DEFAULT { traits.push("Default") }
+            if <Unwinding<$name>>::UNWIND { traits.push("UnwindSafe") }
+            if <Witnessing<$name>>::REF_UNWIND { traits.push("RefUnwindSafe") }
             assert_eq!(traits.join(" "), $expected, stringify!($name));
         )*};
     }
     use rusteron_client::*;
-    // A type that is missing here is `Send` and `Sync` by itself, being made of numbers and texts.
+    // A type that is missing here is `Send`, `Sync` and safe to unwind past by itself, being made of
+    // numbers and texts. Handles lead to the handlers of their client, of which nobody knows what they do
+    // when they panic.
     traits_of! {
         // Handles that keep their client open.
         Aeron: "Send Sync Clone",
@@ -54,42 +72,42 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         Registration<Counter>: "Send",
         AsyncDestination: "Send",
         // What is borrowed from them.
-        BufferClaim<'static>: "Send Sync",
+        BufferClaim<'static>: "Send Sync RefUnwindSafe",
         Image<'static>: "Send",
         Images<'static>: "Send",
         Header<'static>: "Clone",
-        CountersReader<'static>: "Send Sync Clone",
-        Counters<'static>: "Send Sync Clone",
+        CountersReader<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        Counters<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         SubscriptionBuilder<'static>: "Send",
         // What owns memory or a mapping of its own.
         Context: "Send Sync",
         Handler: "Send Sync",
-        CncFile: "Send Sync",
-        FragmentAssembler: "Send Sync Default",
-        ImageFragmentAssembler: "Send Sync Default",
-        Error: "Send Sync Clone",
+        CncFile: "Send Sync UnwindSafe RefUnwindSafe",
+        FragmentAssembler: "Send Sync Default UnwindSafe RefUnwindSafe",
+        ImageFragmentAssembler: "Send Sync Default UnwindSafe RefUnwindSafe",
+        Error: "Send Sync Clone UnwindSafe RefUnwindSafe",
         // Values.
-        ImageInfo: "Send Sync Clone",
-        ImageConstants: "Send Sync Clone",
-        PublicationConstants: "Send Sync Clone",
-        SubscriptionConstants: "Send Sync Clone",
-        CounterConstants: "Send Sync Clone",
-        CncConstants: "Send Sync Clone",
-        CounterSnapshot: "Send Sync Clone",
-        StreamPosition: "Send Sync Clone",
-        StreamPositions: "Send Sync Clone",
-        ErrorLogEntry: "Send Sync Clone",
-        LossReportEntry: "Send Sync Clone",
-        Added: "Send Sync Clone",
-        PublicationError: "Send Sync Clone",
-        ChannelUri: "Send Sync Clone",
-        ChannelUriBuilder: "Send Sync Clone",
-        ChannelUriError: "Send Sync Clone",
-        UncheckedChannel<'static>: "Send Sync Clone",
-        OfferError: "Send Sync Clone",
-        PollError: "Send Sync Clone",
-        AnyIdleStrategy: "Send Sync Clone",
-        Backoff: "Send Sync Clone Default",
-        Sleeping: "Send Sync Clone Default",
+        ImageInfo: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ImageConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        PublicationConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        SubscriptionConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        CounterConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        CncConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        CounterSnapshot: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        StreamPosition: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        StreamPositions: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ErrorLogEntry: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        LossReportEntry: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        Added: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        PublicationError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ChannelUri: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ChannelUriBuilder: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ChannelUriError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        UncheckedChannel<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        OfferError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        PollError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        AnyIdleStrategy: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        Backoff: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
+        Sleeping: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
     }
 }

@@ -97,9 +97,10 @@ impl Operation {
         let message = random.bytes(length);
         match random.below(7) {
             6 => {
+                // Of one run and of several.
                 let mut messages = vec![message];
-                for _ in 0..random.below(12) {
-                    let length = random.below(100);
+                for _ in 0..[4, 60][random.below(2)] {
+                    let length = random.below(200);
                     messages.push(random.bytes(length));
                 }
                 Self::Batch(messages)
