@@ -5,8 +5,7 @@ mod support;
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
 use rusteron_media_driver::MediaDriver;
@@ -15,6 +14,7 @@ use support::{
     log_file, log_tails, receive, shared_pair,
 };
 
+const TERM_LENGTH: usize = 64 * 1024;
 const MESSAGES: usize = 60;
 /// What is being asked for when something happens: a message of a later run, and within that.
 const INTERRUPTED: usize = 40;
@@ -53,21 +53,19 @@ fn bytes<'m>(messages: &'m [Message<'_>]) -> Vec<&'m [u8]> {
 
 /// The payloads of all that is in the first term of a log, and that has not been read.
 fn sent(log: &File) -> Vec<Vec<u8>> {
-    let mut sent = Vec::new();
-    let mut offset = 0;
-    loop {
-        let mut length = [0; 4];
-        log.read_exact_at(&mut length, offset).expect("a length");
-        let length = i32::from_ne_bytes(length);
+    let (mut log, mut term) = (log, vec![0; TERM_LENGTH]);
+    log.seek(SeekFrom::Start(0)).and_then(|_| log.read_exact(&mut term)).expect("a term");
+    let (mut sent, mut left) = (Vec::new(), &term[..]);
+    while let Some((length, _)) = left.split_first_chunk() {
+        let length = i32::from_ne_bytes(*length);
         if length == 0 {
-            return sent;
+            break;
         }
         assert!(length >= 32, "a frame of {length} bytes, unfinished");
-        let mut payload = vec![0; length as usize - 32];
-        log.read_exact_at(&mut payload, offset + 32).expect("a payload");
-        sent.push(payload);
-        offset += (length as u64).next_multiple_of(32);
+        sent.push(left[32..length as usize].to_vec());
+        left = &left[(length as usize).next_multiple_of(32)..];
     }
+    sent
 }
 
 /// Offers the messages, the last of which are not taken; how many were.
@@ -189,7 +187,6 @@ fn a_batch_that_fills_the_window_says_what_it_has_sent() {
 
 #[test]
 fn a_batch_during_which_another_publisher_begins_the_next_term_says_what_it_has_sent() {
-    const TERM_LENGTH: usize = 64 * 1024;
     let driver = launch_patient();
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
