@@ -70,10 +70,12 @@ fn claim<P: Subject>(
 ) {
     let mut publication = P::add(aeron, channel, stream_id);
     let log = publication.constants().original_registration_id;
-    let start = await_some("a place", || match language {
-        Language::Rust => publication.offer(BEFORE).ok(),
-        Language::C => Some(publication.c_offer(BEFORE)).filter(|&position| position > 0),
-    });
+    await_that("a place", || publication.available_window().expect("open") > 0);
+    let start = match language {
+        Language::Rust => publication.offer(BEFORE).expect("a place"),
+        Language::C => publication.c_offer(BEFORE),
+    };
+    assert!(start > 0, "{start}");
     let wait = |end: i64| {
         let note = [log, start, end].map(i64::to_le_bytes).concat();
         // Under another name until it is whole.
@@ -131,7 +133,10 @@ impl Blocked {
             .spawn()
             .map(Claimer)
             .expect("this program starts");
-        let note = await_some("the claim", || std::fs::read(&notes).ok());
+        let note = await_some("the claim", || {
+            assert_eq!(claimer.0.try_wait().expect("its state"), None, "it is gone");
+            std::fs::read(&notes).ok()
+        });
         let [registration_id, start, end] =
             [0, 8, 16].map(|at| i64::from_le_bytes(note[at..at + 8].try_into().expect("8 bytes")));
         let log = log_file(driver, registration_id);

@@ -61,8 +61,8 @@ pub fn launch_strict() -> MediaDriver {
     launch_with(|context| {
         context
             .set_timer_interval(Duration::from_millis(50))?
-            .set_client_liveness_timeout(2 * SHORT_DRIVER_TIMEOUT)?
-            .set_publication_unblock_timeout(2 * SHORT_DRIVER_TIMEOUT + Duration::from_millis(500))
+            .set_client_liveness_timeout(4 * SHORT_DRIVER_TIMEOUT)?
+            .set_publication_unblock_timeout(4 * SHORT_DRIVER_TIMEOUT + Duration::from_millis(500))
     })
 }
 
