@@ -1,5 +1,5 @@
-//! Publishers that are killed between a claim and its commit: the driver makes padding of the place, and the
-//! log says what it says after a publisher in C was killed there.
+//! Publishers that are killed between a claim and its commit: the driver makes padding of the place, and
+//! the log says what it says after a publisher in C was killed there.
 
 #[path = "support/operations.rs"]
 mod operations;

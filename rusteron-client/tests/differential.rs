@@ -68,8 +68,8 @@ fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Co
             },
             // Messages arrive one by one, or many at once.
             Media::Udp => {
-                rust.receive_all(&mut rust_read);
-                c.receive_all(&mut c_read);
+                rust.receive_all(Side::poll_in_rust, &mut rust_read);
+                c.receive_all(Side::poll_in_c, &mut c_read);
             }
         }
         assert!(rust_read == c_read, "{}: other fragments", what());

@@ -1,5 +1,5 @@
-//! The end of all positions, through Rust and through C: messages that just fit, just do not, or are shorter
-//! than what is left of the last term.
+//! The end of all positions, through Rust and through C: messages that just fit, just do not, or are
+//! shorter than what is left of the last term.
 
 #[path = "support/operations.rs"]
 mod operations;

@@ -309,7 +309,8 @@ subject! {
     unreachable!("padding of {length} bytes")
 }
 
-/// A stream on a driver that has nothing of the other side. Fields are dropped in order: clients before the driver.
+/// A stream on a driver that has nothing of the other side. Fields are dropped in order: clients before the
+/// driver.
 pub struct Side<P> {
     pub publication: P,
     pub subscription: Subscription,
@@ -431,10 +432,14 @@ impl<P: Subject> Side<P> {
     }
 
     /// Takes what has been offered and not received; how much at once depends on the way there.
-    pub fn receive_all(&mut self, fragments: &mut Vec<Fragment>) {
+    pub fn receive_all(
+        &mut self,
+        poll: fn(&mut Self, usize, &mut Vec<Fragment>) -> usize,
+        fragments: &mut Vec<Fragment>,
+    ) {
         let end = self.publication.position().expect("open");
         await_that("everything", || {
-            self.poll_in_rust(10, fragments);
+            poll(self, 10, fragments);
             self.subscription.image_at_index(0).expect("an image").position() == end
         });
     }
