@@ -198,12 +198,16 @@ fn corrected(mut spec: ContextSpec) -> ContextSpec {
     for (name, summary) in [
         (
             "term_buffer_sparse_file",
-            "Whether term buffers are sparse files. The default is `true`.",
+            "Whether log buffers are sparse files, which take space when they are first written to. \
+             The default is `true`. With `false` a log buffer takes its space when it is added, or \
+             is refused with [`StorageSpace`](crate::ErrorKind::StorageSpace); with `true` a write \
+             to a file system that has become full meanwhile ends the process with SIGBUS.",
         ),
         (
             "perform_storage_checks",
-            "Whether the driver checks that there is storage left before it allocates a file. The \
-             default is `true`.",
+            "Whether the driver compares each new log buffer with the space that is free at that \
+             moment, and refuses one that does not fit. The default is `true`. What earlier \
+             [sparse](Self::set_term_buffer_sparse_file) log buffers have yet to take does not count.",
         ),
         (
             "spies_simulate_connection",

@@ -14,6 +14,14 @@
 //! Launching creates the driver's files, of about 10 MB by default, and waits for them; dropping
 //! waits for the threads. Neither waits for a client.
 //!
+//! # Shared memory
+//! A publication is refused with [`ErrorKind::StorageSpace`] if there is no space for its log buffer
+//! at that moment. By default this reserves nothing: log buffers are sparse files, which take space
+//! when they are written to, and several of them may have been promised the same. Whoever then
+//! writes to a file system that is full, the driver or a client, is killed by the signal SIGBUS. With
+//! [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
+//! its space when it is added, or is refused.
+//!
 //! ```
 //! use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
 //!

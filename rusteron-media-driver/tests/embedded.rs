@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{Context, ErrorKind, MediaDriver, ThreadingMode};
-use support::{SmallFileSystem, connect, driver_context_in};
+use support::{SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port};
 
 #[test]
 fn an_embedded_driver_has_a_directory_of_its_own_and_takes_it_along() {
@@ -311,4 +311,33 @@ fn a_log_buffer_that_does_not_fit_is_an_error_at_the_add_and_the_driver_lives_on
     assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
     aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("there is space for this");
     drop(aeron);
+}
+
+#[test]
+fn log_buffers_that_are_not_sparse_are_refused_before_a_file_system_is_full() {
+    let Some(small) = SmallFileSystem::mount("64m") else {
+        return;
+    };
+    // What a driver needs for itself is 47 MB, then not sparse either; a log buffer takes 12 MB.
+    for channel in [
+        "aeron:ipc?term-length=4m".to_owned(),
+        format!("aeron:udp?term-length=4m|endpoint=127.0.0.1:{}", free_port()),
+    ] {
+        let mut context = driver_context_in(&small.path().join("aeron"));
+        context
+            .set_term_buffer_sparse_file(false)
+            .and_then(|context| context.set_dir_delete_on_shutdown(true))
+            .expect("settings");
+        let driver = MediaDriver::launch(context).expect("a driver");
+        let aeron = connect(&driver);
+        // Nothing is written to the first, which has its space all the same.
+        let first = aeron.add_publication(&channel, 1).expect("there is space for one");
+        let error = aeron.add_publication(&channel, 2).expect_err("no space for a second");
+        assert_eq!(error.kind(), ErrorKind::StorageSpace, "{channel}: {error:?}");
+
+        let (mut publication, mut subscription) =
+            connected_pair(&connect(&driver), support::SHORT_TERMS);
+        exchange(&mut publication, &mut subscription, 100);
+        drop((first, aeron));
+    }
 }

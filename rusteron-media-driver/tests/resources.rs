@@ -7,6 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rusteron_client::Aeron;
 use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, ThreadingMode};
@@ -60,39 +61,50 @@ fn use_driver(dir: &Path) {
 }
 
 /// Each kind of driver in turn, and each eighth of a kind at work.
-fn cycle(number: usize) {
-    let round = number / 5;
+fn start_and_stop(number: usize) {
     let modes = [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated];
-    match number % 5 {
-        0 => {
-            let mut context = Context::new().expect("a context");
-            context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
-            let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
-            driver.do_work().expect("a turn");
-        }
-        // A launch that fails before the files are made, then one that fails after.
-        1 => {
-            let mut context = driver_context();
-            context.set_mtu_length(33).expect("a length");
-            MediaDriver::launch_embedded_with(context).expect_err("no such length");
-        }
-        number => {
-            let mut context = Context::new().expect("a context");
-            context.set_threading_mode(modes[number - 2]).expect("a mode");
-            let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-            if round % 8 == 0 {
-                use_driver(driver.aeron_dir());
-            }
-        }
+    let mut context = Context::new().expect("a context");
+    let Some(mode) = modes.get(number % 4) else {
+        context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+        let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+        driver.do_work().expect("a turn");
+        return;
+    };
+    context.set_threading_mode(*mode).expect("a mode");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    if number / 4 % 8 == 0 {
+        use_driver(driver.aeron_dir());
     }
+}
+
+/// A launch that fails before the files are made, and one that fails after.
+fn fail_to_start() {
+    let mut context = driver_context();
+    context.set_mtu_length(33).expect("a length");
+    MediaDriver::launch_embedded_with(context).expect_err("no such length");
+
+    let mut context = driver_context();
+    context
+        .set_client_liveness_timeout(Duration::from_secs(20))
+        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_secs(15)))
+        .expect("settings");
+    MediaDriver::launch_embedded_with(context).expect_err("timeouts that do not fit");
 }
 
 #[test]
 fn two_hundred_drivers_later_no_thread_file_mapping_or_directory_is_left() {
+    let cycles = |numbers: std::ops::Range<usize>| {
+        for number in numbers {
+            start_and_stop(number);
+            if number % 4 == 0 {
+                fail_to_start();
+            }
+        }
+    };
     // What is made once and kept comes with the first of each kind.
-    (0..5).for_each(cycle);
+    cycles(0..4);
     let before = resources();
-    (0..200).for_each(cycle);
+    cycles(0..200);
     // A thread that was joined is listed for a moment longer.
     await_that("nothing is left", || {
         let after = resources();

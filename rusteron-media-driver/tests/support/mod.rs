@@ -5,7 +5,7 @@
 #[path = "../../../rusteron-client/tests/support/mod.rs"]
 mod client;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -160,7 +160,8 @@ pub fn media_driver() -> Command {
 pub struct SmallFileSystem(tempfile::TempDir);
 
 impl SmallFileSystem {
-    /// `None`, with a printed reason, where it is not permitted.
+    /// `None`, with the reason on the standard error output, where it is not permitted;
+    /// `RUSTERON_REQUIRE_MOUNT=1` makes that a failure.
     pub fn mount(size: &str) -> Option<Self> {
         let dir = tempfile::tempdir().expect("a directory");
         let mounted = Command::new("mount")
@@ -168,12 +169,12 @@ impl SmallFileSystem {
             .arg(dir.path())
             .output()
             .is_ok_and(|output| output.status.success());
-        assert!(
-            mounted || std::env::var_os("CI").is_none(),
-            "CI must be able to mount a file system"
-        );
         if !mounted {
-            println!("skipped: mounting a file system needs the superuser");
+            let required = std::env::var_os("RUSTERON_REQUIRE_MOUNT");
+            let is_required = required.is_some_and(|value| value == "1");
+            assert!(!is_required, "RUSTERON_REQUIRE_MOUNT=1, but a file system cannot be mounted");
+            // Not what the test harness keeps to itself when a test succeeds.
+            let _ = writeln!(std::io::stderr(), "skipped: a file system cannot be mounted");
         }
         mounted.then_some(Self(dir))
     }
