@@ -41,6 +41,8 @@ impl Running {
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }
+        // SAFETY: the context is live and not yet used by a driver.
+        unsafe { sys::rusteron_driver_context_part_loss_states(context.as_ptr()) };
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let raw = init(&context).map_err(|error| explain(error, &dir, context.driver_timeout()))?;

@@ -35,13 +35,14 @@ pub struct Loss {
 
 /// An interceptor that loses datagrams that arrive, as Aeron's environment variables configure it.
 ///
-/// These are for programs that are set up by the environment. They have one configuration in a
-/// process, read once from the environment variable that each names: tests that run several drivers
-/// want [`Loss`].
+/// These are for programs that are set up by the environment: all drivers of a process have one
+/// configuration, in the environment variable that each names. Tests that run several drivers want
+/// [`Loss`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UdpInterceptor {
     /// Loses datagrams at random: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS`, such as
-    /// `rate=0.1|seed=7|recv-msg-mask=2`.
+    /// `rate=0.1|seed=7|recv-msg-mask=2`. Each agent of each driver follows the seed's sequence by
+    /// itself; those of Aeron's own programs share one, without a lock.
     Loss,
     /// Loses one stretch of each term: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS`, such as
     /// `term-id=3|term-offset=0|length=4096`.

@@ -3,15 +3,21 @@
 #define _GNU_SOURCE
 #endif
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "aeron_alloc.h"
 #include "aeron_congestion_control.h"
 #include "aeron_driver.h"
 #include "aeron_driver_context.h"
 #include "aeron_name_resolver.h"
+#include "aeron_windows.h"
 #include "media/aeron_random_loss_generator.h"
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_send_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
+#include "media/aeron_udp_channel_transport_loss.h"
+#include "protocol/aeron_udp_protocol.h"
 #include "util/aeron_error.h"
 
 #include "rusteron_driver_shim.h"
@@ -127,6 +133,110 @@ const char *rusteron_driver_context_unusable_interceptor(aeron_driver_context_t 
     }
 
     return NULL;
+}
+
+/* One for each agent, which is the only one to use it. */
+typedef struct rusteron_loss_state_stct
+{
+    aeron_udp_channel_interceptor_loss_params_t params;
+    unsigned short xsubi[3];
+}
+rusteron_loss_state_t;
+
+/* As in Aeron, arguments that cannot be read are for no loss. */
+static int rusteron_loss_init_incoming(
+    void **interceptor_state, aeron_driver_context_t *context, aeron_udp_channel_transport_affinity_t affinity)
+{
+    (void)context;
+    (void)affinity;
+    const char *variable = getenv("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS");
+    const char *text = NULL != variable ? variable : "";
+    const size_t size = strlen(text) + 1;
+    rusteron_loss_state_t *state = NULL;
+    char *args = NULL;
+
+    if (aeron_alloc((void **)&state, sizeof(rusteron_loss_state_t)) < 0 || aeron_alloc((void **)&args, size) < 0)
+    {
+        aeron_free(state);
+        AERON_APPEND_ERR("%s", "interceptor loss");
+        return -1;
+    }
+
+    memcpy(args, text, size);
+    if (aeron_udp_channel_interceptor_loss_parse_params(args, &state->params) < 0)
+    {
+        aeron_err_clear();
+        memset(&state->params, 0, sizeof(state->params));
+    }
+    aeron_free(args);
+
+    state->xsubi[0] = (unsigned short)(state->params.seed >> 32);
+    state->xsubi[1] = (unsigned short)(state->params.seed >> 16);
+    state->xsubi[2] = (unsigned short)state->params.seed;
+    *interceptor_state = state;
+    return 0;
+}
+
+static int rusteron_loss_close_incoming(void *interceptor_state)
+{
+    aeron_free(interceptor_state);
+    return 0;
+}
+
+static bool rusteron_is_lost(rusteron_loss_state_t *state, const uint8_t *buffer, size_t length)
+{
+    if (state->params.rate <= 0.0 || length < sizeof(aeron_frame_header_t))
+    {
+        return false;
+    }
+
+    const uint16_t type = ((const aeron_frame_header_t *)buffer)->type;
+    return type < 32 && 0 != ((UINT32_C(1) << type) & state->params.recv_msg_type_mask) &&
+        aeron_erand48(state->xsubi) <= state->params.rate;
+}
+
+static void rusteron_loss_incoming(
+    void *interceptor_state,
+    aeron_udp_channel_incoming_interceptor_t *delegate,
+    aeron_udp_channel_transport_t *transport,
+    void *receiver_clientd,
+    void *endpoint_clientd,
+    void *destination_clientd,
+    uint8_t *buffer,
+    size_t length,
+    struct sockaddr_storage *addr,
+    struct timespec *media_timestamp)
+{
+    if (!rusteron_is_lost(interceptor_state, buffer, length))
+    {
+        delegate->incoming_func(
+            delegate->interceptor_state,
+            delegate->next_interceptor,
+            transport,
+            receiver_clientd,
+            endpoint_clientd,
+            destination_clientd,
+            buffer,
+            length,
+            addr,
+            media_timestamp);
+    }
+}
+
+void rusteron_driver_context_part_loss_states(aeron_driver_context_t *context)
+{
+    aeron_udp_channel_interceptor_bindings_t *bindings = context->udp_channel_incoming_interceptor_bindings;
+
+    while (NULL != bindings)
+    {
+        if (aeron_udp_channel_interceptor_loss_incoming == bindings->incoming_func)
+        {
+            bindings->incoming_init_func = rusteron_loss_init_incoming;
+            bindings->incoming_func = rusteron_loss_incoming;
+            bindings->incoming_close_func = rusteron_loss_close_incoming;
+        }
+        bindings = (aeron_udp_channel_interceptor_bindings_t *)bindings->meta_info.next_interceptor_bindings;
+    }
 }
 
 int rusteron_driver_context_apply_affinity(aeron_driver_context_t *context)

@@ -44,6 +44,12 @@ int rusteron_driver_context_load_incoming_interceptors(aeron_driver_context_t *c
 const char *rusteron_driver_context_unusable_interceptor(aeron_driver_context_t *context);
 
 /*
+ * Gives Aeron's interceptor `loss` a random state for each of a driver's agents. Its own is one for
+ * the process, which the threads of all drivers would write to at once.
+ */
+void rusteron_driver_context_part_loss_states(aeron_driver_context_t *context);
+
+/*
  * Checks the CPU affinities and resolves them to CPUs of the machine, as Aeron's program does before
  * it starts a driver. Warnings go to the standard error output.
  */

@@ -1198,6 +1198,9 @@ unsafe extern "C" {
     pub fn rusteron_driver_context_unusable_interceptor(
         context: *mut aeron_driver_context_t,
     ) -> *const ::core::ffi::c_char;
+    pub fn rusteron_driver_context_part_loss_states(
+        context: *mut aeron_driver_context_t,
+    );
     pub fn rusteron_driver_context_apply_affinity(
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;

@@ -1,0 +1,100 @@
+//! Interceptors that the environment configures, in several drivers of one process.
+
+mod support;
+
+use std::process::Command;
+
+use rusteron_client::{Aeron, Publication, Subscription};
+use rusteron_media_driver::{MediaDriver, UdpInterceptor};
+use support::{await_some, await_that, connect, driver_context, free_port};
+
+const ARGUMENTS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
+const SEED: u64 = 7;
+const RATE: f64 = 0.5;
+const BURST: usize = 64;
+/// More than the heartbeats that a stream sends while a test is patient.
+const FAR: usize = 1000;
+
+/// The interceptor of Aeron has one random state for all threads and drivers of a process, without a
+/// lock. Its arguments are in the environment, so that it takes a process.
+#[test]
+fn drivers_of_one_process_lose_each_by_a_sequence_of_its_own() {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "two_drivers_that_lose_at_random", "--ignored", "--nocapture"])
+        .env(ARGUMENTS, format!("rate={RATE}|seed={SEED}|recv-msg-mask=2"))
+        .output()
+        .expect("this program starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "run by the test above, which sets the environment"]
+fn two_drivers_that_lose_at_random() {
+    std::env::var(ARGUMENTS).expect("arguments");
+    let (first, second) = (launch(), launch());
+    let (publication, mut subscription) = stream(&connect(&first));
+    for _ in 0..FAR.div_ceil(BURST) {
+        send_burst(&publication, &mut subscription);
+    }
+    // The first has drawn from its sequence so often that it is out of sight of the second.
+    let (publication, mut subscription) = stream(&connect(&second));
+    let lost = send_burst(&publication, &mut subscription);
+    let drawn: Vec<_> = draws().take(FAR).map(|draw| draw <= RATE).collect();
+    assert!(
+        drawn.windows(BURST).any(|window| window == lost),
+        "what was lost is not by the sequence of the seed: {lost:?}"
+    );
+}
+
+fn launch() -> MediaDriver {
+    let mut context = driver_context();
+    context.set_incoming_interceptors(&[UdpInterceptor::Loss]).expect("an interceptor");
+    MediaDriver::launch_embedded_with(context).expect("a driver")
+}
+
+/// A stream that goes on without what was lost.
+fn stream(aeron: &Aeron) -> (Publication, Subscription) {
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}|term-length=1m", free_port());
+    let subscription =
+        aeron.add_subscription(format!("{channel}|reliable=false"), 1).expect("a subscription");
+    let publication = aeron.add_publication(&channel, 1).expect("a publication");
+    await_that("a connection", || publication.is_connected() && subscription.image_count() == 1);
+    (publication, subscription)
+}
+
+/// Sends messages with a datagram for each and no heartbeat in between, and returns which were lost.
+fn send_burst(publication: &Publication, subscription: &mut Subscription) -> Vec<bool> {
+    // Nothing is sent before the first message, which is last to be complete.
+    let mut first = await_some("a claim", || publication.try_claim(1000).ok());
+    first[..8].copy_from_slice(&0_u64.to_le_bytes());
+    for number in 1..BURST as u64 {
+        let mut message = [0; 1000];
+        message[..8].copy_from_slice(&number.to_le_bytes());
+        await_that("an offer", || publication.offer(&message).is_ok());
+    }
+    first.commit().expect("a claim that is in time");
+
+    let end = publication.position().expect("an open publication");
+    let mut lost = vec![true; BURST];
+    await_that("the end of the burst", || {
+        let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+            let number = message[..8].try_into().map(u64::from_le_bytes).expect("a number");
+            lost[number as usize] = false;
+        };
+        subscription.poll(handler, 10).expect("an open subscription");
+        let mut images = subscription.images();
+        images.next().is_some_and(|image| image.position() >= end)
+    });
+    lost
+}
+
+/// The numbers that C's `erand48` draws, from 0 to 1, for the seed as the interceptor takes it.
+fn draws() -> impl Iterator<Item = f64> {
+    let mut state = SEED << 32;
+    std::iter::from_fn(move || {
+        state = (state.wrapping_mul(0x5_DEEC_E66D) + 0xB) & ((1 << 48) - 1);
+        Some(state as f64 / (1_u64 << 48) as f64)
+    })
+}
