@@ -41,8 +41,7 @@ impl Running {
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }
-        // SAFETY: the context is live and not yet used by a driver.
-        unsafe { sys::rusteron_driver_context_part_loss_states(context.as_ptr()) };
+        mend(&context)?;
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let raw = init(&context).map_err(|error| explain(error, &dir, context.driver_timeout()))?;
@@ -104,6 +103,24 @@ fn check(context: &Context) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Replaces what Aeron's own functions would do wrong with this context.
+fn mend(context: &Context) -> Result<()> {
+    // SAFETY: the context is live and not yet used by a driver.
+    unsafe {
+        sys::rusteron_driver_context_part_loss_states(context.as_ptr());
+        sys::rusteron_driver_context_guard_resolver(context.as_ptr());
+    }
+    // SAFETY: as above.
+    unsafe { sys::rusteron_driver_context_check_fixed_loss(context.as_ptr()) }
+        .into_result()
+        .map(drop)
+        .map_err(|_| {
+            let name = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
+            let text = format!("{name}: cannot be read as the arguments of fixed-loss");
+            Error::new(ErrorKind::InvalidArgument, text)
+        })
 }
 
 /// Checks the CPUs that threads are to be bound to, and resolves them, as C does in a program only.

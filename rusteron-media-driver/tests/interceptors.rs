@@ -5,7 +5,7 @@ mod support;
 use std::process::Command;
 
 use rusteron_client::{Aeron, Publication, Subscription};
-use rusteron_media_driver::{MediaDriver, UdpInterceptor};
+use rusteron_media_driver::{ErrorKind, MediaDriver, UdpInterceptor};
 use support::{await_some, await_that, connect, driver_context, free_port};
 
 const ARGUMENTS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
@@ -15,18 +15,24 @@ const BURST: usize = 64;
 /// More than the heartbeats that a stream sends while a test is patient.
 const FAR: usize = 1000;
 
-/// The interceptor of Aeron has one random state for all threads and drivers of a process, without a
-/// lock. Its arguments are in the environment, so that it takes a process.
-#[test]
-fn drivers_of_one_process_lose_each_by_a_sequence_of_its_own() {
+/// Runs a test of this file in a process with arguments for interceptors in its environment.
+fn run_with(variable: &str, arguments: &str, test: &str) {
     let output = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "two_drivers_that_lose_at_random", "--ignored", "--nocapture"])
-        .env(ARGUMENTS, format!("rate={RATE}|seed={SEED}|recv-msg-mask=2"))
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(variable, arguments)
         .output()
         .expect("this program starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("1 passed"), "{text}");
+}
+
+/// The interceptor of Aeron has one random state for all threads and drivers of a process, without a
+/// lock. Its arguments are in the environment, so that it takes a process.
+#[test]
+fn drivers_of_one_process_lose_each_by_a_sequence_of_its_own() {
+    let arguments = format!("rate={RATE}|seed={SEED}|recv-msg-mask=2");
+    run_with(ARGUMENTS, &arguments, "two_drivers_that_lose_at_random");
 }
 
 #[test]
@@ -46,6 +52,26 @@ fn two_drivers_that_lose_at_random() {
         drawn.windows(BURST).any(|window| window == lost),
         "what was lost is not by the sequence of the seed: {lost:?}"
     );
+}
+
+/// C would notice only when it has made half of the driver, and leave that behind.
+#[test]
+fn arguments_that_cannot_be_read_are_refused_before_anything_is_made() {
+    let variable = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
+    run_with(variable, "term-id=3|length=long", "a_driver_with_unreadable_arguments");
+}
+
+#[test]
+#[ignore = "run by the test above, which sets the environment"]
+fn a_driver_with_unreadable_arguments() {
+    let mut context = driver_context();
+    context.set_incoming_interceptors(&[UdpInterceptor::FixedLoss]).expect("an interceptor");
+    let dir = tempfile::tempdir().expect("a directory");
+    context.set_dir(dir.path().join("aeron")).expect("a directory");
+    let error = MediaDriver::launch(context).expect_err("arguments");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+    assert!(error.message().contains("FIXED_LOSS_ARGS"), "{error:?}");
+    assert!(!dir.path().join("aeron").exists());
 }
 
 fn launch() -> MediaDriver {

@@ -6,11 +6,12 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::Aeron;
-use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, ThreadingMode};
+use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, NameResolver, ThreadingMode};
 use support::{await_that, connected_pair, context, driver_context, free_port, offer, receive};
 
 /// The names of this process's threads, files and mapped files, and of embedded drivers' directories.
@@ -49,35 +50,42 @@ fn resources() -> BTreeMap<&'static str, Vec<String>> {
     ])
 }
 
-/// Messages over the driver, so that it has log buffers, sockets and clients.
-fn use_driver(dir: &Path) {
+/// Messages over the driver, so that it has log buffers and a client; sockets as well with UDP.
+fn use_driver(dir: &Path, with_udp: bool) {
     let aeron = Aeron::connect(context(dir)).expect("a client");
     let udp = format!("aeron:udp?term-length=64k|endpoint=127.0.0.1:{}", free_port());
-    for channel in [support::SHORT_TERMS, &udp] {
+    for channel in [support::SHORT_TERMS, &udp].into_iter().take(1 + usize::from(with_udp)) {
         let (mut publication, mut subscription) = connected_pair(&aeron, channel);
         offer(&mut publication, b"message");
         assert_eq!(receive(&mut subscription, 1), [b"message"]);
     }
 }
 
-/// Each kind of driver in turn, and each eighth of a kind at work.
+/// Each kind of driver in turn, with a client that exchanges messages, for a quarter of them over UDP.
 fn start_and_stop(number: usize) {
     let modes = [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated];
+    let with_udp = number / 4 % 4 == 0;
     let mut context = Context::new().expect("a context");
-    let Some(mode) = modes.get(number % 4) else {
-        context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
-        let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
-        driver.do_work().expect("a turn");
+    if let Some(mode) = modes.get(number % 4) {
+        context.set_threading_mode(*mode).expect("a mode");
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        use_driver(driver.aeron_dir(), with_udp);
         return;
-    };
-    context.set_threading_mode(*mode).expect("a mode");
-    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-    if number / 4 % 8 == 0 {
-        use_driver(driver.aeron_dir());
     }
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    std::thread::scope(|scope| {
+        let user = scope.spawn(|| use_driver(&dir, with_udp));
+        while !user.is_finished() {
+            let work = driver.do_work().expect("a turn");
+            driver.idle(work);
+        }
+    });
 }
 
-/// A launch that fails before the files are made, and one that fails after.
+/// Launches that fail before the driver's files are made, after that, and when its conductor and the
+/// first socket have been made as well.
 fn fail_to_start() {
     let mut context = driver_context();
     context.set_mtu_length(33).expect("a length");
@@ -89,10 +97,22 @@ fn fail_to_start() {
         .and_then(|context| context.set_publication_unblock_timeout(Duration::from_secs(15)))
         .expect("settings");
     MediaDriver::launch_embedded_with(context).expect_err("timeouts that do not fit");
+
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let mut context = driver_context();
+    context
+        .set_name_resolver(NameResolver::Driver)
+        .and_then(|context| context.set_resolver_name("second"))
+        .and_then(|context| context.set_resolver_interface(&address))
+        .expect("settings");
+    MediaDriver::launch_embedded_with(context).expect_err("a port that is taken");
 }
 
 #[test]
 fn two_hundred_drivers_later_no_thread_file_mapping_or_directory_is_left() {
+    let standard_input = || fs::read_link("/proc/self/fd/0").ok();
+    let input = standard_input();
     let cycles = |numbers: std::ops::Range<usize>| {
         for number in numbers {
             start_and_stop(number);
@@ -103,6 +123,7 @@ fn two_hundred_drivers_later_no_thread_file_mapping_or_directory_is_left() {
     };
     // What is made once and kept comes with the first of each kind.
     cycles(0..4);
+    assert_eq!(standard_input(), input, "what a driver has not opened is not its to close");
     let before = resources();
     cycles(0..200);
     // A thread that was joined is listed for a moment longer.

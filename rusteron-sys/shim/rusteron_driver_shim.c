@@ -12,11 +12,14 @@
 #include "aeron_driver_context.h"
 #include "aeron_name_resolver.h"
 #include "aeron_windows.h"
+#include "concurrent/aeron_thread.h"
 #include "media/aeron_random_loss_generator.h"
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_send_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
+#include "media/aeron_udp_channel_transport_fixed_loss.h"
 #include "media/aeron_udp_channel_transport_loss.h"
+#include "media/aeron_udp_transport_poller.h"
 #include "protocol/aeron_udp_protocol.h"
 #include "util/aeron_error.h"
 
@@ -236,6 +239,70 @@ void rusteron_driver_context_part_loss_states(aeron_driver_context_t *context)
             bindings->incoming_close_func = rusteron_loss_close_incoming;
         }
         bindings = (aeron_udp_channel_interceptor_bindings_t *)bindings->meta_info.next_interceptor_bindings;
+    }
+}
+
+int rusteron_driver_context_check_fixed_loss(aeron_driver_context_t *context)
+{
+    const aeron_udp_channel_interceptor_bindings_t *bindings;
+
+    for (bindings = context->udp_channel_incoming_interceptor_bindings;
+        NULL != bindings;
+        bindings = bindings->meta_info.next_interceptor_bindings)
+    {
+        void *state = NULL;
+
+        if (aeron_udp_channel_interceptor_fixed_loss_incoming != bindings->incoming_func)
+        {
+            continue;
+        }
+
+        if (bindings->incoming_init_func(&state, context, AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_RECEIVER) < 0)
+        {
+            return -1;
+        }
+        bindings->incoming_close_func(state);
+    }
+
+    return 0;
+}
+
+/* A transport and a poller that have not been made are zeroed, so that their descriptor is 0. */
+static int rusteron_resolver_transport_close(aeron_udp_channel_transport_t *transport)
+{
+    return NULL == transport->error_log ? 0 : aeron_udp_channel_transport_close(transport);
+}
+
+static int rusteron_resolver_poller_close(aeron_udp_transport_poller_t *poller)
+{
+    const aeron_udp_transport_poller_t unmade = { 0 };
+    const bool is_made = NULL != poller->transports.array ||
+        unmade.iteration_threshold != poller->iteration_threshold ||
+        unmade.socket_poll_limit != poller->socket_poll_limit ||
+        unmade.fd != poller->fd;
+
+    return is_made ? aeron_udp_transport_poller_close(poller) : 0;
+}
+
+/* Defined by Aeron without a header. */
+extern aeron_udp_channel_transport_bindings_t aeron_udp_channel_transport_bindings_default;
+
+static AERON_INIT_ONCE rusteron_resolver_bindings_once = AERON_INIT_ONCE_VALUE;
+static aeron_udp_channel_transport_bindings_t rusteron_resolver_bindings;
+
+static void rusteron_init_resolver_bindings(void)
+{
+    rusteron_resolver_bindings = aeron_udp_channel_transport_bindings_default;
+    rusteron_resolver_bindings.close_func = rusteron_resolver_transport_close;
+    rusteron_resolver_bindings.poller_close_func = rusteron_resolver_poller_close;
+}
+
+void rusteron_driver_context_guard_resolver(aeron_driver_context_t *context)
+{
+    if (&aeron_udp_channel_transport_bindings_default == context->conductor_udp_channel_transport_bindings)
+    {
+        (void)aeron_thread_once(&rusteron_resolver_bindings_once, rusteron_init_resolver_bindings);
+        context->conductor_udp_channel_transport_bindings = &rusteron_resolver_bindings;
     }
 }
 

@@ -50,6 +50,18 @@ const char *rusteron_driver_context_unusable_interceptor(aeron_driver_context_t 
 void rusteron_driver_context_part_loss_states(aeron_driver_context_t *context);
 
 /*
+ * Fails if the interceptor `fixed-loss` cannot read its arguments, for which a driver would be left
+ * half made.
+ */
+int rusteron_driver_context_check_fixed_loss(aeron_driver_context_t *context);
+
+/*
+ * Keeps Aeron's name resolver from closing what it has not made: if it cannot bind its socket, it
+ * would close descriptor 0, which is the process's standard input or anything else.
+ */
+void rusteron_driver_context_guard_resolver(aeron_driver_context_t *context);
+
+/*
  * Checks the CPU affinities and resolves them to CPUs of the machine, as Aeron's program does before
  * it starts a driver. Warnings go to the standard error output.
  */

@@ -1201,6 +1201,10 @@ unsafe extern "C" {
     pub fn rusteron_driver_context_part_loss_states(
         context: *mut aeron_driver_context_t,
     );
+    pub fn rusteron_driver_context_check_fixed_loss(
+        context: *mut aeron_driver_context_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_context_guard_resolver(context: *mut aeron_driver_context_t);
     pub fn rusteron_driver_context_apply_affinity(
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;
