@@ -1,4 +1,5 @@
-//! Every environment variable of Aeron's C driver reaches the driver, and `--print-config` shows it.
+//! Every setting of Aeron's C driver reaches the driver by environment, definition and file, and
+//! `--print-config` shows it.
 
 #![cfg(all(unix, feature = "binary"))]
 
@@ -7,10 +8,11 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use support::media_driver;
 
-/// The names in the sources of the C driver: `#define …_ENV_VAR "AERON_…"`.
+/// The names in the sources of the C driver: every string that is one.
 fn names_in_the_sources() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut pending = vec![Path::new(env!("RUSTERON_DRIVER_SOURCE")).to_owned()];
@@ -22,25 +24,52 @@ fn names_in_the_sources() -> BTreeSet<String> {
                 continue;
             }
             let text = fs::read_to_string(&path).expect("a source");
-            // A definition may go on in the next line.
-            let text = text.replace("\\\n", " ");
-            names.extend(text.lines().filter_map(name_in).map(str::to_owned));
+            names.extend(text.lines().flat_map(names_in).map(str::to_owned));
         }
     }
     names
 }
 
-fn name_in(line: &str) -> Option<&str> {
-    let (defined, value) = line.trim().strip_prefix("#define ")?.split_once(char::is_whitespace)?;
-    let is_variable = defined.ends_with("_ENV_VAR") || defined.ends_with("_ENV_INIT_ARGS_VAR");
-    let name = value.trim().strip_prefix('"')?.strip_suffix('"')?;
-    (is_variable && name.starts_with("AERON_")).then_some(name)
+fn names_in(line: &str) -> impl Iterator<Item = &str> {
+    let is_in_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    line.split('"').filter(move |text| text.starts_with("AERON_") && text.chars().all(is_in_name))
+}
+
+/// How a setting can get into the program.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Environment,
+    /// `-D`, by the names of properties: `aeron.dir` for `AERON_DIR`.
+    Definition,
+    /// A file of properties.
+    File,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::Environment, Self::Definition, Self::File];
+
+    fn give(self, command: &mut Command, variables: &BTreeMap<String, String>, home: &Path) {
+        let properties = variables.iter().map(|(name, value)| {
+            format!("{}={value}", name.to_ascii_lowercase().replace('_', "."))
+        });
+        match self {
+            Self::Environment => _ = command.envs(variables),
+            Self::Definition => {
+                properties.for_each(|property| _ = command.arg("-D").arg(property));
+            }
+            Self::File => {
+                let file = home.join("driver.properties");
+                let text: String = properties.map(|property| property + "\n").collect();
+                fs::write(&file, text).expect("a file");
+                command.arg(file);
+            }
+        }
+    }
 }
 
 /// What is printed: names with their values, and names with the reason why there is none.
-fn print_config(variables: &BTreeMap<String, String>) -> (BTreeMap<String, String>, String) {
-    let output =
-        media_driver().arg("--print-config").envs(variables).output().expect("the program");
+fn print_config(command: &mut Command) -> (BTreeMap<String, String>, String) {
+    let output = command.arg("--print-config").output().expect("the program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).expect("text");
@@ -108,11 +137,11 @@ fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
 }
 
 #[test]
-fn every_variable_of_the_c_driver_is_shown_with_the_value_that_was_set() {
+fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
     let home = tempfile::tempdir().expect("a directory");
     let names = names_in_the_sources();
     assert!(names.len() > 120, "found {} only", names.len());
-    let (defaults, text) = print_config(&BTreeMap::new());
+    let (defaults, text) = print_config(&mut media_driver());
     let shown: BTreeSet<_> = text
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split(['=', ' ']).next())
@@ -134,7 +163,11 @@ fn every_variable_of_the_c_driver_is_shown_with_the_value_that_was_set() {
             // Aeron's default of these arguments is for its default of the strategy.
             expected.remove("AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY_INIT_ARGS");
         }
-        assert_eq!(print_config(&variables).0, expected, "{name}");
+        for way in Way::ALL {
+            let mut command = media_driver();
+            way.give(&mut command, &variables, home.path());
+            assert_eq!(print_config(&mut command).0, expected, "{name} by {way:?}");
+        }
     }
 }
 
@@ -156,7 +189,7 @@ fn required_with(name: &str, home: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn what_is_said_to_be_unread_is_read_nowhere() {
-    let (_, text) = print_config(&BTreeMap::new());
+    let (_, text) = print_config(&mut media_driver());
     let unread: Vec<_> =
         text.lines().filter(|line| line.ends_with("is read by no part of the driver")).collect();
     assert_eq!(unread.len(), 9, "{unread:?}");
@@ -178,7 +211,7 @@ fn what_is_printed_gives_a_driver_the_same_settings_again() {
         ("AERON_TIMER_INTERVAL".to_owned(), "1500ms".to_owned()),
         ("AERON_RECEIVER_GROUP_TAG".to_owned(), "5".to_owned()),
     ]);
-    let (first, text) = print_config(&variables);
+    let (first, text) = print_config(media_driver().envs(&variables));
     assert_eq!(first["AERON_TERM_BUFFER_LENGTH"], "1048576");
     fs::write(&file, text).expect("a file");
     let output = media_driver().arg("--print-config").arg(&file).output().expect("the program");
