@@ -140,12 +140,19 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
 /// A service as it should be: when its client has ended, it makes another.
 #[derive(Default)]
 struct Service {
+    channel: String,
     clients: AtomicUsize,
+    /// Clients that ended with an error.
+    ended: AtomicUsize,
     /// By the latest client.
     received: AtomicUsize,
 }
 
 impl Service {
+    fn on(channel: &str) -> Self {
+        Self { channel: channel.to_owned(), ..Self::default() }
+    }
+
     fn run(&self, dir: &Path, is_over: &AtomicBool) {
         while !is_over.load(Ordering::SeqCst) {
             // Each step may meet a driver that is gone, or not there yet.
@@ -155,8 +162,8 @@ impl Service {
 
     fn run_one_client(&self, dir: &Path, is_over: &AtomicBool) -> rusteron_client::Result<()> {
         let aeron = Aeron::connect(watchful_context(dir))?;
-        let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
-        let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+        let mut subscription = aeron.add_subscription(&self.channel, 1001)?;
+        let mut publication = aeron.add_exclusive_publication(&self.channel, 1001)?;
         self.received.store(0, Ordering::SeqCst);
         self.clients.fetch_add(1, Ordering::SeqCst);
         while !is_over.load(Ordering::SeqCst) {
@@ -164,6 +171,7 @@ impl Service {
             let count = |_: &[u8], _: &Header<'_>| _ = self.received.fetch_add(1, Ordering::SeqCst);
             let polled = subscription.poll(count, 10);
             if polled.is_err() || sent.is_err_and(|error| !error.is_retryable()) {
+                self.ended.fetch_add(1, Ordering::SeqCst);
                 break;
             }
             std::thread::yield_now();
@@ -176,13 +184,18 @@ impl Service {
 fn services_survive_drivers_that_are_killed_and_restarted() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let (services, is_over) = ([Service::default(), Service::default()], AtomicBool::new(false));
+    let udp = support::udp_channel();
+    let channels = ["aeron:ipc", "aeron:ipc", &udp, &udp];
+    let (services, is_over) = (channels.map(Service::on), AtomicBool::new(false));
+    let counts = |count: fn(&Service) -> &AtomicUsize| {
+        services.each_ref().map(|service| count(service).load(Ordering::SeqCst))
+    };
     std::thread::scope(|scope| {
         for service in &services {
             scope.spawn(|| service.run(&dir, &is_over));
         }
         for _ in 0..3 {
-            let clients = services.each_ref().map(|service| service.clients.load(Ordering::SeqCst));
+            let (clients, ended) = (counts(|service| &service.clients), counts(|s| &s.ended));
             let mut driver = DriverProcess::start(&dir, &["--delete-on-start"]);
             assert!(driver.line().starts_with("media driver ready"));
             for (service, clients) in services.iter().zip(clients) {
@@ -193,9 +206,43 @@ fn services_survive_drivers_that_are_killed_and_restarted() {
             }
             driver.signal("KILL");
             driver.end();
+            for (service, ended) in services.iter().zip(ended) {
+                await_that("the client's error", || service.ended.load(Ordering::SeqCst) > ended);
+            }
         }
         is_over.store(true, Ordering::SeqCst);
     });
+}
+
+/// Over UDP, the other side's driver can be the one that is killed.
+#[test]
+fn a_publication_finds_the_subscriber_again_whose_driver_was_killed() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (near, far) = (home.path().join("near"), home.path().join("far"));
+    let soon = ["-Daeron.publication.connection.timeout=1s", "--delete-on-start"];
+    let mut publisher = DriverProcess::start(&near, &soon);
+    assert!(publisher.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(support::context(&near)).expect("a client");
+    let channel = support::udp_channel();
+    let mut publication = aeron.add_exclusive_publication(&channel, 1001).expect("a publication");
+
+    for _ in 0..2 {
+        let mut driver = DriverProcess::start(&far, &soon);
+        assert!(driver.line().starts_with("media driver ready"));
+        let other = Aeron::connect(watchful_context(&far)).expect("a client");
+        let mut subscription = other.add_subscription(&channel, 1001).expect("a subscription");
+        await_that("the connection", || publication.is_connected() && subscription.is_connected());
+        offer(&mut publication, b"to whoever is there");
+        assert_eq!(receive(&mut subscription, 1), [b"to whoever is there"]);
+        driver.signal("KILL");
+        driver.end();
+        await_that("the subscriber's error", || {
+            subscription.poll(|_, _| {}, 10) == Err(PollError::Closed)
+        });
+        // Not by offers: one that is still taken would be the next subscriber's.
+        await_that("the publication to notice", || !publication.is_connected());
+        assert_eq!(publication.offer(b"to nobody"), Err(OfferError::NotConnected));
+    }
 }
 
 #[test]
