@@ -21,7 +21,8 @@ fn generate() -> Result<(), Error> {
     generator.print_rerun_if_changed();
     let generator = enums().into_iter().fold(generator, Generator::enumeration).context(context());
     generator.write_to_out_dir("generated.rs")?;
-    generator.write_coverage_to_out_dir("coverage.rs")
+    generator.write_coverage_to_out_dir("coverage.rs")?;
+    generator.write_round_trips_to_out_dir("round_trips.rs")
 }
 
 /// The program's functions are found by name, as those of Aeron's own program are, which is linked with

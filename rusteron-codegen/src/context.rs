@@ -121,7 +121,17 @@ impl ContextSpec {
             if accessor.access == Access::Set && matches!(accessor.mapping, Mapping::Path) {
                 item += " as fn(_, &'static str) -> _";
             }
-            wrapped.push(Wrapped { function: accessor.function.name.clone(), item });
+            let setter = accessor.access == Access::Set;
+            let getter = accessors.iter().find(|other| {
+                let is_same = std::ptr::eq(other.pair, accessor.pair);
+                setter && is_same && other.access == Access::Get
+            });
+            let round_trip = getter.map(|getter| RoundTrip {
+                setter: accessor.rust_name.clone(),
+                getter: getter.rust_name.clone(),
+                kind: accessor.mapping.kind(),
+            });
+            wrapped.push(Wrapped { function: accessor.function.name.clone(), item, round_trip });
         }
         let methods: Vec<_> = methods.iter().map(Method::render).collect();
         let mut out = format!("impl {} {{\n{}}}\n\n", self.rust_name, methods.join("\n"));
@@ -324,6 +334,16 @@ impl ContextSpec {
 pub(crate) struct Wrapped {
     pub(crate) function: String,
     pub(crate) item: String,
+    /// For a setter whose setting has a getter as well.
+    pub(crate) round_trip: Option<RoundTrip>,
+}
+
+/// The two methods of a setting, and how what one takes differs from what the other returns.
+#[derive(Debug)]
+pub(crate) struct RoundTrip {
+    pub(crate) setter: String,
+    pub(crate) getter: String,
+    pub(crate) kind: &'static str,
 }
 
 /// A setting with its setter, its getter, or both.

@@ -142,6 +142,18 @@ pub(crate) enum Mapping {
     Enum { rust_name: String, first_variant: String },
 }
 
+impl Mapping {
+    /// What the setter takes and the getter returns, for a [round trip](crate::Generator::generate_round_trips).
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Path => "path",
+            Self::Choice(_) => "choice",
+            _ => "value",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
     Nanos,

@@ -318,3 +318,27 @@ fn a_path_that_is_not_rust_is_an_error() {
     let error = generator_of(bindings, header).context(spec).generate().unwrap_err();
     assert!(error.problems()[0].contains("the generated text is not Rust"), "{error}");
 }
+
+#[test]
+fn every_setter_with_a_getter_makes_a_round_trip_of_its_kind() {
+    let bindings =
+        BINDINGS.replace("pub fn tiny_context_get_ratio(context: *mut tiny_context_t) -> i32;", "");
+    let generator = generator_of(&bindings, HEADER);
+    let text = generator
+        .enumeration(mode())
+        .context(context().setting(Setting::new("type").rename("sort")))
+        .generate_round_trips()
+        .unwrap();
+    syn::parse_str::<syn::ExprBlock>(&text).expect("an expression");
+    for call in [
+        "round_trip!(set_dir, dir, path);",
+        "round_trip!(set_label, label, text);",
+        "round_trip!(set_timeout, timeout, value);",
+        "round_trip!(set_enabled, enabled, value);",
+        "round_trip!(set_mode, mode, value);",
+        "round_trip!(set_sort, sort, value);",
+    ] {
+        assert_eq!(text.matches(call).count(), 1, "{call} in {text}");
+    }
+    assert!(!text.contains("ratio") && !text.contains("handler"), "{text}");
+}
