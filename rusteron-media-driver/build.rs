@@ -301,7 +301,6 @@ fn by_hand(mut spec: ContextSpec) -> ContextSpec {
     }
     for name in [
         "udp_channel_transport_bindings",
-        "udp_channel_outgoing_interceptors",
         "conductor_duty_cycle_tracker",
         "sender_duty_cycle_tracker",
         "receiver_duty_cycle_tracker",
@@ -311,6 +310,10 @@ fn by_hand(mut spec: ContextSpec) -> ContextSpec {
     ] {
         spec = spec.hand_written(set(name), internal).hand_written(get(name), internal);
     }
+    let no_choice = "not offered: Aeron has no interceptor of outgoing datagrams";
+    spec = spec
+        .hand_written(set("udp_channel_outgoing_interceptors"), no_choice)
+        .hand_written(get("udp_channel_outgoing_interceptors"), no_choice);
     for (function, item) in [
         ("init", "Context::new"),
         ("close", "Drop of Context"),

@@ -13,6 +13,7 @@ use std::time::Duration;
 use rusteron_client::{
     Aeron, Context, ErrorKind, Header, OfferError, PollError, request_driver_termination,
 };
+use rusteron_media_driver::UdpInterceptor;
 use support::{
     DriverProcess, PATIENCE, await_that, connected_pair, media_driver, offer, receive,
     watchful_context,
@@ -423,17 +424,26 @@ fn an_interceptor_of_the_environment_loses_what_it_is_told_to() {
     let counters = aeron.counters_reader();
     let retransmits = rusteron_client::SystemCounter::RetransmitsSent.read(&counters);
     assert!(retransmits.is_some_and(|count| count > 0), "{retransmits:?}");
+}
 
-    // Aeron would call a function that there is none of when the first channel is opened.
-    drop(aeron);
-    let mut driver = DriverProcess::run(
-        media_driver()
-            .env("AERON_DIR", home.path().join("other"))
-            .env("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "loss"),
-    );
-    let (code, errors) = driver.end();
-    assert_eq!(code, 78, "{errors}");
-    assert!(errors.contains("outgoing_interceptors"), "{errors}");
+/// Which is why the library offers none for outgoing datagrams.
+#[test]
+fn none_of_aerons_interceptors_is_for_outgoing_datagrams_and_each_is_refused() {
+    let home = tempfile::tempdir().expect("a directory");
+    for interceptor in
+        [UdpInterceptor::Loss, UdpInterceptor::FixedLoss, UdpInterceptor::MultiGapLoss]
+    {
+        // Aeron would call a function that there is none of when the first channel is opened.
+        let mut driver = DriverProcess::run(
+            media_driver()
+                .env("AERON_DIR", home.path().join("aeron"))
+                .env("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", interceptor.name()),
+        );
+        assert_eq!(driver.line(), "", "it is not ready");
+        let (code, errors) = driver.end();
+        assert_eq!(code, 78, "{interceptor:?}: {errors}");
+        assert!(errors.contains("outgoing_interceptors"), "{interceptor:?}: {errors}");
+    }
 }
 
 /// Claims, a message, a counter and a registration in the hands of a client whose driver is killed.

@@ -11,10 +11,12 @@ use rusteron_media_driver::{
     ThreadNaming, ThreadingMode,
 };
 
+type Read = Box<dyn Fn(&Context)>;
+
 #[test]
 fn every_setting_is_read_as_it_was_set_and_changes_no_other() {
     let mut context = Context::new().expect("a context");
-    let mut reads: Vec<Box<dyn Fn(&Context)>> = Vec::new();
+    let mut reads: Vec<Read> = Vec::new();
     macro_rules! round_trip {
         ($set:ident, $get:ident, value) => {
             let value = another(&context.$get());
