@@ -181,6 +181,15 @@ impl Service {
     }
 }
 
+/// Ends the services also when the test fails, which would wait for them otherwise.
+struct EndOfTest<'a>(&'a AtomicBool);
+
+impl Drop for EndOfTest<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn services_survive_drivers_that_are_killed_and_restarted() {
     let home = tempfile::tempdir().expect("a directory");
@@ -192,6 +201,7 @@ fn services_survive_drivers_that_are_killed_and_restarted() {
         services.each_ref().map(|service| count(service).load(Ordering::SeqCst))
     };
     std::thread::scope(|scope| {
+        let _end = EndOfTest(&is_over);
         for service in &services {
             scope.spawn(|| service.run(&dir, &is_over));
         }
@@ -211,7 +221,6 @@ fn services_survive_drivers_that_are_killed_and_restarted() {
                 await_that("the client's error", || service.ended.load(Ordering::SeqCst) > ended);
             }
         }
-        is_over.store(true, Ordering::SeqCst);
     });
 }
 
