@@ -17,7 +17,14 @@ fn generate() -> Result<(), Error> {
     let source = std::env::var("DEP_AERON_SOURCE").unwrap_or_default();
     println!("cargo::rustc-env=RUSTERON_DRIVER_SOURCE={source}/aeron-driver/src/main/c");
     export_symbols();
-    let generator = Generator::from_build_env(&["client.rs", "driver.rs"], &["aeronmd.h"])?;
+    let generator = Generator::from_build_env(&["client.rs", "driver.rs"], &["aeronmd.h"])?
+        .defaults_from_build_env(&[
+            "aeron_driver_context.c",
+            "aeron_driver_context.h",
+            "aeron_retransmit_handler.h",
+            "aeronmd.h",
+            "concurrent/aeron_logbuffer_descriptor.h",
+        ])?;
     generator.print_rerun_if_changed();
     let generator = enums().into_iter().fold(generator, Generator::enumeration).context(context());
     generator.write_to_out_dir("generated.rs")?;
@@ -62,12 +69,15 @@ fn enums() -> [EnumSpec; 3] {
 
 fn context() -> ContextSpec {
     let spec = ContextSpec::new("Context", "aeron_driver_context", RAW, SUPPORT);
-    let spec = corrected(described(strings(spec)));
+    let spec = limited(corrected(described(strings(spec))));
     by_hand(spec)
 }
 
 fn strings(mut spec: ContextSpec) -> ContextSpec {
-    spec = spec.setting(Setting::new("dir").path().copied());
+    spec = spec.setting(Setting::new("dir").path().copied().note(
+        "The default is `/dev/shm/aeron-<user>` on Linux, and below the directory for temporary files \
+         elsewhere.",
+    ));
     for (agent, rust_name) in [
         ("sender", "sender"),
         ("conductor", "conductor"),
@@ -80,34 +90,47 @@ fn strings(mut spec: ContextSpec) -> ContextSpec {
             .setting(
                 Setting::new(format!("{agent}_idle_strategy"))
                     .rename(format!("{rust_name}_idle_strategy"))
-                    .choice("rusteron_client::IdleStrategyKind"),
+                    .choice("rusteron_client::IdleStrategyKind")
+                    .note(default_strategy(agent)),
             )
             .setting(
                 Setting::new(format!("{agent}_idle_strategy_init_args"))
                     .rename(format!("{rust_name}_idle_strategy_init_args"))
                     .copied()
-                    .note("Aeron reads them when the idle strategy is set, so set them first."),
+                    .note(
+                        "Aeron reads them when the idle strategy is set, so set them first. There are \
+                         none by default.",
+                    ),
             );
     }
     // The driver keeps these pointers and reads them when it starts and later.
     spec.setting(
         Setting::new("resolver_name")
             .retained()
-            .summary("The name of this media driver for name resolution."),
+            .summary("The name of this media driver for name resolution; none by default."),
     )
-    .setting(
-        Setting::new("resolver_interface")
-            .retained()
-            .summary("The interface that name resolution binds to, as `hostname:port`."),
-    )
+    .setting(Setting::new("resolver_interface").retained().summary(
+        "The interface that name resolution binds to, as `hostname:port`; none by default. It \
+                 takes a [resolver name](Self::set_resolver_name).",
+    ))
     .setting(Setting::new("resolver_bootstrap_neighbor").retained().summary(
-        "The neighbors to start name resolution with: `hostname:port` pairs separated by commas.",
+        "The neighbors to start name resolution with: `hostname:port` pairs separated by commas; \
+         none by default.",
     ))
     .setting(
         Setting::new("name_resolver_init_args")
             .retained()
-            .summary("Arguments of the name resolver."),
+            .summary("Arguments of the name resolver; none by default."),
     )
+}
+
+fn default_strategy(agent: &str) -> &'static str {
+    match agent {
+        "native_resource_agent" => {
+            "The default is [`Sleeping`](rusteron_client::IdleStrategyKind::Sleeping)."
+        }
+        _ => "The default is [`Backoff`](rusteron_client::IdleStrategyKind::Backoff).",
+    }
 }
 
 /// Settings without a comment in the header.
@@ -265,10 +288,14 @@ fn corrected(mut spec: ContextSpec) -> ContextSpec {
         "The free space of the file store, in bytes, below which the driver warns. The default is \
          ten times 16 MiB.",
     ))
-    .setting(Setting::new("file_page_size").bytes())
+    .setting(
+        Setting::new("file_page_size")
+            .bytes()
+            .note("Launching refuses what is no power of two from 4 KiB to 1 GiB."),
+    )
     .setting(Setting::new("untethered_linger_timeout_ns").optional().summary(
         "How long an untethered subscription lingers once it no longer counts for flow \
-                 control: the untethered window limit timeout, when it is not set.",
+                 control. It is not set by default, which is for the untethered window limit timeout.",
     ))
     .setting(Setting::new("client_liveness_timeout_ns").summary(
         "How long a client may be silent before the driver gives it up for dead. The default is \
@@ -282,6 +309,55 @@ fn corrected(mut spec: ContextSpec) -> ContextSpec {
         "The number of receivers expected in a multicast group, from which NAK delays follow. The \
          default is 10.",
     ))
+}
+
+/// Settings whose values the driver checks when it is launched, and those whose default C's sources have
+/// in words.
+fn limited(mut spec: ContextSpec) -> ContextSpec {
+    const TERMS: &str = "Launching refuses what is no power of two from 64 KiB to 1 GiB.";
+    const MTU: &str = "Launching refuses what is no multiple of 32 from 64 to 65504 bytes.";
+    const WINDOW: &str = "0 is for half a term. Launching refuses more than 1 GiB.";
+    for (name, note) in [
+        (
+            "to_conductor_buffer_length",
+            "The default is 1 MiB and 768 bytes. Launching refuses less, more than `i32::MAX`, and what \
+             is no power of two and 768 bytes.",
+        ),
+        (
+            "to_clients_buffer_length",
+            "The default is 1 MiB and 128 bytes. Launching refuses less, more than `i32::MAX`, and what \
+             is no power of two and 128 bytes.",
+        ),
+        ("counters_buffer_length", "Launching refuses what is not within 1 MiB to 500 MiB."),
+        ("error_buffer_length", "Launching refuses what is not within 4 MiB to `i32::MAX`."),
+        ("term_buffer_length", TERMS),
+        ("ipc_term_buffer_length", TERMS),
+        ("mtu_length", MTU),
+        ("ipc_mtu_length", MTU),
+        ("publication_term_window_length", WINDOW),
+        ("ipc_publication_term_window_length", WINDOW),
+        ("socket_so_rcvbuf", "0 is for the operating system's default."),
+        ("socket_so_sndbuf", "0 is for the operating system's default."),
+        (
+            "rcv_initial_window_length",
+            "Launching refuses more than the operating system grants for `SO_RCVBUF`.",
+        ),
+        (
+            "publication_unblock_timeout_ns",
+            "Launching refuses what is no longer than the client liveness timeout.",
+        ),
+        (
+            "timer_interval_ns",
+            "Launching refuses what is no shorter than the client liveness timeout and the timeouts of \
+             untethered subscriptions.",
+        ),
+        ("threading_mode", "The default is [`ThreadingMode::Dedicated`]."),
+        ("receiver_group_consideration", "The default is [`InferableBoolean::Infer`]."),
+        ("max_resend", "The default is 16."),
+    ] {
+        spec = spec.setting(Setting::new(name).note(note));
+    }
+    spec
 }
 
 fn by_hand(mut spec: ContextSpec) -> ContextSpec {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bindings::{Bindings, CType, Function};
+use crate::defaults::{Defaults, Values};
 use crate::doc;
 use crate::enumeration::EnumSpec;
 use crate::header::Comments;
@@ -73,7 +74,7 @@ impl ContextSpec {
     pub(crate) fn generate(
         &self,
         bindings: &Bindings,
-        comments: &Comments,
+        texts: (&Comments, &Defaults),
         enums: &[EnumSpec],
         wrapped: &mut Vec<Wrapped>,
         problems: &mut Vec<String>,
@@ -97,7 +98,7 @@ impl ContextSpec {
         name_methods(&self.rust_name, &mut accessors, problems);
         let mut methods = Vec::new();
         for accessor in &accessors {
-            match self.describe(accessor, comments) {
+            match self.describe(accessor, texts) {
                 Some(docs) => methods.push(accessor.method(self, docs)),
                 None => problems.push(format!(
                     "{}: neither header nor spec describes {}",
@@ -302,7 +303,11 @@ impl ContextSpec {
     }
 
     /// The doc comment of a method, in Markdown; `None` without a description.
-    fn describe(&self, accessor: &Accessor<'_>, comments: &Comments) -> Option<String> {
+    fn describe(
+        &self,
+        accessor: &Accessor<'_>,
+        (comments, defaults): (&Comments, &Defaults),
+    ) -> Option<String> {
         let setting = &accessor.pair.setting;
         // The setter stands first in the headers, so it is the one that has the comment.
         let mut environment = setting.environment.clone();
@@ -320,7 +325,16 @@ impl ContextSpec {
         blocks.extend(setting.note.clone());
         blocks.extend(accessor.unit(&blocks[0]).map(str::to_owned));
         blocks.extend(accessor.reading().map(str::to_owned));
-        blocks.extend(environment.map(|name| format!("Environment: `{name}`.")));
+        if let Some(name) = environment {
+            let values = defaults.of(&name);
+            // Some descriptions say it, and what follows from it.
+            let is_said = ["default is", "the default", "by default"]
+                .iter()
+                .any(|phrase| blocks[0].contains(phrase));
+            let default = values.default.filter(|_| !is_said);
+            blocks.extend(default.map(|value| format!("Default: {}.", accessor.write(value))));
+            blocks.push(format!("Environment: `{name}`{}.", accessor.limits(values)));
+        }
         if let Some(errors) = accessor.errors() {
             blocks.push(format!("# Errors\n\n{errors}"));
         }
@@ -387,14 +401,59 @@ impl Accessor<'_> {
     }
 
     fn unit(&self, description: &str) -> Option<&'static str> {
-        let name = &self.pair.setting.name;
-        let in_bytes = self.pair.setting.bytes
-            || description.contains("bytes")
-            || ["_length", "_rcvbuf", "_sndbuf"].iter().any(|ending| name.ends_with(ending));
         match self.mapping {
             Mapping::Duration(unit) | Mapping::OptionalDuration(unit) => Some(unit.line()),
-            Mapping::Integer("usize" | "u64" | "i64") if in_bytes => Some("Unit: bytes."),
+            Mapping::Integer("usize" | "u64" | "i64")
+                if self.is_in_bytes() || description.contains("bytes") =>
+            {
+                Some("Unit: bytes.")
+            }
             _ => None,
+        }
+    }
+
+    fn is_in_bytes(&self) -> bool {
+        let name = &self.pair.setting.name;
+        let says_so = self.pair.setting.bytes
+            || ["_length", "_rcvbuf", "_sndbuf"].iter().any(|ending| name.ends_with(ending));
+        says_so && matches!(self.mapping, Mapping::Integer("usize" | "u64" | "i64"))
+    }
+
+    /// A value of the setting, for readers.
+    fn write(&self, value: i128) -> String {
+        let in_largest = |units: &[(&str, i128)]| {
+            let unit = units.iter().find(|(_, size)| value != 0 && value % size == 0);
+            unit.map_or_else(|| "0".to_owned(), |(unit, size)| format!("{} {unit}", value / size))
+        };
+        match self.mapping {
+            Mapping::Bool => format!("`{}`", value != 0),
+            Mapping::Duration(unit) | Mapping::OptionalDuration(unit) => {
+                let nanos = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
+                let millis = [("s", 1_000), ("ms", 1)];
+                in_largest(if unit == TimeUnit::Nanos { &nanos } else { &millis })
+            }
+            _ if self.is_in_bytes() => {
+                in_largest(&[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("bytes", 1)])
+            }
+            _ => value.to_string(),
+        }
+    }
+
+    /// What Aeron makes of values of the environment variable that are out of range. The largest numbers of C's types are no limits.
+    fn limits(&self, values: Values) -> String {
+        let is_limit = |value: &i128| {
+            let unlimited = [i32::MIN.into(), i32::MAX.into(), i64::MIN.into(), i64::MAX.into()];
+            !unlimited.contains(value)
+        };
+        // Zero is the least of what is not signed.
+        let is_signed = matches!(self.mapping, Mapping::Integer("i32" | "i64"));
+        let least = values.least.filter(is_limit).filter(|least| is_signed || *least != 0);
+        let most = values.most.filter(is_limit);
+        match (least.map(|least| self.write(least)), most.map(|most| self.write(most))) {
+            (Some(least), Some(most)) => format!(", cut to {least} to {most}"),
+            (Some(least), None) => format!(", cut to at least {least}"),
+            (None, Some(most)) => format!(", cut to at most {most}"),
+            (None, None) => String::new(),
         }
     }
 

@@ -58,6 +58,7 @@ mod bindings;
 mod constants;
 mod context;
 mod coverage;
+mod defaults;
 mod doc;
 mod enumeration;
 mod error;
@@ -99,6 +100,7 @@ impl Source {
 pub struct Generator {
     bindings: bindings::Bindings,
     comments: header::Comments,
+    defaults: defaults::Defaults,
     sources: Vec<String>,
     inputs: Vec<PathBuf>,
     contexts: Vec<ContextSpec>,
@@ -124,6 +126,7 @@ impl Generator {
         Ok(Self {
             bindings: parsed,
             comments,
+            defaults: defaults::Defaults::default(),
             sources: bindings.iter().chain(headers).map(|source| source.name.clone()).collect(),
             inputs: Vec::new(),
             contexts: Vec::new(),
@@ -147,6 +150,25 @@ impl Generator {
         let bindings = read_all(bindings, &bindings_dir, &mut inputs)?;
         let headers = read_all(headers, &include_dirs, &mut inputs)?;
         Ok(Self { inputs, ..Self::new(&bindings, &headers)? })
+    }
+
+    /// Reads the defaults and ranges of settings, for their documentation, in C's sources: those with
+    /// the macros, and the one that reads the environment variables.
+    pub fn defaults(mut self, sources: &[Source]) -> Self {
+        sources.iter().for_each(|source| self.defaults.add(&source.text));
+        self
+    }
+
+    /// Reads [defaults](Self::defaults) in files of the directories of `DEP_AERON_INCLUDE`.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_build_env`](Self::from_build_env).
+    pub fn defaults_from_build_env(mut self, files: &[&str]) -> Result<Self, Error> {
+        let includes = variable("DEP_AERON_INCLUDE")?;
+        let dirs: Vec<_> = env::split_paths(&includes).collect();
+        let sources = read_all(files, &dirs, &mut self.inputs)?;
+        Ok(self.defaults(&sources))
     }
 
     /// The files that [`from_build_env`](Self::from_build_env) read.
@@ -253,8 +275,13 @@ impl Generator {
             out += &spec.generate(&self.bindings, &self.comments, &mut problems);
         }
         for spec in &self.contexts {
-            let (bindings, comments) = (&self.bindings, &self.comments);
-            out += &spec.generate(bindings, comments, &self.enums, &mut methods, &mut problems);
+            out += &spec.generate(
+                &self.bindings,
+                (&self.comments, &self.defaults),
+                &self.enums,
+                &mut methods,
+                &mut problems,
+            );
         }
         Error::check(problems)?;
         Ok((out, methods))

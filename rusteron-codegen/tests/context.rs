@@ -3,7 +3,7 @@
 mod common;
 
 use common::{BINDINGS, HEADER, Method, context, generate, generator_of, mode, problems};
-use rusteron_codegen::{ContextSpec, Setting};
+use rusteron_codegen::{ContextSpec, Setting, Source};
 
 /// Signatures of setter and getter, with blanks left out.
 fn assert_pair(text: &str, name: &str, value: &str, output: &str) {
@@ -341,4 +341,46 @@ fn every_setter_with_a_getter_makes_a_round_trip_of_its_kind() {
         assert_eq!(text.matches(call).count(), 1, "{call} in {text}");
     }
     assert!(!text.contains("ratio") && !text.contains("handler"), "{text}");
+}
+
+#[test]
+fn defaults_and_limits_of_c_are_documented_in_the_units_of_the_setting() {
+    let source = |default: &str, least: &str, most: &str| {
+        format!(
+            "#define TINY_TIMEOUT_ENV_VAR \"TINY_TIMEOUT\"\n#define TINY_TIMEOUT_NS_DEFAULT {default}\n\
+             x = aeron_config_parse_duration_ns(TINY_TIMEOUT_ENV_VAR, getenv(\"\"), x, {least}, {most});"
+        )
+    };
+    let docs = |default: &str, least: &str, most: &str| {
+        let text = generator_of(BINDINGS, HEADER)
+            .defaults(&[Source::new("tiny.c", source(default, least, most))])
+            .enumeration(mode())
+            .context(context())
+            .generate()
+            .unwrap();
+        Method::find(&text, "set_timeout").docs().join("\n")
+    };
+    for (default, least, most, default_line, environment_line) in [
+        (
+            "(2 * 1000)",
+            "1000",
+            "INT64_MAX",
+            "Default: 2 µs.",
+            "`TINY_TIMEOUT`, cut to at least 1 µs.",
+        ),
+        (
+            "INT64_C(1500000)",
+            "0",
+            "3000000",
+            "Default: 1500 µs.",
+            "`TINY_TIMEOUT`, cut to at most 3 ms.",
+        ),
+        ("7", "1", "2", "Default: 7 ns.", "`TINY_TIMEOUT`, cut to 1 ns to 2 ns."),
+        ("0", "0", "INT64_MAX", "Default: 0.", "Environment: `TINY_TIMEOUT`."),
+    ] {
+        let docs = docs(default, least, most);
+        assert!(docs.contains(default_line), "{default_line} in {docs}");
+        assert!(docs.contains(environment_line), "{environment_line} in {docs}");
+    }
+    assert!(!docs("tiny_unknown()", "0", "1").contains("Default"));
 }

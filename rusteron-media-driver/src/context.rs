@@ -14,8 +14,10 @@ use crate::loss::RetainedLoss;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
 ///
-/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables. It is
-/// changed by its setters and then given to [`MediaDriver::launch`](crate::MediaDriver::launch).
+/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables, of which
+/// Aeron cuts what is out of range to the limits that each setting names. It is changed by its
+/// setters, which mostly take any number, and then given to
+/// [`MediaDriver::launch`](crate::MediaDriver::launch), which refuses what cannot be.
 ///
 /// ```
 /// use rusteron_media_driver::{Context, ThreadingMode};
