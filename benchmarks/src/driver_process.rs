@@ -12,6 +12,7 @@ use rusteron_client::{CncFile, IdleStrategyKind, request_driver_termination};
 use rusteron_examples::failure::Failure;
 use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::options::Threading;
+use rusteron_media_driver::Preset;
 
 use crate::java::Java;
 use crate::program::Program;
@@ -42,16 +43,40 @@ impl fmt::Display for Host {
 
 /// How a driver spreads its work over threads, and what these do when there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// The threads.
-    pub threading: Threading,
-    /// What all of them do.
-    pub idle: IdleStrategyKind,
+pub enum Settings {
+    /// The threads, and what conductor, sender and receiver do.
+    Threads(Threading, IdleStrategyKind),
+    /// A preset.
+    Preset(Preset),
+}
+
+impl Settings {
+    /// Properties that the Java driver takes for them.
+    fn java_properties(self) -> Vec<(String, String)> {
+        match self {
+            Self::Threads(threading, idle) => {
+                let mode = threading.name().to_uppercase().replace('-', "_");
+                let agents = ["conductor", "sender", "receiver", "sharednetwork", "shared"];
+                let idles = agents
+                    .map(|agent| (format!("aeron.{agent}.idle.strategy"), idle.name().to_owned()));
+                [("aeron.threading.mode".to_owned(), mode)].into_iter().chain(idles).collect()
+            }
+            Self::Preset(preset) => preset
+                .variables()
+                .map(|(name, value)| (name.to_lowercase().replace('_', "."), value.to_owned()))
+                .collect(),
+        }
+    }
 }
 
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}/{}", self.threading.name(), self.idle.name()))
+        match self {
+            Self::Threads(threading, idle) => {
+                f.pad(&format!("{}/{}", threading.name(), idle.name()))
+            }
+            Self::Preset(preset) => preset.fmt(f),
+        }
     }
 }
 
@@ -61,13 +86,15 @@ impl FromStr for Settings {
     fn from_str(text: &str) -> Result<Self, String> {
         let parsed = text.split_once('/').and_then(|(threading, idle)| {
             let threading = Threading::from_str(threading, false).ok()?;
-            Some(Self { threading, idle: idle.parse().ok()? })
+            Some(Self::Threads(threading, idle.parse().ok()?))
         });
-        parsed.ok_or_else(|| {
+        parsed.or_else(|| text.parse().ok().map(Self::Preset)).ok_or_else(|| {
             let idles = IdleStrategyKind::ALL.map(IdleStrategyKind::name).join(", ");
+            let presets: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
             format!(
                 "expected dedicated, shared-network or shared, a slash, and one of {idles}, such as \
-                 shared/backoff"
+                 shared/backoff, or a preset: {}",
+                presets.join(", ")
             )
         })
     }
@@ -135,12 +162,13 @@ impl Launcher<'_> {
                 command.env_remove(name);
             }
         }
-        command
-            .env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow")
-            .args(["--threading-mode", settings.threading.name()])
-            .args(["--idle", settings.idle.name()])
-            .arg("--dir")
-            .arg(&dir.0);
+        command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
+        match settings {
+            Settings::Threads(threading, idle) => {
+                command.args(["--threading-mode", threading.name(), "--idle", idle.name()])
+            }
+            Settings::Preset(preset) => command.args(["--preset", preset.name()]),
+        };
         if let Some(length) = self.term_length {
             for option in ["--term-buffer-length", "--ipc-term-buffer-length"] {
                 command.arg(option).arg(length.to_string());
@@ -151,16 +179,13 @@ impl Launcher<'_> {
 
     fn start_java(&self, settings: Settings, dir: &DriverDir) -> Result<Program, Failure> {
         let java = self.java.ok_or_else(|| Failure::Run("there is no Java".to_owned()))?;
-        let threading = settings.threading.name().to_uppercase().replace('-', "_");
         let mut options = vec![
             format!("-Daeron.dir={}", dir.0.display()),
-            format!("-Daeron.threading.mode={threading}"),
             "-Daeron.driver.termination.validator=io.aeron.driver.DefaultAllowTerminationValidator"
                 .to_owned(),
         ];
-        let agents = ["conductor", "sender", "receiver", "sharednetwork", "shared"];
-        let idle = settings.idle.name();
-        options.extend(agents.map(|agent| format!("-Daeron.{agent}.idle.strategy={idle}")));
+        let properties = settings.java_properties().into_iter();
+        options.extend(properties.map(|(name, value)| format!("-D{name}={value}")));
         if let Some(length) = self.term_length {
             for name in ["term.buffer.length", "ipc.term.buffer.length"] {
                 options.push(format!("-Daeron.{name}={length}"));
@@ -246,12 +271,31 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_they_are_written() {
-        for text in ["dedicated/backoff", "shared-network/sleep-ns", "shared/spin"] {
+        for text in
+            ["dedicated/backoff", "shared-network/sleep-ns", "shared/spin", "low-latency", "shared"]
+        {
             assert_eq!(text.parse::<Settings>().expect("settings").to_string(), text);
         }
-        for text in ["", "shared", "shared/", "/yield", "shared/lazy", "invoker/yield", "a/b/c"] {
+        for text in ["", "dedicated", "shared/", "/yield", "shared/lazy", "invoker/yield", "a/b/c"]
+        {
             let error = text.parse::<Settings>().expect_err("no settings");
             assert!(error.contains("such as shared/backoff"), "{text}: {error}");
+            assert!(error.contains("low-latency"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn java_gets_the_settings_as_properties() {
+        let properties = |text: &str| text.parse::<Settings>().expect(text).java_properties();
+        for (settings, name, value) in [
+            ("shared-network/yield", "aeron.threading.mode", "SHARED_NETWORK"),
+            ("shared-network/yield", "aeron.sharednetwork.idle.strategy", "yield"),
+            ("low-latency", "aeron.threading.mode", "DEDICATED"),
+            ("low-latency", "aeron.sender.idle.strategy", "noop"),
+            ("low-latency", "aeron.term.buffer.sparse.file", "false"),
+        ] {
+            let property = (name.to_owned(), value.to_owned());
+            assert!(properties(settings).contains(&property), "{settings}: {name}");
         }
     }
 

@@ -62,11 +62,11 @@ pub struct ResourceOptions {
     )]
     pub sides: Vec<Host>,
 
-    /// Threading modes and idle strategies of the drivers, separated by commas; the first of these is their
-    /// default
+    /// Threading modes and idle strategies of the drivers, or presets such as low-latency, separated by commas;
+    /// dedicated/backoff is what drivers have by default
     #[arg(
         long,
-        value_name = "MODE/STRATEGY",
+        value_name = "MODE/STRATEGY|PRESET",
         value_delimiter = ',',
         num_args = 1,
         default_value = "dedicated/backoff,shared/backoff,shared/yield"

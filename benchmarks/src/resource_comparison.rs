@@ -220,12 +220,18 @@ impl Case {
                 "round_trip_distribution": side.round_trips().map(|sum| distribution(&sum)),
             })
         };
-        json!({
+        let mut case = json!({
             "name": self.settings.to_string(),
-            "threading_mode": self.settings.threading.name(),
-            "driver_idle": self.settings.idle.name(),
             "sides": self.sides.iter().map(side).collect::<Vec<_>>(),
-        })
+        });
+        match self.settings {
+            Settings::Threads(threading, idle) => {
+                case["threading_mode"] = json!(threading.name());
+                case["driver_idle"] = json!(idle.name());
+            }
+            Settings::Preset(preset) => case["preset"] = json!(preset.name()),
+        }
+        case
     }
 }
 

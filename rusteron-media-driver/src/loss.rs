@@ -39,6 +39,7 @@ pub struct Loss {
 /// configuration, in the environment variable that each names. Tests that run several drivers want
 /// [`Loss`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum UdpInterceptor {
     /// Loses datagrams at random: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS`, such as
     /// `rate=0.1|seed=7|recv-msg-mask=2`. Each agent of each driver follows the seed's sequence by

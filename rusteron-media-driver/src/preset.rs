@@ -8,7 +8,8 @@ use rusteron_client::{Error, ErrorKind, IdleStrategyKind, Result};
 
 use crate::{Context, ThreadingMode};
 
-/// A set of settings to start from, for [`Context::with_preset`].
+/// A set of settings to start from, for [`Context::with_preset`] and for the option `--preset` of the
+/// program `media_driver`.
 ///
 /// What a preset does not name keeps Aeron's default or what the environment says.
 ///
@@ -23,6 +24,7 @@ use crate::{Context, ThreadingMode};
 /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
 /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Preset {
     /// For the shortest round trips, on a machine with at least three cores to give away.
     ///
@@ -52,14 +54,14 @@ pub enum Preset {
     /// For drivers that belong to a program or a test: several of them, coming and going.
     ///
     /// As [`Shared`](Self::Shared), with log buffers that are small enough for many on a small
-    /// `/dev/shm` (a message may be up to 128 KiB long), and clients and resources that have gone
-    /// noticed ten times as fast.
+    /// `/dev/shm` (a message may be up to 128 KiB long). Whether a timeout is over is looked at ten
+    /// times as often; the timeouts, such as that of clients that have gone, are Aeron's.
     Embedded,
 }
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::LowLatency, Self::Shared, Self::Embedded];
+    pub const ALL: &[Self] = &[Self::LowLatency, Self::Shared, Self::Embedded];
 
     /// Its name in options: `low-latency`, `shared`, `embedded`.
     pub const fn name(self) -> &'static str {
@@ -69,7 +71,99 @@ impl Preset {
             Self::Embedded => "embedded",
         }
     }
+
+    /// Its settings as environment variables and their values, for drivers that are programs.
+    ///
+    /// As properties (`aeron.threading.mode` for `AERON_THREADING_MODE`) Aeron's Java driver takes them
+    /// as well.
+    ///
+    /// ```
+    /// use rusteron_media_driver::Preset;
+    ///
+    /// let variables: Vec<_> = Preset::Shared.variables().collect();
+    /// let (mode, idle) = (("AERON_THREADING_MODE", "SHARED"), ("AERON_SHARED_IDLE_STRATEGY", "backoff"));
+    /// assert_eq!(variables, [mode, idle]);
+    /// ```
+    pub fn variables(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.settings().map(|setting| (setting.variable, setting.value))
+    }
+
+    fn settings(self) -> impl Iterator<Item = &'static Setting> {
+        let (first, rest): (&[Setting], &[Setting]) = match self {
+            Self::LowLatency => (LOW_LATENCY, &[]),
+            Self::Shared => (SHARED, &[]),
+            Self::Embedded => (SHARED, EMBEDDED),
+        };
+        first.iter().chain(rest)
+    }
 }
+
+/// A setting for programs, by its environment variable, and for contexts.
+struct Setting {
+    variable: &'static str,
+    value: &'static str,
+    set: fn(&mut Context) -> Result<&mut Context>,
+}
+
+const LOW_LATENCY: &[Setting] = &[
+    Setting {
+        variable: "AERON_THREADING_MODE",
+        value: "DEDICATED",
+        set: |context| context.set_threading_mode(ThreadingMode::Dedicated),
+    },
+    Setting {
+        variable: "AERON_CONDUCTOR_IDLE_STRATEGY",
+        value: "yield",
+        set: |context| context.set_conductor_idle_strategy(IdleStrategyKind::Yielding),
+    },
+    Setting {
+        variable: "AERON_SENDER_IDLE_STRATEGY",
+        value: "noop",
+        set: |context| context.set_sender_idle_strategy(IdleStrategyKind::NoOp),
+    },
+    Setting {
+        variable: "AERON_RECEIVER_IDLE_STRATEGY",
+        value: "noop",
+        set: |context| context.set_receiver_idle_strategy(IdleStrategyKind::NoOp),
+    },
+    Setting {
+        variable: "AERON_TERM_BUFFER_SPARSE_FILE",
+        value: "false",
+        set: |context| context.set_term_buffer_sparse_file(false),
+    },
+];
+
+const SHARED: &[Setting] = &[
+    Setting {
+        variable: "AERON_THREADING_MODE",
+        value: "SHARED",
+        set: |context| context.set_threading_mode(ThreadingMode::Shared),
+    },
+    Setting {
+        variable: "AERON_SHARED_IDLE_STRATEGY",
+        value: "backoff",
+        set: |context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff),
+    },
+];
+
+/// Beside those of [`SHARED`].
+const EMBEDDED: &[Setting] = &[
+    Setting {
+        variable: "AERON_TERM_BUFFER_LENGTH",
+        value: "1048576",
+        set: |context| context.set_term_buffer_length(1 << 20),
+    },
+    Setting {
+        variable: "AERON_IPC_TERM_BUFFER_LENGTH",
+        value: "1048576",
+        set: |context| context.set_ipc_term_buffer_length(1 << 20),
+    },
+    Setting {
+        variable: "AERON_TIMER_INTERVAL",
+        value: "100ms",
+        set: |context| context.set_timer_interval(Duration::from_millis(100)),
+    },
+];
 
 impl Context {
     /// A context with Aeron's defaults, what the `AERON_*` environment variables say, and the
@@ -90,29 +184,10 @@ impl Context {
     /// ```
     pub fn with_preset(preset: Preset) -> Result<Self> {
         let mut context = Self::new()?;
-        match preset {
-            Preset::LowLatency => context.prefer_latency()?,
-            Preset::Shared => context.share_one_thread()?,
-            Preset::Embedded => context
-                .share_one_thread()?
-                .set_term_buffer_length(1 << 20)?
-                .set_ipc_term_buffer_length(1 << 20)?
-                .set_timer_interval(Duration::from_millis(100))?,
-        };
+        for setting in preset.settings() {
+            (setting.set)(&mut context)?;
+        }
         Ok(context)
-    }
-
-    fn prefer_latency(&mut self) -> Result<&mut Self> {
-        self.set_threading_mode(ThreadingMode::Dedicated)?
-            .set_conductor_idle_strategy(IdleStrategyKind::Yielding)?
-            .set_sender_idle_strategy(IdleStrategyKind::NoOp)?
-            .set_receiver_idle_strategy(IdleStrategyKind::NoOp)?
-            .set_term_buffer_sparse_file(false)
-    }
-
-    fn share_one_thread(&mut self) -> Result<&mut Self> {
-        self.set_threading_mode(ThreadingMode::Shared)?
-            .set_shared_idle_strategy(IdleStrategyKind::Backoff)
     }
 }
 
@@ -130,10 +205,43 @@ impl FromStr for Preset {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for any other name.
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
+        Self::ALL.iter().copied().find(|preset| preset.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|preset| preset.name()).collect();
+            let names = names.join(", ");
             let text = format!("{name:?} is not a preset; there are {names}");
             Error::new(ErrorKind::InvalidArgument, text)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_and_contexts_have_the_same_settings() {
+        for preset in Preset::ALL {
+            let context = Context::with_preset(*preset).expect("a context");
+            let idle = |kind: Option<IdleStrategyKind>| kind.expect("a strategy").name().to_owned();
+            for (variable, value) in preset.variables() {
+                let set = match variable {
+                    "AERON_THREADING_MODE" => {
+                        format!("{:?}", context.threading_mode()).to_uppercase()
+                    }
+                    "AERON_CONDUCTOR_IDLE_STRATEGY" => idle(context.conductor_idle_strategy()),
+                    "AERON_SENDER_IDLE_STRATEGY" => idle(context.sender_idle_strategy()),
+                    "AERON_RECEIVER_IDLE_STRATEGY" => idle(context.receiver_idle_strategy()),
+                    "AERON_SHARED_IDLE_STRATEGY" => idle(context.shared_idle_strategy()),
+                    "AERON_TERM_BUFFER_SPARSE_FILE" => {
+                        context.term_buffer_sparse_file().to_string()
+                    }
+                    "AERON_TERM_BUFFER_LENGTH" => context.term_buffer_length().to_string(),
+                    "AERON_IPC_TERM_BUFFER_LENGTH" => context.ipc_term_buffer_length().to_string(),
+                    "AERON_TIMER_INTERVAL" => format!("{}ms", context.timer_interval().as_millis()),
+                    _ => panic!("how is {variable} read?"),
+                };
+                assert_eq!(set, value, "{preset}: {variable}");
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ macro_rules! strategy {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $type {
             $($(#[$variant_meta])* $variant,)+
         }

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use rusteron_media_driver::Preset;
 use support::media_driver;
 
 /// The names in the sources of the C driver: every string that is one.
@@ -73,9 +74,12 @@ fn print_config(command: &mut Command) -> (BTreeMap<String, String>, String) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).expect("text");
+    (values(&text), text)
+}
+
+fn values(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter_map(|line| line.split_once('='));
-    let values = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    (values, text)
+    lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// A valid value other than the one that is printed without the variable.
@@ -217,4 +221,45 @@ fn what_is_printed_gives_a_driver_the_same_settings_again() {
     let output = media_driver().arg("--print-config").arg(&file).output().expect("the program");
     let again = String::from_utf8(output.stdout).expect("text");
     assert_eq!(again, fs::read_to_string(&file).expect("the file"));
+}
+
+#[test]
+fn a_preset_is_what_everything_else_wins_over() {
+    let (defaults, _) = print_config(&BTreeMap::new());
+    let with_preset = |command: &mut Command, preset: &str| {
+        let output =
+            command.args(["--preset", preset, "--print-config"]).output().expect("the program");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        values(&String::from_utf8(output.stdout).expect("text"))
+    };
+    for preset in Preset::ALL {
+        let mut expected = defaults.clone();
+        let variables = preset.variables();
+        expected.extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_ne!(expected, defaults, "{preset}");
+        assert_eq!(with_preset(&mut media_driver(), preset.name()), expected, "{preset}");
+    }
+
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("driver.properties");
+    fs::write(&file, "aeron.ipc.term.buffer.length=128k\n").expect("a file");
+    let mut command = media_driver();
+    command
+        .env("AERON_TERM_BUFFER_LENGTH", "64k")
+        .args(["--idle", "yield", "-D", "aeron.timer.interval=50ms"])
+        .arg(&file);
+    let values = with_preset(&mut command, "embedded");
+    for (name, value) in [
+        ("AERON_THREADING_MODE", "SHARED"),
+        ("AERON_TERM_BUFFER_LENGTH", "65536"),
+        ("AERON_IPC_TERM_BUFFER_LENGTH", "131072"),
+        ("AERON_TIMER_INTERVAL", "50ms"),
+        ("AERON_SHARED_IDLE_STRATEGY", "yield"),
+    ] {
+        assert_eq!(values[name], value, "{name}");
+    }
+
+    let output = media_driver().args(["--preset", "fast"]).output().expect("the program");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("low-latency"));
 }

@@ -262,7 +262,7 @@ fn wildcard_ports_come_from_their_range() {
 
 #[test]
 fn every_preset_serves_clients() {
-    for preset in Preset::ALL {
+    for preset in Preset::ALL.iter().copied() {
         assert_eq!(preset.to_string().parse::<Preset>().expect("itself"), preset);
         let context = Context::with_preset(preset).expect("a context");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");

@@ -98,7 +98,7 @@ fn the_benchmark_of_idle_strategies_refuses_them() {
 fn the_benchmark_of_drivers_resources_refuses_them() {
     let own: &[Case] = &[
         (&["--sides", "rust,c"], "--sides", "rust, java"),
-        (&["--settings", "shared"], "--settings", "such as shared/backoff"),
+        (&["--settings", "dedicated"], "--settings", "such as shared/backoff"),
         (&["--settings", "invoker/yield"], "--settings", "dedicated, shared-network or shared"),
         (&["--transport", "tcp"], "--transport", "udp"),
         (&["--rate", "0"], "--rate", "1..=10000000"),

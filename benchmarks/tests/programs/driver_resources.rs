@@ -86,18 +86,23 @@ fn both_drivers_take_turns_with_the_same_settings() {
         eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
         return;
     }
-    let arguments = ["--settings", "shared/backoff", "--java-warmup", "100ms"];
+    let arguments = ["--settings", "shared/backoff,embedded", "--java-warmup", "100ms"];
     let results = Results::with(driver_resources(
         SHORT.iter().chain(&QUIET).chain(&LITTLE).chain(&arguments),
     ));
-    let turns = ["Rust", "Java", "Rust", "Java"];
+    let turns = ["Rust", "Java"].repeat(4);
     let announced = announced(&results.finished, "Run ");
     assert_eq!(announced.len(), turns.len(), "{results:#?}");
     assert!(announced.iter().zip(turns).all(|(run, host)| run.ends_with(host)), "{announced:?}");
     let report = results.report("driver-resources.json");
-    for side in list(&report, "/cases/0/sides") {
+    let cases = list(&report, "/cases");
+    assert_eq!(cases[1]["preset"], "embedded");
+    for side in cases.iter().flat_map(|case| list(case, "/sides")) {
         assert_figures(side, 2);
     }
+    // Without the preset there would be more of them. Java has others, which come and go.
+    let threads = |case: &Value| number(case, "/sides/0/figures/idle_threads/min");
+    assert_eq!(threads(&cases[0]), threads(&cases[1]), "{report:#}");
     assert!(
         number(&report, "/cases/0/sides/1/figures/start_up_millis/ratio_of_this_to_first") > 0.0
     );

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
 use rusteron_client::{IdleStrategyKind, Result, load_properties};
-use rusteron_media_driver::load_properties_from;
+use rusteron_media_driver::{Preset, load_properties_from};
 
 use crate::exit_status;
 
 /// Runs Aeron's media driver until it is interrupted or terminated.
 ///
-/// Settings come from the AERON_* environment variables; then -D; then the files of properties; then
-/// the options below. Each wins over those before.
+/// Settings come from a preset, if there is one; then the AERON_* environment variables; then -D; then
+/// the files of properties; then the other options below. Each wins over those before.
 #[derive(Debug, Parser)]
 #[command(
     version = concat!(env!("CARGO_PKG_VERSION"), " (Aeron ", env!("RUSTERON_AERON_VERSION"), ")"),
@@ -34,6 +34,10 @@ pub(crate) struct Options {
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     define: Vec<String>,
 
+    /// Settings to start from, which all others win over: low-latency, shared or embedded
+    #[arg(long, value_name = "PRESET")]
+    preset: Option<Preset>,
+
     /// The driver's directory [env: AERON_DIR]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -42,7 +46,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MODE")]
     threading_mode: Option<Threads>,
 
-    /// What all agents do when there is nothing to do: spin, yield, sleep-ns, backoff or noop
+    /// What conductor, sender and receiver do when there is nothing to do: spin, yield, sleep-ns,
+    /// backoff or noop. The native resource agent, which no message waits for, sleeps, unless
+    /// AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY says otherwise
     #[arg(long, value_name = "STRATEGY")]
     idle: Option<IdleStrategyKind>,
 
@@ -62,7 +68,8 @@ pub(crate) struct Options {
     #[arg(long)]
     delete_on_start: bool,
 
-    /// Print what all settings are, as properties, and exit
+    /// Print what all settings are, as properties, and exit. This is no check: a driver may refuse
+    /// to start with what is printed
     #[arg(long)]
     pub(crate) print_config: bool,
 
@@ -77,9 +84,9 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Threads {
-    /// Conductor, sender and receiver each on a thread
+    /// Conductor, sender, receiver and native resource agent each on a thread
     Dedicated,
-    /// Sender and receiver share a thread
+    /// Three threads: sender and receiver share one
     SharedNetwork,
     /// One thread for everything
     Shared,
@@ -131,6 +138,12 @@ impl Options {
         }
         if self.delete_on_start {
             set("AERON_DIR_DELETE_ON_START", "true".as_ref());
+        }
+        for (name, value) in self.preset.iter().flat_map(|preset| preset.variables()) {
+            // What anything else has said by now wins.
+            if env::var_os(name).is_none() {
+                set(name, value.as_ref());
+            }
         }
         Ok(())
     }
