@@ -83,8 +83,9 @@ impl DriverInvoker {
     /// One turn of the main agent's work. Returns how much there was to do, 0 for nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::Other`](crate::ErrorKind::Other) and others for a failure that the agent cannot handle; what it can, it
-    /// writes to the driver's error log.
+    /// [`ErrorKind::Other`](crate::ErrorKind::Other) and others if the turn has failed, which does not
+    /// end the driver: the next one can follow. What goes wrong with its agents' work, such as a
+    /// datagram that cannot be sent, is no such failure; the agents write it to the driver's error log.
     ///
     /// Corresponds to `aeron_driver_main_do_work`.
     pub fn do_work(&mut self) -> Result<usize> {
@@ -101,6 +102,19 @@ impl DriverInvoker {
         let work_count = i32::try_from(work_count).unwrap_or(i32::MAX);
         // SAFETY: as in `do_work`; the strategy's state is the main agent's alone.
         unsafe { sys::aeron_driver_main_idle_strategy(self.running.as_ptr(), work_count) };
+    }
+
+    /// Ends the driver, as dropping it does, and says whether that went well; a drop logs what went
+    /// wrong. Waits for the threads of the other agents, if there are any.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) or [`Other`](crate::ErrorKind::Other) if the directory
+    /// is to be deleted ([`dir_delete_on_shutdown`](Context::dir_delete_on_shutdown)) and cannot be;
+    /// others if a thread cannot be joined, which leaves the driver's memory to it.
+    ///
+    /// Corresponds to `aeron_driver_close` and `aeron_driver_context_close`.
+    pub fn close(self) -> Result<()> {
+        self.running.close()
     }
 
     /// The directory by which clients find this driver: an absolute path.

@@ -17,7 +17,7 @@ use crate::embedded_dir;
 /// A C driver with its context; stopped and freed when dropped.
 pub(crate) struct Running {
     raw: NonNull<sys::aeron_driver_t>,
-    /// `None` only while dropping.
+    /// `None` once the driver is closed.
     context: Option<Context>,
     /// Absolute, so that it stays the same when the process changes its working directory.
     dir: PathBuf,
@@ -62,26 +62,35 @@ impl Running {
     pub(crate) fn aeron_dir(&self) -> &Path {
         &self.dir
     }
+
+    /// Stops the driver and frees it, deletes its directory if it is to be deleted.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.close_once()
+    }
+
+    fn close_once(&mut self) -> Result<()> {
+        let Some(context) = self.context.take() else { return Ok(()) };
+        // SAFETY: the driver is live, because its context was still there, and not used again; its
+        // threads are joined before it is freed.
+        let stopped = unsafe { sys::aeron_driver_close(self.as_ptr()) }.into_result();
+        if let Err(error) = stopped {
+            // A thread that cannot be joined may still use the context.
+            std::mem::forget(context);
+            return Err(error.with_line("the media driver is not stopped"));
+        }
+        let closed = context.close().map_err(|error| explain_undeleted(error, &self.dir));
+        // Under any other name, this could be a successor's by now.
+        if self.is_embedded {
+            embedded_dir::remove(&self.dir);
+        }
+        closed
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: the driver is live and not used again; its threads are joined before it is freed.
-        let stopped = unsafe { sys::aeron_driver_close(self.as_ptr()) }.into_result();
-        let Some(context) = self.context.take() else { return };
-        if let Err(error) = stopped {
-            // A thread that cannot be joined may still use the context.
-            log::error!("media driver in {}: not stopped: {error}", self.dir.display());
-            std::mem::forget(context);
-            return;
-        }
-        // This deletes the directory, if it is to be deleted.
-        if let Err(error) = context.close() {
-            log::warn!("media driver in {}: {error}", self.dir.display());
-        }
-        // Under any other name, this could be a successor's by now.
-        if self.is_embedded {
-            embedded_dir::remove(&self.dir);
+        if let Err(error) = self.close_once() {
+            log::error!("media driver in {}: {error}", self.dir.display());
         }
     }
 }
@@ -124,8 +133,13 @@ fn mend(context: &Context) -> Result<()> {
 }
 
 /// Checks the CPUs that threads are to be bound to, and resolves them, as C does in a program only.
+///
+/// Without any of these settings C would find nothing, but fail where `/sys` cannot be read.
 fn apply_affinity(context: &Context) -> Result<()> {
-    if !context.has_cpu_affinity() {
+    let is_of_interest = context.has_cpu_affinity()
+        || context.thread_affinity_use_cpuset_offsets()
+        || context.thread_affinity_fail_on_validation_errors();
+    if !is_of_interest {
         return Ok(());
     }
     // C indexes tables of the machine's CPUs with the numbers, without looking.
@@ -141,7 +155,8 @@ fn apply_affinity(context: &Context) -> Result<()> {
     unsafe { sys::rusteron_driver_context_apply_affinity(context.as_ptr()) }
         .into_result()
         .map(drop)
-        .map_err(|error| error.with_line("CPU affinity"))
+        // C often puts whatever number it finds beside its text.
+        .map_err(|error| error.with_kind(ErrorKind::InvalidArgument).with_line("CPU affinity"))
 }
 
 /// The highest number of a CPU; C cuts numbers down to eight bits.
@@ -238,6 +253,15 @@ fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
     error
         .with_kind(ErrorKind::ActiveDriver)
         .with_line(&format!("process {pid}, whose last heartbeat is {age} ms old"))
+}
+
+/// A better kind than that of an invalid argument, which C gives to a directory of a driver that has
+/// ended and cannot be deleted, for whatever reason.
+fn explain_undeleted(error: Error, dir: &Path) -> Error {
+    error.with_kind(match fs::symlink_metadata(dir) {
+        Err(cause) => ErrorKind::Io(cause.kind()),
+        Ok(_) => ErrorKind::Other,
+    })
 }
 
 fn delete(dir: &Path) -> Result<()> {

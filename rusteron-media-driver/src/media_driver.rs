@@ -80,6 +80,29 @@ impl MediaDriver {
         launch(context, true).inspect_err(|_| embedded_dir::remove(&dir))
     }
 
+    /// Ends the driver, as dropping it does, and says whether that went well; a drop logs what went
+    /// wrong. Waits for the driver's threads.
+    ///
+    /// # Errors
+    /// As for [`DriverInvoker::close`](crate::DriverInvoker::close).
+    ///
+    /// ```
+    /// use rusteron_media_driver::MediaDriver;
+    ///
+    /// # fn main() -> Result<(), rusteron_media_driver::Error> {
+    /// let driver = MediaDriver::launch_embedded()?;
+    /// let dir = driver.aeron_dir().to_owned();
+    /// driver.close()?;
+    /// assert!(!dir.exists());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_driver_close` and `aeron_driver_context_close`.
+    pub fn close(self) -> Result<()> {
+        self.running.close()
+    }
+
     /// The directory by which clients find this driver: an absolute path.
     pub fn aeron_dir(&self) -> &Path {
         self.running.aeron_dir()

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::IdleStrategyKind;
-use rusteron_media_driver::{Context, ErrorKind, MediaDriver, ThreadingMode};
+use rusteron_media_driver::{Context, DriverInvoker, ErrorKind, MediaDriver, ThreadingMode};
 use support::{SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port};
 
 #[test]
@@ -22,6 +22,28 @@ fn an_embedded_driver_has_a_directory_of_its_own_and_takes_it_along() {
     }
     connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
     drop(driver);
+    assert!(!dir.exists());
+}
+
+#[test]
+fn closing_a_driver_says_what_went_wrong() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let context = || {
+        let mut context = driver_context_in(&dir);
+        context.set_dir_delete_on_shutdown(true).expect("a setting");
+        context
+    };
+    MediaDriver::launch(context()).expect("a driver").close().expect("a good end");
+    assert!(!dir.exists());
+
+    let driver = MediaDriver::launch(context()).expect("a driver");
+    fs::rename(&dir, home.path().join("elsewhere")).expect("another name");
+    let error = driver.close().expect_err("nothing is left to delete");
+    assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::NotFound), "{error:?}");
+
+    let invoker = DriverInvoker::launch(context()).expect("a driver");
+    invoker.close().expect("a good end");
     assert!(!dir.exists());
 }
 

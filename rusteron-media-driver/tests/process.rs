@@ -5,13 +5,14 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Context, ErrorKind, Header, OfferError, PollError, request_driver_termination,
+    Aeron, CncFile, Context, ErrorKind, Header, OfferError, PollError, request_driver_termination,
 };
 use rusteron_media_driver::UdpInterceptor;
 use support::{
@@ -31,6 +32,86 @@ fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
         assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
         assert_eq!(driver.end(), (0, String::new()), "SIG{signal}");
     }
+}
+
+#[test]
+fn a_closed_terminal_ends_the_program_unless_it_was_started_with_nohup() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    // The tests themselves may have been started with nohup or without.
+    let start = |hangup: libc::sighandler_t| {
+        let mut command = media_driver();
+        command.env("AERON_DIR", &dir).env("AERON_THREADING_MODE", "SHARED");
+        // SAFETY: between fork and exec this calls one function, which is safe there.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(libc::SIGHUP, hangup);
+                Ok(())
+            })
+        };
+        let mut driver = DriverProcess::run(&mut command);
+        assert!(driver.line().starts_with("media driver ready"));
+        driver.signal("HUP");
+        driver
+    };
+    let mut driver = start(libc::SIG_DFL);
+    await_that("its end", || driver.child.try_wait().expect("a status").is_some());
+    assert!(driver.line().starts_with("media driver closed"));
+    assert_eq!(driver.end(), (0, String::new()));
+
+    let mut driver = start(libc::SIG_IGN);
+    let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+    for stream_id in 0..100 {
+        aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication");
+    }
+    drop(aeron);
+    driver.signal("TERM");
+    assert!(driver.line().starts_with("media driver closed"));
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
+fn an_end_that_goes_wrong_is_said_and_is_a_failure() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let options = ["-D", "aeron.dir.delete.on.shutdown=true"];
+    let mut driver = DriverProcess::start(&dir, &options);
+    assert!(driver.line().starts_with("media driver ready"));
+    // There is nothing left to delete.
+    std::fs::rename(&dir, home.path().join("elsewhere")).expect("another name");
+    driver.signal("TERM");
+    assert_eq!(driver.line(), "");
+    let (code, errors) = driver.end();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("failed to delete dir"), "{errors}");
+}
+
+#[test]
+fn what_goes_wrong_in_a_turn_is_in_the_error_log_and_the_driver_goes_on() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    // Nothing can be sent to a broadcast address, here the loopback device's, without asking for it.
+    let mut driver = DriverProcess::run(
+        media_driver()
+            .env("AERON_DIR", &dir)
+            .env("AERON_THREADING_MODE", "SHARED")
+            .env("AERON_NAME_RESOLVER_SUPPLIER", "driver")
+            .env("AERON_DRIVER_RESOLVER_NAME", "first")
+            .env("AERON_DRIVER_RESOLVER_INTERFACE", "127.0.0.1:0")
+            .env("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", "127.255.255.255:9"),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let cnc = CncFile::open(&dir, PATIENCE).expect("the driver's file");
+    await_that("an error in the log", || {
+        cnc.errors().iter().any(|error| error.text.contains("127.255.255.255:9"))
+    });
+    let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    offer(&mut publication, b"still there");
+    receive(&mut subscription, 1);
+    driver.signal("TERM");
+    assert!(driver.line().starts_with("media driver closed"));
+    assert_eq!(driver.end(), (0, String::new()));
 }
 
 #[test]
@@ -307,6 +388,7 @@ fn properties_and_options_win_over_the_environment_each_over_those_before() {
         "AERON_SOCKET_SO_SNDBUF=262144",
         "AERON_TERM_BUFFER_LENGTH=1048576",
         "AERON_SENDER_IDLE_STRATEGY=yield",
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY=sleep-ns",
         "AERON_CONDUCTOR_CPU_AFFINITY=-1",
         "AERON_SENDER_CPU_AFFINITY=1",
         "AERON_RECEIVER_CPU_AFFINITY=-1",
@@ -366,6 +448,23 @@ fn the_exit_status_tells_a_wrong_setting_from_a_wrong_command_line() {
         assert!(errors.contains(text), "{arguments:?}: {errors}");
         assert!(!dir.exists(), "{arguments:?}");
     }
+}
+
+#[test]
+fn an_address_in_use_is_not_taken_for_a_directory() {
+    let home = tempfile::tempdir().expect("a directory");
+    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let interface = occupied.local_addr().expect("an address").to_string();
+    let mut driver = DriverProcess::run(
+        media_driver()
+            .env("AERON_DIR", home.path().join("aeron"))
+            .env("AERON_NAME_RESOLVER_SUPPLIER", "driver")
+            .env("AERON_DRIVER_RESOLVER_NAME", "first")
+            .env("AERON_DRIVER_RESOLVER_INTERFACE", &interface),
+    );
+    let (code, errors) = driver.end();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("in use"), "{errors}");
 }
 
 #[test]

@@ -199,6 +199,22 @@ fn a_cpu_that_is_not_there_is_refused_and_one_that_is_gets_the_threads() {
 }
 
 #[test]
+fn what_the_affinity_settings_ask_for_is_checked_even_without_a_cpu() {
+    // Some machines have no set of CPUs to count within: C then refuses, whatever the numbers are.
+    let launch = |cpu: i32| {
+        let mut context = driver_context();
+        context
+            .set_thread_affinity_use_cpuset_offsets(true)
+            .and_then(|context| context.set_conductor_cpu_affinity(cpu))
+            .expect("settings");
+        MediaDriver::launch_embedded_with(context).map(drop).map_err(|error| error.kind())
+    };
+    let without = launch(-1);
+    assert_eq!(without, launch(0));
+    assert!(matches!(without, Ok(()) | Err(ErrorKind::InvalidArgument)), "{without:?}");
+}
+
+#[test]
 fn interceptors_are_set_and_replaced() {
     let mut context = driver_context();
     context

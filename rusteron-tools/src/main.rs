@@ -9,6 +9,7 @@ mod driver;
 mod driver_dir;
 mod errors;
 mod failure;
+mod hangup;
 mod log;
 mod log_file;
 mod loss;

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::hangup;
 use crate::options::WatchOptions;
 use crate::screen::Screen;
 
@@ -62,20 +63,22 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(value).map_err(|error| Failure::run("cannot write JSON", error))
 }
 
-/// Where a message arrives at Ctrl-C, and where there are such signals at SIGTERM and SIGHUP.
+/// Where a message arrives at Ctrl-C, and where there are such signals at SIGTERM and, unless it is
+/// ignored, SIGHUP.
 ///
 /// The second of them ends the process at once, should it be stuck.
 fn on_interrupt() -> Result<Receiver<()>, Failure> {
     const INTERRUPTED: i32 = 130;
     let (sender, receiver) = mpsc::channel();
     let is_second = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
+    let interrupt = move || {
         if is_second.swap(true, Ordering::Relaxed) {
             process::exit(INTERRUPTED);
         }
         // Nobody listens any more when the program is ending anyway.
         let _ = sender.send(());
-    })
-    .map_err(|error| Failure::run("cannot handle signals", error))?;
+    };
+    hangup::stay_ignored(|| ctrlc::set_handler(interrupt))
+        .map_err(|error| Failure::run("cannot handle signals", error))?;
     Ok(receiver)
 }

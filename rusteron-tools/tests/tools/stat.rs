@@ -85,7 +85,11 @@ struct Watch {
 impl Watch {
     fn start(dir: &std::path::Path, arguments: &[&str]) -> Self {
         let watch = ["stat", "--watch", "--interval", "20ms"];
-        let mut child = rusteron(dir, [&watch, arguments].concat()).spawn().expect("it starts");
+        Self::of(rusteron(dir, [&watch, arguments].concat()))
+    }
+
+    fn of(mut command: std::process::Command) -> Self {
+        let mut child = command.spawn().expect("it starts");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, stdout }
     }
@@ -124,6 +128,29 @@ fn watching_shows_rates_and_ends_when_nobody_reads_any_more() {
         .find(|counter| counter["rate_per_second"].as_f64().is_some_and(|rate| rate > 0.0));
     assert!(risen.expect("a rate")["value"].as_i64() >= Some(5));
     assert_eq!(watch.end(), (Some(0), String::new()));
+}
+
+#[cfg(unix)]
+#[test]
+fn watching_goes_on_when_the_terminal_is_closed_if_it_was_started_with_nohup() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let counter = aeron.add_counter(2000, b"", "moving").expect("a counter");
+    let arguments = ["stat", "--watch", "--interval", "20ms", "--json", "--label", "moving"];
+    let mut watch = Watch::of(under_nohup(rusteron(driver.aeron_dir(), arguments)));
+    assert_ne!(watch.line(), "");
+    signal(watch.child.id(), "HUP");
+    counter.set(7);
+    // Those that were already on their way do not have it.
+    let mut lines = 0;
+    while lines < 10 {
+        let line = watch.line();
+        let stat: Value = serde_json::from_str(&line).expect("it goes on");
+        lines += usize::from(array(&stat, "counters")[0]["value"] == 7);
+    }
+    signal(watch.child.id(), "TERM");
+    while !watch.line().is_empty() {}
+    assert_eq!(watch.end().0, Some(0));
 }
 
 #[test]
@@ -201,4 +228,19 @@ fn output_that_cannot_be_written_is_an_error() {
     let finished = run(command);
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("cannot write to standard output"), "{finished:?}");
+}
+
+/// The program, started by `nohup`.
+#[cfg(unix)]
+fn under_nohup(program: std::process::Command) -> std::process::Command {
+    let mut command = std::process::Command::new("nohup");
+    command.arg(program.get_program()).args(program.get_args()).env_remove("AERON_DIR");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[cfg(unix)]
+fn signal(pid: u32, name: &str) {
+    let sent = std::process::Command::new("kill").args(["-s", name, &pid.to_string()]).status();
+    assert!(sent.expect("the command kill").success());
 }

@@ -7,7 +7,7 @@ use rusteron_client::{Error, ErrorKind};
 /// For the help text.
 pub(crate) const HELP: &str = "Exit status:
    0  ended by SIGINT, SIGTERM, SIGHUP or a client's request
-   1  any failure without a number of its own
+   1  any failure without a number of its own, such as one to end in good order
    2  the command line is wrong
   73  the directory cannot be made: no space, or in the way
   75  another driver has the directory, or died in it just now: try again later
@@ -21,8 +21,64 @@ pub(crate) fn of(error: &Error) -> u8 {
         ErrorKind::StorageSpace => 73,
         ErrorKind::ActiveDriver | ErrorKind::StaleDirectory => 75,
         ErrorKind::Io(io::ErrorKind::PermissionDenied) => 77,
-        ErrorKind::Io(_) | ErrorKind::IncompatibleDriver => 73,
+        ErrorKind::IncompatibleDriver => 73,
+        ErrorKind::Io(kind) if is_of_directories(kind) => 73,
         ErrorKind::InvalidArgument => WRONG_SETTING,
         _ => 1,
+    }
+}
+
+/// Whether it is the way to a directory, or what is in its place, that the operating system minds.
+fn is_of_directories(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::NotFound
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::DirectoryNotEmpty
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ResourceBusy
+            // A directory that could be deleted at the second attempt only.
+            | io::ErrorKind::Interrupted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_has_every_status_and_no_other() {
+        let cases = [
+            (ErrorKind::Other, 1),
+            (ErrorKind::UnknownHost, 1),
+            (ErrorKind::Io(io::ErrorKind::AddrInUse), 1),
+            (ErrorKind::Io(io::ErrorKind::AddrNotAvailable), 1),
+            (ErrorKind::Io(io::ErrorKind::OutOfMemory), 1),
+            (ErrorKind::StorageSpace, 73),
+            (ErrorKind::IncompatibleDriver, 73),
+            (ErrorKind::Io(io::ErrorKind::NotADirectory), 73),
+            (ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty), 73),
+            (ErrorKind::Io(io::ErrorKind::ReadOnlyFilesystem), 73),
+            (ErrorKind::ActiveDriver, 75),
+            (ErrorKind::StaleDirectory, 75),
+            (ErrorKind::Io(io::ErrorKind::PermissionDenied), 77),
+            (ErrorKind::InvalidArgument, WRONG_SETTING),
+        ];
+        for (kind, status) in cases {
+            assert_eq!(of(&Error::new(kind, "")), status, "{kind:?}");
+        }
+
+        // Success and clap's refusal of a command line are not of an error.
+        let mut given: Vec<u8> =
+            cases.into_iter().map(|(_, status)| status).chain([0, 2]).collect();
+        given.sort_unstable();
+        given.dedup();
+        let first_words = HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        let documented: Vec<u8> =
+            first_words.map(|number| number.parse().expect("a number")).collect();
+        assert_eq!(documented, given);
     }
 }

@@ -1,13 +1,15 @@
 //! A media driver as a process of its own, in the place of Aeron's program `aeronmd`.
 //!
-//! Settings come from the `AERON_*` environment variables, from `-D name=value`, from files of
-//! properties and from the options, each of which wins over those before. One line on standard output
-//! says when the driver is ready, another when it is closed; standard error has only what is wrong.
+//! Settings come from a preset, from the `AERON_*` environment variables, from `-D name=value`, from
+//! files of properties and from the options, each of which wins over those before. One line on
+//! standard output says when the driver is ready, another when it is closed; standard error has only
+//! what is wrong.
 //!
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
 mod configuration;
 mod exit_status;
+mod hangup;
 mod logger;
 mod options;
 mod statistics;
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
         return exit_status::WRONG_SETTING.into();
     }
     match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             complain(&error);
             exit_status::of(&error).into()
@@ -53,10 +55,11 @@ fn complain(what: impl Display) {
     let _ = writeln!(io::stderr(), "media_driver: {what}");
 }
 
-fn run(options: &Options) -> Result<()> {
+/// Launches the driver and gives it its turns. Errors are of the launch.
+fn run(options: &Options) -> Result<ExitCode> {
     let mut context = Context::new()?;
     if options.print_config {
-        return print_config(&context);
+        return print_config(&context).map(|()| ExitCode::SUCCESS);
     }
     let is_running = Arc::new(AtomicBool::new(true));
     stop_on_signals(&is_running)?;
@@ -69,13 +72,19 @@ fn run(options: &Options) -> Result<()> {
     let statistics = options.stats.map(|interval| Statistics::start(&driver, interval));
     let statistics = statistics.transpose()?;
     while is_running.load(Ordering::Acquire) {
-        let work_count = driver.do_work()?;
+        // As in Aeron's program, a turn that fails is one without work: the agents have written what
+        // went wrong to the driver's error log.
+        let work_count = driver.do_work().unwrap_or(0);
         driver.idle(work_count);
     }
     drop(statistics);
-    drop(driver);
+    // Whatever is wrong with the end, it says nothing about whether the next start will be refused.
+    if let Err(error) = driver.close() {
+        complain(format_args!("{dir}: {error}"));
+        return Ok(ExitCode::FAILURE);
+    }
     print(format_args!("media driver closed: {dir}\n"));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print_config(context: &Context) -> Result<()> {
@@ -89,7 +98,8 @@ fn print_config(context: &Context) -> Result<()> {
 
 fn stop_on_signals(is_running: &Arc<AtomicBool>) -> Result<()> {
     let is_running = Arc::clone(is_running);
-    ctrlc::set_handler(move || is_running.store(false, Ordering::Release))
+    let stop = move || is_running.store(false, Ordering::Release);
+    hangup::stay_ignored(|| ctrlc::set_handler(stop))
         .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))
 }
 
