@@ -47,9 +47,15 @@ const SUPPORT: &str = "rusteron_client::ffi";
 fn enums() -> [EnumSpec; 3] {
     [
         EnumSpec::new("aeron_threading_mode_t", "ThreadingMode", RAW)
-            .summary("How the driver's agents (conductor, sender, receiver) share threads.")
-            .doc("Dedicated", "One thread for each agent: the lowest latency, on three cores.")
-            .doc("SharedNetwork", "One thread for sender and receiver, one for the conductor.")
+            .summary(
+                "How the driver's agents share threads: conductor, sender, receiver, and the native \
+                 resource agent, which maps files and resolves names.",
+            )
+            .doc(
+                "Dedicated",
+                "Four threads, one for each agent: the lowest latency, on three cores.",
+            )
+            .doc("SharedNetwork", "Three threads: sender and receiver share one.")
             .doc("Shared", "One thread for all agents.")
             .doc("Invoker", "No thread: the application invokes all agents itself."),
         EnumSpec::new("aeron_thread_naming_t", "ThreadNaming", RAW)

@@ -17,9 +17,9 @@ use crate::json_file::JsonFile;
 /// The threading modes of an embedded driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Threading {
-    /// A thread each for conductor, sender and receiver.
+    /// A thread each for conductor, sender, receiver and native resource agent.
     Dedicated,
-    /// One thread for the conductor, one for sender and receiver.
+    /// Three threads: sender and receiver share one.
     SharedNetwork,
     /// One thread for everything.
     Shared,

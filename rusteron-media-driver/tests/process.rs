@@ -397,6 +397,25 @@ fn properties_and_options_win_over_the_environment_each_over_those_before() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn threading_modes_have_the_documented_threads() {
+    let home = tempfile::tempdir().expect("a directory");
+    let threads = |mode: &str| {
+        let mut command = media_driver();
+        command.env("AERON_DIR", home.path().join(mode)).args(["--threading-mode", mode]);
+        let mut driver = DriverProcess::run(&mut command);
+        assert!(driver.line().starts_with("media driver ready"));
+        let tasks = format!("/proc/{}/task", driver.child.id());
+        std::fs::read_dir(tasks).expect("its threads").count()
+    };
+    // The process has others beside the agents', the same ones in every mode.
+    let others = threads("shared") - 1;
+    for (mode, agents) in [("invoker", 1), ("shared-network", 3), ("dedicated", 4)] {
+        assert_eq!(threads(mode) - others, agents, "{mode}");
+    }
+}
+
 #[test]
 fn properties_are_fetched_from_a_url() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
