@@ -36,9 +36,11 @@ fn sides_take_turns_and_are_compared() {
         &[&NATIVE[..], &["--publications", "exclusive", "--message-lengths", "32"]].concat(),
     );
     let sides = ["Rust", "C functions", "C program"];
-    let expected: Vec<String> = [1, 2]
+    // The second round begins with the second side.
+    let turns = [(1, sides), (2, ["C functions", "C program", "Rust"])];
+    let expected: Vec<String> = turns
         .iter()
-        .flat_map(|run| sides.map(|side| format!("{run}, exclusive, 32 B, {side}")))
+        .flat_map(|(run, sides)| sides.map(|side| format!("{run}, exclusive, 32 B, {side}")))
         .collect();
     assert_eq!(announced(&results.finished, "Run "), expected, "{results:#?}");
 
