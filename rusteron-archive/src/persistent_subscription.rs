@@ -119,7 +119,7 @@ impl PersistentSubscription {
             .command(OPERATION, || {
                 // SAFETY: the context is live and complete, and all that it points to is kept.
                 unsafe {
-                    sys::aeron_archive_persistent_subscription_create(
+                    sys::rusteron_persistent_subscription_create(
                         &mut subscription,
                         raw.as_ptr(),
                     )
@@ -183,7 +183,7 @@ impl PersistentSubscription {
                 // SAFETY: the structure is live, and `&mut self` its only user; the handler is given
                 // what belongs to it.
                 unsafe {
-                    sys::aeron_archive_persistent_subscription_controlled_poll(
+                    sys::rusteron_persistent_subscription_controlled_poll(
                         raw,
                         Some(on_message::<F>),
                         (&raw mut poll).cast(),
@@ -366,7 +366,7 @@ fn error(code: c_int, text: &str) -> ArchiveError {
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: the structure is live and not used again; what it points to goes after it.
-        unsafe { sys::aeron_archive_persistent_subscription_close(self.raw.as_ptr()) };
+        unsafe { sys::rusteron_persistent_subscription_close(self.raw.as_ptr()) };
     }
 }
 

@@ -12,6 +12,8 @@ use support::{
     JavaArchive, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, numbered,
     offer_numbered, record,
 };
+#[cfg(target_os = "linux")]
+use support::mapped_log_buffers;
 
 fn context(recording_id: i64) -> PersistentSubscriptionContext {
     PersistentSubscriptionContext::new(
@@ -160,4 +162,47 @@ fn what_cannot_be_subscribed_to_is_refused() {
     assert!(refusal(negative).to_string().contains("start_position"));
     let channel = PersistentSubscriptionContext::new(0, "nonsense", 1, "aeron:ipc", 2);
     assert!(refusal(channel).to_string().contains("invalid channel"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn images_of_streams_that_end_go_with_them() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let at_the_start = mapped_log_buffers(&java);
+    let (mut publication, recording_id, _) = record(&archive, 100);
+    let context = context(recording_id).start_position(StartPosition::Start);
+    let mut subscription = subscribe(&java, &archive, context);
+    let mut received = Vec::new();
+    await_that("the live stream", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        subscription.is_live() && received.len() == 100
+    });
+    // The live image goes while its subscription is there, and another one comes in its place.
+    drop(publication);
+    await_that("the end of the stream", || {
+        subscription.poll(|_, _| (), 10).expect("open");
+        archive.stop_position(recording_id).expect("an answer").is_some() && !subscription.is_live()
+    });
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true)
+        .expect("a subscription");
+    publication =
+        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    offer_numbered(&mut publication, 100..200);
+    await_that("the live stream again", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        subscription.is_live() && received.len() == 200
+    });
+    drop(publication);
+    await_that("the end of the stream again", || {
+        subscription.poll(|_, _| (), 10).expect("open");
+        !subscription.is_live()
+    });
+    drop(subscription);
+    assert!(received.into_iter().eq(0..200));
+    await_that("the end of every mapping", || mapped_log_buffers(&java) == at_the_start);
 }

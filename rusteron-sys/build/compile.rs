@@ -94,8 +94,11 @@ impl Plan {
 
 fn shim_files(features: Features) -> Vec<PathBuf> {
     let driver = features.driver.then_some("rusteron_driver_shim.c");
-    let archive = features.archive.then_some("rusteron_archive_shim.c");
-    let names = ["rusteron_shim.c"].into_iter().chain(driver).chain(archive);
+    let archive: &[_] = match features.archive {
+        true => &["rusteron_archive_shim.c", "rusteron_persistent_subscription_shim.c"],
+        false => &[],
+    };
+    let names = ["rusteron_shim.c"].into_iter().chain(driver).chain(archive.iter().copied());
     let shim = manifest_dir().join("shim");
     names.map(|name| shim.join(name)).collect()
 }

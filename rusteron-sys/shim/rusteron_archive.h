@@ -10,7 +10,24 @@
 /* Gives up a connection in the making, as aeron_archive_async_connect_poll() does when it fails. */
 int aeron_archive_async_connect_delete(aeron_archive_async_connect_t *async);
 
-/* aeron_archive_replay_merge_close(), which waits for the media driver, but not once the client is closed. */
+/*
+ * aeron_archive_replay_merge_close(), which waits for the media driver, but not once the client is closed, and gives back
+ * the reference of the image, which C keeps. The subscription has to be there still.
+ */
 int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
+
+/*
+ * aeron_archive_persistent_subscription_create(), ..._controlled_poll() and ..._close(), which give back the references
+ * of images that C's own keep. What one of them has made is for the others, and for C's other functions.
+ */
+int rusteron_persistent_subscription_create(
+    aeron_archive_persistent_subscription_t **persistent_subscription,
+    aeron_archive_persistent_subscription_context_t *context);
+int rusteron_persistent_subscription_controlled_poll(
+    aeron_archive_persistent_subscription_t *persistent_subscription,
+    aeron_controlled_fragment_handler_t handler,
+    void *clientd,
+    size_t fragment_limit);
+int rusteron_persistent_subscription_close(aeron_archive_persistent_subscription_t *persistent_subscription);
 
 #endif

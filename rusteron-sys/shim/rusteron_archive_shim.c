@@ -47,8 +47,20 @@ int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
     };
     context->idle_strategy_func = rusteron_closing_idle;
     context->idle_strategy_state = &closing;
+    aeron_image_t *image = replay_merge->image;
     const int result = aeron_archive_replay_merge_close(replay_merge);
     context->idle_strategy_func = closing.idle_strategy_func;
     context->idle_strategy_state = closing.idle_strategy_state;
+    if (0 == result && NULL != image)
+    {
+        /*
+         * C took a reference of the image, once (aeron_archive_replay_merge.c:616), and its close forgets it; the
+         * image would then stay mapped until the client closes. With the reference, which ends here, and as long as the
+         * subscription is not closed, which is the caller's, the conductor frees the image at no time before: closing
+         * the subscription counts down twice for an image that has not gone yet (aeron_client_conductor.c:1589,
+         * 1628), so that afterwards would be too late. The count is atomic, and nobody has the pointer any more.
+         */
+        aeron_image_release(image);
+    }
     return result;
 }

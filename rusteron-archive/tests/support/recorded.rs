@@ -4,6 +4,7 @@ use rusteron_archive::{Archive, RecordingPos, ReplayParams};
 use rusteron_client::{ExclusivePublication, Subscription};
 
 use super::client::{PATIENCE, await_some, offer};
+use super::java_archive::JavaArchive;
 
 pub const STREAM: i32 = 1001;
 pub const REPLAY_STREAM: i32 = 1002;
@@ -69,4 +70,11 @@ pub fn replay_all(archive: &Archive, recording_id: i64, params: ReplayParams) ->
     let mut subscription =
         archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, params).expect("a replay");
     drain(&mut subscription)
+}
+
+/// How many log buffers of the archive's driver this process has mapped, on Linux.
+pub fn mapped_log_buffers(java: &JavaArchive) -> usize {
+    let dir = java.aeron_dir().display().to_string();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+    maps.lines().filter(|line| line.contains(&dir) && line.contains(".logbuffer")).count()
 }

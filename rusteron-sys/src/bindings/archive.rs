@@ -1106,4 +1106,17 @@ unsafe extern "C" {
     pub fn rusteron_replay_merge_close(
         replay_merge: *mut aeron_archive_replay_merge_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_persistent_subscription_create(
+        persistent_subscription: *mut *mut aeron_archive_persistent_subscription_t,
+        context: *mut aeron_archive_persistent_subscription_context_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_persistent_subscription_controlled_poll(
+        persistent_subscription: *mut aeron_archive_persistent_subscription_t,
+        handler: aeron_controlled_fragment_handler_t,
+        clientd: *mut ::core::ffi::c_void,
+        fragment_limit: usize,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_persistent_subscription_close(
+        persistent_subscription: *mut aeron_archive_persistent_subscription_t,
+    ) -> ::core::ffi::c_int;
 }

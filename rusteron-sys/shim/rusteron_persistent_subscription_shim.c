@@ -1,0 +1,87 @@
+/*
+ * C takes a reference of each image that a persistent subscription works with, and gives back none
+ * (aeron_archive_persistent_subscription.c:1884, 1963, 2196; 756 and 776 forget the image). One that goes before its
+ * subscription then stays mapped until the client closes. The file is compiled here once more, with the references given
+ * back; of its functions only those that get to do with images are called, the others have names that nobody calls.
+ */
+#define aeron_archive_persistent_subscription_close rusteron_persistent_subscription_close
+#define aeron_archive_persistent_subscription_context_close rusteron_unused_persistent_subscription_context_close
+#define aeron_archive_persistent_subscription_context_conclude rusteron_unused_persistent_subscription_context_conclude
+#define aeron_archive_persistent_subscription_context_get_join_difference_counter rusteron_unused_persistent_subscription_context_get_join_difference_counter
+#define aeron_archive_persistent_subscription_context_get_live_channel rusteron_unused_persistent_subscription_context_get_live_channel
+#define aeron_archive_persistent_subscription_context_get_live_joined_counter rusteron_unused_persistent_subscription_context_get_live_joined_counter
+#define aeron_archive_persistent_subscription_context_get_live_left_counter rusteron_unused_persistent_subscription_context_get_live_left_counter
+#define aeron_archive_persistent_subscription_context_get_live_stream_id rusteron_unused_persistent_subscription_context_get_live_stream_id
+#define aeron_archive_persistent_subscription_context_get_recording_id rusteron_unused_persistent_subscription_context_get_recording_id
+#define aeron_archive_persistent_subscription_context_get_replay_channel rusteron_unused_persistent_subscription_context_get_replay_channel
+#define aeron_archive_persistent_subscription_context_get_replay_stream_id rusteron_unused_persistent_subscription_context_get_replay_stream_id
+#define aeron_archive_persistent_subscription_context_get_start_position rusteron_unused_persistent_subscription_context_get_start_position
+#define aeron_archive_persistent_subscription_context_get_state_counter rusteron_unused_persistent_subscription_context_get_state_counter
+#define aeron_archive_persistent_subscription_context_init rusteron_unused_persistent_subscription_context_init
+#define aeron_archive_persistent_subscription_context_set_aeron rusteron_unused_persistent_subscription_context_set_aeron
+#define aeron_archive_persistent_subscription_context_set_aeron_directory_name rusteron_unused_persistent_subscription_context_set_aeron_directory_name
+#define aeron_archive_persistent_subscription_context_set_archive_context rusteron_unused_persistent_subscription_context_set_archive_context
+#define aeron_archive_persistent_subscription_context_set_join_difference_counter rusteron_unused_persistent_subscription_context_set_join_difference_counter
+#define aeron_archive_persistent_subscription_context_set_listener rusteron_unused_persistent_subscription_context_set_listener
+#define aeron_archive_persistent_subscription_context_set_live_channel rusteron_unused_persistent_subscription_context_set_live_channel
+#define aeron_archive_persistent_subscription_context_set_live_joined_counter rusteron_unused_persistent_subscription_context_set_live_joined_counter
+#define aeron_archive_persistent_subscription_context_set_live_left_counter rusteron_unused_persistent_subscription_context_set_live_left_counter
+#define aeron_archive_persistent_subscription_context_set_live_stream_id rusteron_unused_persistent_subscription_context_set_live_stream_id
+#define aeron_archive_persistent_subscription_context_set_recording_id rusteron_unused_persistent_subscription_context_set_recording_id
+#define aeron_archive_persistent_subscription_context_set_replay_channel rusteron_unused_persistent_subscription_context_set_replay_channel
+#define aeron_archive_persistent_subscription_context_set_replay_stream_id rusteron_unused_persistent_subscription_context_set_replay_stream_id
+#define aeron_archive_persistent_subscription_context_set_start_position rusteron_unused_persistent_subscription_context_set_start_position
+#define aeron_archive_persistent_subscription_context_set_state_counter rusteron_unused_persistent_subscription_context_set_state_counter
+#define aeron_archive_persistent_subscription_controlled_poll rusteron_persistent_subscription_controlled_poll
+#define aeron_archive_persistent_subscription_create rusteron_persistent_subscription_create
+#define aeron_archive_persistent_subscription_failure_reason rusteron_unused_persistent_subscription_failure_reason
+#define aeron_archive_persistent_subscription_get_and_own_persistent_subscription_context rusteron_unused_persistent_subscription_get_and_own_persistent_subscription_context
+#define aeron_archive_persistent_subscription_get_persistent_subscription_context rusteron_unused_persistent_subscription_get_persistent_subscription_context
+#define aeron_archive_persistent_subscription_has_failed rusteron_unused_persistent_subscription_has_failed
+#define aeron_archive_persistent_subscription_is_live rusteron_unused_persistent_subscription_is_live
+#define aeron_archive_persistent_subscription_is_replaying rusteron_unused_persistent_subscription_is_replaying
+#define aeron_archive_persistent_subscription_join_difference rusteron_unused_persistent_subscription_join_difference
+#define aeron_archive_persistent_subscription_poll rusteron_unused_persistent_subscription_poll
+#define aeron_archive_persistent_subscription_set_message_timeout_ns_for_testing rusteron_unused_persistent_subscription_set_message_timeout_ns_for_testing
+
+#include "client/aeron_archive_persistent_subscription.h"
+#include "aeron_subscription.h"
+#include "rusteron_archive.h"
+
+/*
+ * Before its subscription is closed is the only time to give a reference back. Until then the image is there for
+ * certain: the conductor frees one when nobody has a reference any more, and this one is ours. Afterwards it may not be:
+ * for an image that has not gone yet, closing counts down twice, once for the list and once for the lingering
+ * (aeron_client_conductor.c:1589, 1628), so that our reference keeps it no longer.
+ *
+ * The count is atomic, and the image is not touched here again: its pointer is forgotten at once.
+ */
+static void rusteron_release_image(aeron_image_t **image)
+{
+    if (NULL != *image)
+    {
+        aeron_image_release(*image);
+        *image = NULL;
+    }
+}
+
+static int rusteron_close_with_image(
+    aeron_archive_persistent_subscription_t *persistent_subscription, aeron_subscription_t *subscription)
+{
+    const bool is_live = subscription == persistent_subscription->live_subscription;
+    rusteron_release_image(is_live ? &persistent_subscription->live_image : &persistent_subscription->replay_image);
+    return aeron_subscription_close(subscription, NULL, NULL);
+}
+
+/* C closes its two subscriptions in one place each, with the variable `persistent_subscription` at hand. */
+#define aeron_subscription_close(subscription, on_close_complete, clientd) \
+    rusteron_close_with_image(persistent_subscription, subscription)
+
+/*
+ * Indices are asked for with the live subscription only, which has no image yet. C does not always remember the answer
+ * before it closes the subscription (2203, 2221).
+ */
+#define aeron_subscription_image_at_index(subscription, index) \
+    (persistent_subscription->live_image = aeron_subscription_image_at_index(subscription, index))
+
+#include "client/aeron_archive_persistent_subscription.c"
