@@ -57,15 +57,18 @@ struct Invoker {
 /// A client whose conductor's answer C waits for without a deadline, and without looking whether it is
 /// still open.
 ///
-/// A client that is closed makes the wait end when C does the conductor's work itself, as it does for
-/// one without a conductor thread: doing the work of a closed client does nothing but fail, on whatever
-/// thread.
+/// Where C does the conductor's work itself, as for a client without a conductor thread, it notices. If
+/// the client is closed, the context is therefore given one in its place that is so too, and is of that
+/// kind. The client itself stays as it is: others may be connecting with it.
 struct Connecting {
+    context: *mut sys::aeron_archive_context_t,
     aeron: *mut sys_client::aeron_t,
-    is_broken_off: bool,
+    /// What the context has in its place, if it is closed.
+    closed: Option<NonNull<sys_client::aeron_t>>,
 }
 
-// SAFETY: the client that it points to can be used from all threads.
+// SAFETY: the client that it points to can be used from all threads, and the context belongs to the
+// thread that the whole belongs to.
 unsafe impl Send for Connecting {}
 
 // SAFETY: the C structure is plain memory without ties to a thread, and what it has pointers to is
@@ -254,13 +257,11 @@ impl Context {
         begin: impl FnOnce(*mut sys::aeron_archive_context_t) -> T,
     ) -> T {
         let client = RawClient::new(aeron);
-        let connecting = Connecting { aeron: client.as_ptr(), is_broken_off: false };
-        self.invoker_mut().connecting = (!client.has_invoker()).then_some(connecting);
-        let outcome = begin(self.as_ptr());
-        if self.invoker_mut().connecting.take().is_some_and(|it| it.is_broken_off) {
-            // SAFETY: the client is live.
-            unsafe { set_use_invoker(client.as_ptr(), false) };
-        }
+        let (context, aeron) = (self.as_ptr(), client.as_ptr());
+        self.invoker_mut().connecting =
+            (!client.has_invoker()).then_some(Connecting { context, aeron, closed: None });
+        let outcome = begin(context);
+        self.invoker_mut().connecting = None;
         outcome
     }
 
@@ -334,23 +335,34 @@ unsafe extern "C" fn invoke(clientd: *mut c_void) {
 impl Connecting {
     fn look(&mut self) {
         // SAFETY: whoever connects has a handle of the client.
-        if unsafe { sys_client::aeron_is_closed(self.aeron) } {
-            self.is_broken_off = true;
+        if self.closed.is_none() && unsafe { sys_client::aeron_is_closed(self.aeron) } {
+            let mut closed = ptr::null_mut();
             // SAFETY: as above; the client is closed.
-            unsafe { set_use_invoker(self.aeron, true) };
+            unsafe { sys::rusteron_closed_client_create(&mut closed, self.aeron) };
+            // Without memory for it, C waits until there is some.
+            self.closed = NonNull::new(closed);
+            if self.closed.is_some() {
+                self.set_aeron(closed);
+            }
         }
         // C looks for the answer without a pause.
         thread::yield_now();
     }
+
+    fn set_aeron(&self, aeron: *mut sys_client::aeron_t) {
+        // SAFETY: the context is live, and used by this thread alone.
+        unsafe { sys::aeron_archive_context_set_aeron(self.context, aeron) };
+    }
 }
 
-/// # Safety
-/// The client is live, and closed unless it gets its own setting back.
-unsafe fn set_use_invoker(aeron: *mut sys_client::aeron_t, value: bool) {
-    // SAFETY: nobody else cares about this setting of a closed client, handed on to the caller.
-    unsafe {
-        let context = sys_client::aeron_context(aeron);
-        sys_client::aeron_context_set_use_conductor_agent_invoker(context, value);
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        if let Some(closed) = self.closed {
+            self.set_aeron(self.aeron);
+            // SAFETY: C copies the client of a context only once it has given it a command, which this
+            // one takes none of.
+            unsafe { sys::rusteron_closed_client_delete(closed.as_ptr()) };
+        }
     }
 }
 

@@ -119,10 +119,7 @@ impl PersistentSubscription {
             .command(OPERATION, || {
                 // SAFETY: the context is live and complete, and all that it points to is kept.
                 unsafe {
-                    sys::rusteron_persistent_subscription_create(
-                        &mut subscription,
-                        raw.as_ptr(),
-                    )
+                    sys::rusteron_persistent_subscription_create(&mut subscription, raw.as_ptr())
                 }
                 .into_result()
             })?

@@ -346,6 +346,88 @@ fn settings_that_cannot_work_are_refused_at_once() {
 }
 
 #[test]
+fn attempts_with_one_client_at_once_do_not_disturb_each_other() {
+    const THREADS: usize = 4;
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let connect = |context| Archive::connect(&aeron, context).expect("a session");
+    let connect_several_times = |over_udp: bool| {
+        let context = || if over_udp { java.udp_context() } else { java.context() };
+        let kept = connect(context());
+        for _round in 0..5 {
+            let given_up = Archive::async_connect(&aeron, context()).expect("an attempt");
+            drop((connect(context()), given_up));
+        }
+        assert!(kept.is_connected());
+        kept
+    };
+    let sessions = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || connect_several_times(thread % 2 == 0)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    let ids: std::collections::BTreeSet<_> =
+        sessions.iter().map(Archive::control_session_id).collect();
+    assert_eq!(ids.len(), THREADS);
+    for session in &sessions {
+        assert_eq!(session.recordings().count(), 0);
+    }
+}
+
+#[test]
+fn a_client_that_dies_ends_every_attempt_and_is_left_as_it_was() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(driver.aeron_dir())
+        .and_then(|context| context.set_driver_timeout(Duration::from_secs(2)))
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let looks = Arc::new(AtomicUsize::new(0));
+    let changes = Arc::new(AtomicUsize::new(0));
+    let watching = || {
+        let (aeron, looks, changes) = (aeron.clone(), Arc::clone(&looks), Arc::clone(&changes));
+        let mut context = Context::new().expect("a context");
+        context
+            .set_control_request_channel("aeron:ipc")
+            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+            .and_then(|context| {
+                context.set_delegating_invoker(move || {
+                    looks.fetch_add(1, Ordering::Relaxed);
+                    if aeron.context().use_conductor_agent_invoker() {
+                        changes.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .expect("settings");
+        context
+    };
+    let context = rusteron_archive::PersistentSubscriptionContext::new(
+        0,
+        "aeron:ipc",
+        STREAM,
+        "aeron:udp?endpoint=localhost:0",
+        support::REPLAY_STREAM,
+    );
+    let mut subscription =
+        rusteron_archive::PersistentSubscription::new(&aeron, watching(), context)
+            .expect("a subscription");
+    drop(driver);
+    // They wait for an answer of the driver's until the client notices that there is none.
+    std::thread::scope(|scope| {
+        for _thread in 0..3 {
+            let context = watching();
+            scope.spawn(|| Archive::connect(&aeron, context).expect_err("the driver is gone"));
+        }
+        scope.spawn(|| support::await_some("an error", || subscription.poll(|_, _| (), 1).err()));
+    });
+    assert!(aeron.is_closed());
+    assert_ne!(looks.load(Ordering::Relaxed), 0);
+    assert_eq!(changes.load(Ordering::Relaxed), 0, "others may be connecting with the client");
+}
+
+#[test]
 fn a_client_that_dies_while_connecting_ends_the_attempt() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     let mut context = rusteron_client::Context::new().expect("a context");

@@ -8,12 +8,12 @@ use rusteron_archive::{
     Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext,
     PersistentSubscriptionEvent, SourceLocation, StartPosition,
 };
+#[cfg(target_os = "linux")]
+use support::mapped_log_buffers;
 use support::{
     JavaArchive, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, numbered,
     offer_numbered, record,
 };
-#[cfg(target_os = "linux")]
-use support::mapped_log_buffers;
 
 fn context(recording_id: i64) -> PersistentSubscriptionContext {
     PersistentSubscriptionContext::new(

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rusteron_archive::{Archive, ArchiveErrorKind, ReplayMerge};
 use rusteron_client::{ExclusivePublication, Subscription};
+#[cfg(target_os = "linux")]
+use support::mapped_log_buffers;
 use support::{
     JavaArchive, PATIENCE, STREAM, await_recording, await_that, free_port, numbered, offer_numbered,
 };
-#[cfg(target_os = "linux")]
-use support::mapped_log_buffers;
 
 /// A publication that is recorded, and where subscribers of it get in.
 fn published(archive: &Archive) -> (ExclusivePublication, i64, String) {

@@ -30,4 +30,11 @@ int rusteron_persistent_subscription_controlled_poll(
     size_t fragment_limit);
 int rusteron_persistent_subscription_close(aeron_archive_persistent_subscription_t *persistent_subscription);
 
+/*
+ * A client that is closed for the same reason as `client`, which is, and of which whoever waits does the conductor's work:
+ * in the place of `client` in an archive's context it makes a wait for the conductor end. Every call with it fails at once.
+ */
+int rusteron_closed_client_create(aeron_t **closed_client, aeron_t *client);
+void rusteron_closed_client_delete(aeron_t *closed_client);
+
 #endif

@@ -13,6 +13,8 @@
 #include "client/aeron_archive_replay_merge.c"
 #undef aeron_archive_replay_merge_close
 
+#include "aeron_client.h"
+#include "aeron_context.h"
 #include "rusteron_archive.h"
 
 int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
@@ -63,4 +65,41 @@ int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
         aeron_image_release(image);
     }
     return result;
+}
+
+typedef struct rusteron_closed_client_stct
+{
+    aeron_t client;
+    aeron_context_t context;
+}
+rusteron_closed_client_t;
+
+static int rusteron_closed_client_do_work(void *conductor)
+{
+    return aeron_client_conductor_do_work((aeron_client_conductor_t *)conductor);
+}
+
+int rusteron_closed_client_create(aeron_t **closed_client, aeron_t *client)
+{
+    rusteron_closed_client_t *closed = NULL;
+    if (aeron_alloc((void **)&closed, sizeof(rusteron_closed_client_t)) < 0)
+    {
+        AERON_APPEND_ERR("%s", "");
+        return -1;
+    }
+    /* Of a conductor that is closed, C looks at nothing but why. */
+    closed->client.conductor.is_closed = true;
+    closed->client.conductor.fatal_error_code = client->conductor.fatal_error_code;
+    closed->client.runner.do_work = rusteron_closed_client_do_work;
+    closed->client.runner.agent_state = &closed->client.conductor;
+    closed->client.context = &closed->context;
+    closed->context.use_conductor_agent_invoker = true;
+    *closed_client = &closed->client;
+    return 0;
+}
+
+void rusteron_closed_client_delete(aeron_t *closed_client)
+{
+    /* The client is the first field. */
+    aeron_free(closed_client);
 }

@@ -1119,4 +1119,9 @@ unsafe extern "C" {
     pub fn rusteron_persistent_subscription_close(
         persistent_subscription: *mut aeron_archive_persistent_subscription_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_closed_client_create(
+        closed_client: *mut *mut aeron_t,
+        client: *mut aeron_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_closed_client_delete(closed_client: *mut aeron_t);
 }
