@@ -268,6 +268,7 @@ fn a_full_disk_is_reported_and_the_archive_goes_on() {
             "aeron.archive.low.storage.space.threshold=262144".into(),
         ],
         archive_dir: Some(disk.0.join("archive")),
+        ..Options::default()
     };
     let Some(java) = JavaArchive::launch_with(options) else { return };
     let archive = java.connect();

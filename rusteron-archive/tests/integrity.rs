@@ -271,7 +271,7 @@ fn session_on(java: &JavaArchive, archive: &Archive) -> Archive {
 #[test]
 fn a_replay_equals_what_was_recorded() {
     let properties = vec!["aeron.archive.segment.file.length=16777216".to_owned()];
-    replay_equals_what_was_recorded(200_000, Options { properties, archive_dir: None });
+    replay_equals_what_was_recorded(200_000, Options { properties, ..Options::default() });
 }
 
 #[test]
@@ -286,7 +286,10 @@ fn a_replay_of_ten_million_messages_equals_what_was_recorded() {
     let dir = tempfile::tempdir().expect("a directory");
     let properties = vec!["aeron.archive.segment.file.length=134217728".to_owned()];
     let archive_dir = Some(dir.path().join("archive"));
-    replay_equals_what_was_recorded(10_000_000, Options { properties, archive_dir });
+    replay_equals_what_was_recorded(
+        10_000_000,
+        Options { properties, archive_dir, ..Options::default() },
+    );
 }
 
 #[test]

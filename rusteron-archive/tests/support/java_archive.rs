@@ -1,4 +1,4 @@
-//! Aeron's Java archive with its media driver, as a process of its own.
+//! Aeron's Java archive, with its media driver or without, as a process of its own.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,11 @@ use tempfile::TempDir;
 
 use super::client::{self, PATIENCE};
 
-const MAIN: &str = "io.aeron.archive.ArchivingMediaDriver";
+const WITH_DRIVER: &str = "io.aeron.archive.ArchivingMediaDriver";
+const ALONE: &str = "io.aeron.archive.Archive";
 
-/// A Java `ArchivingMediaDriver` in directories of its own; dropped, it is killed, and they go.
+/// A Java `ArchivingMediaDriver` in directories of its own, or an `Archive` on somebody else's media
+/// driver; dropped, it is killed, and the directories go.
 ///
 /// Terms have 64 KiB and segments 128, so that a few messages make many of them.
 pub struct JavaArchive {
@@ -32,6 +34,8 @@ pub struct Options {
     pub properties: Vec<String>,
     /// Where the recordings are, if it is not to be a directory of the test's own.
     pub archive_dir: Option<PathBuf>,
+    /// The directory of a media driver that runs already, and outlives the archive.
+    pub aeron_dir: Option<PathBuf>,
 }
 
 impl JavaArchive {
@@ -56,7 +60,7 @@ impl JavaArchive {
         Some(archive)
     }
 
-    /// Starts it again, on the same recordings, with another media driver.
+    /// Starts it again, on the same recordings, with another media driver if it has one of its own.
     pub fn restart(&mut self) {
         assert!(self.child.is_none(), "it is running");
         self.start();
@@ -81,7 +85,7 @@ impl JavaArchive {
         let port = self.control_port;
         let mut command = Command::new(client::java_run());
         command
-            .arg(MAIN)
+            .arg(if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER })
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"])
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
@@ -183,7 +187,8 @@ impl JavaArchive {
     }
 
     pub fn aeron_dir(&self) -> PathBuf {
-        self.root.path().join(format!("driver-{}", self.launches))
+        let own = || self.root.path().join(format!("driver-{}", self.launches));
+        self.options.aeron_dir.clone().unwrap_or_else(own)
     }
 
     pub fn archive_dir(&self) -> &Path {

@@ -8,8 +8,8 @@ mod java_archive;
 mod recorded;
 
 pub use client::{
-    PATIENCE, Random, await_some, await_that, block_on, connected_pair, free_port, offer, receive,
-    retry,
+    PATIENCE, Random, await_some, await_that, block_on, connected_pair, free_port, launch_with,
+    offer, receive, retry,
 };
 pub use java_archive::{JavaArchive, Options};
 pub use recorded::{

@@ -1,0 +1,165 @@
+//! An archive that is killed while the media driver lives on, in a process of its own.
+
+mod support;
+
+use std::time::Duration;
+
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+};
+use rusteron_client::Aeron;
+use rusteron_media_driver::MediaDriver;
+use support::{
+    JavaArchive, Options, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
+    message, numbered, offer_numbered, record, replay_all,
+};
+
+/// Long enough for an archive that lives, short enough to wait for one that does not.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A media driver of this process, and an archive on it. Terms are short, so that replays wait.
+fn launch() -> Option<(MediaDriver, JavaArchive)> {
+    let driver = support::launch_with(|context| context.set_ipc_term_buffer_length(64 * 1024));
+    let aeron_dir = Some(driver.aeron_dir().to_owned());
+    let java = JavaArchive::launch_with(Options { aeron_dir, ..Options::default() })?;
+    Some((driver, java))
+}
+
+fn connect(java: &JavaArchive, aeron: &Aeron) -> Archive {
+    let mut context = java.context();
+    context.set_message_timeout(TIMEOUT).expect("a timeout");
+    Archive::connect(aeron, context).expect("a session")
+}
+
+fn recorded() -> ReplayParams {
+    ReplayParams::new().length(ReplayLength::Recorded)
+}
+
+/// First nobody answers; then the driver gives the archive up, and there is nobody.
+fn await_loss(archive: &Archive, recording_id: i64) {
+    let error = archive.max_recorded_position(recording_id).expect_err("nobody answers");
+    assert!(
+        matches!(error.kind(), ArchiveErrorKind::Timeout | ArchiveErrorKind::NotConnected),
+        "{error:?}"
+    );
+    await_that("the end of the session", || !archive.is_connected());
+    let error = archive.max_recorded_position(recording_id).expect_err("it is lost");
+    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
+    assert!(!archive.aeron().is_closed(), "the media driver lives");
+}
+
+#[test]
+fn a_recording_is_extended_when_its_archive_is_back() {
+    let Some((_driver, mut java)) = launch() else { return };
+    let aeron = java.aeron();
+    let archive = connect(&java, &aeron);
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let counter = RecordingPos::find_by_recording_id(&aeron, recording_id).expect("a counter");
+    let mut next = 0;
+    let mut reported = 0;
+    // Killed in the middle of it, with messages on their way.
+    while reported < 1_000_000 {
+        if publication.offer(&message(next)).is_ok() {
+            next += 1;
+        }
+        reported = counter.position().expect("it is active");
+    }
+    java.kill();
+    await_loss(&archive, recording_id);
+    await_that("the end of the counter", || !counter.is_active());
+    assert!(!publication.is_closed() && !publication.is_connected());
+    drop((publication, counter, archive));
+
+    java.restart();
+    let archive = connect(&java, &aeron);
+    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
+    assert!(stop >= reported, "reported up to {reported}, kept up to {stop}");
+    let kept = replay_all(&archive, recording_id, recorded());
+    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
+    assert!(kept.len() as u64 <= next);
+
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication = aeron.add_exclusive_publication(channel, STREAM).expect("a publication");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    let first = kept.len() as u64;
+    let end = offer_numbered(&mut publication, first..first + 500);
+    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    let all = replay_all(&archive, recording_id, recorded());
+    assert_eq!(all, (0..first + 500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_replay_is_resumed_when_its_archive_is_back() {
+    const COUNT: u64 = 5000;
+    let Some((_driver, mut java)) = launch() else { return };
+    let aeron = java.aeron();
+    let archive = connect(&java, &aeron);
+    let (publication, recording_id, _) = record(&archive, COUNT);
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    // The whole does not fit into its window: there is more to send when the archive is killed.
+    let mut subscription =
+        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
+    let mut received = Vec::new();
+    let mut position = 0;
+    let mut poll = |received: &mut Vec<u64>| {
+        subscription
+            .poll(
+                |text, header| {
+                    received.push(numbered(text));
+                    position = header.position();
+                },
+                10,
+            )
+            .expect("the media driver lives");
+        subscription.is_connected()
+    };
+    await_that("a part of the replay", || {
+        poll(&mut received);
+        received.len() >= 1000
+    });
+    java.kill();
+    await_loss(&archive, recording_id);
+    await_that("the end of the replay", || !poll(&mut received));
+    assert!((1000..COUNT as usize).contains(&received.len()), "{}", received.len());
+    drop((subscription, archive));
+
+    java.restart();
+    let archive = connect(&java, &aeron);
+    received.extend(replay_all(&archive, recording_id, recorded().position(position)));
+    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_session_tells_of_a_killed_archive_whoever_asks() {
+    let Some((_driver, mut java)) = launch() else { return };
+    let aeron = java.aeron();
+    let archive = connect(&java, &aeron);
+    let (mut publication, recording_id, position) = record(&archive, 10);
+    java.kill();
+    // Waiting for what is not recorded any more.
+    let end = offer_numbered(&mut publication, 10..20);
+    assert!(end > position);
+    let error = archive.await_recorded(recording_id, end, TIMEOUT).expect_err("nobody records");
+    assert!(
+        matches!(error.kind(), ArchiveErrorKind::Timeout | ArchiveErrorKind::NotConnected),
+        "{error:?}"
+    );
+    await_that("the end of the session", || !archive.is_connected());
+    let error = archive.recordings().next().expect("an item").expect_err("it is lost");
+    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
+    let error = await_some("an error", || archive.poll_for_recording_signals().err());
+    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
+    // Nobody answers one who wants a new session either.
+    let mut context = java.context();
+    context.set_message_timeout(Duration::from_millis(100)).expect("a timeout");
+    let error = Archive::connect(&aeron, context).expect_err("nobody is there");
+    assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
+    assert!(!aeron.is_closed());
+}
