@@ -5,7 +5,8 @@ mod support;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, RecordingPos,
+    ReplayLength, ReplayParams, SourceLocation, StartPosition,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
@@ -162,4 +163,89 @@ fn a_session_tells_of_a_killed_archive_whoever_asks() {
     let error = Archive::connect(&aeron, context).expect_err("nobody is there");
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
     assert!(!aeron.is_closed());
+}
+
+/// Has received so many messages of a recording, and goes on.
+fn subscribe(
+    java: &JavaArchive,
+    archive: &Archive,
+    recording_id: i64,
+    received: &mut Vec<u64>,
+    count: usize,
+) -> PersistentSubscription {
+    let context = PersistentSubscriptionContext::new(
+        recording_id,
+        "aeron:ipc",
+        STREAM,
+        "aeron:ipc",
+        REPLAY_STREAM,
+    )
+    .start_position(StartPosition::Start);
+    let mut settings = java.context();
+    settings.set_message_timeout(TIMEOUT).expect("a timeout");
+    let mut subscription =
+        PersistentSubscription::new(archive.aeron(), settings, context).expect("a subscription");
+    await_that("messages", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        received.len() >= count
+    });
+    subscription
+}
+
+#[test]
+fn a_persistent_subscription_stays_live_without_its_archive() {
+    let Some((_driver, mut java)) = launch() else { return };
+    let aeron = java.aeron();
+    let archive = connect(&java, &aeron);
+    let (mut publication, recording_id, _) = record(&archive, 100);
+    let mut received = Vec::new();
+    let mut subscription = subscribe(&java, &archive, recording_id, &mut received, 100);
+    let mut poll = |received: &mut Vec<u64>| {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("a subscription");
+        subscription.is_live()
+    };
+    await_that("the live stream", || poll(&mut received));
+    java.kill();
+    // The dead archive's window holds the publisher up, until the media driver gives it up.
+    std::thread::scope(|scope| {
+        scope.spawn(|| offer_numbered(&mut publication, 100..2000));
+        await_that("what is live", || {
+            assert!(poll(&mut received), "it needs no archive");
+            received.len() == 2000
+        });
+    });
+    assert_eq!(received, (0..2000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_persistent_subscription_goes_on_when_its_archive_is_back() {
+    const COUNT: u64 = 5000;
+    let Some((_driver, mut java)) = launch() else { return };
+    let aeron = java.aeron();
+    let archive = connect(&java, &aeron);
+    let (mut publication, recording_id, _) = record(&archive, COUNT);
+    let mut received = Vec::new();
+    let mut subscription = subscribe(&java, &archive, recording_id, &mut received, 1000);
+    assert!(subscription.is_replaying());
+    java.kill();
+    let mut poll = |received: &mut Vec<u64>| {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("a subscription");
+        subscription.is_live()
+    };
+    await_that("the end of the session", || {
+        poll(&mut received);
+        !archive.is_connected()
+    });
+    assert!(received.len() < COUNT as usize, "it was in the middle of the replay");
+    drop(archive);
+
+    java.restart();
+    await_that("the live stream", || poll(&mut received));
+    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
+    offer_numbered(&mut publication, COUNT..COUNT + 10);
+    await_that("what is live", || {
+        poll(&mut received);
+        received.len() as u64 >= COUNT + 10
+    });
+    assert_eq!(received, (0..COUNT + 10).collect::<Vec<_>>());
 }

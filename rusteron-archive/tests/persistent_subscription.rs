@@ -95,6 +95,83 @@ fn messages_come_from_the_recording_then_live_then_from_the_recording_again() {
 }
 
 #[test]
+fn one_that_falls_behind_gets_what_it_missed_from_the_recording() {
+    const COUNT: u64 = 5000;
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    // Whoever is not tethered is let go of when he holds the others up for so long.
+    let channel = "aeron:ipc?untethered-window-limit-timeout=200ms|\
+                   untethered-linger-timeout=200ms|untethered-resting-timeout=200ms";
+    let mut publication =
+        archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let (sender, events) = mpsc::channel();
+    let context = PersistentSubscriptionContext::new(
+        recording_id,
+        "aeron:ipc?tether=false",
+        STREAM,
+        "aeron:udp?endpoint=localhost:0",
+        REPLAY_STREAM,
+    )
+    .start_position(StartPosition::Start)
+    .listener(move |event| sender.send(event.clone()).expect("us"));
+    let mut subscription = subscribe(&java, &archive, context);
+    let mut received = Vec::new();
+    for round in 0..2 {
+        await_that("the live stream", || {
+            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+            subscription.is_live() && received.len() as u64 == round * COUNT
+        });
+        assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveJoined)));
+        // Many times what the live image has space for, while nobody polls.
+        offer_numbered(&mut publication, round * COUNT..(round + 1) * COUNT);
+        await_that("the end of the live image", || {
+            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+            !subscription.is_live()
+        });
+        assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveLeft)));
+        assert!((received.len() as u64) < (round + 1) * COUNT, "it has missed nothing");
+    }
+    await_that("what was missed, and the live stream", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        subscription.is_live()
+    });
+    offer_numbered(&mut publication, 2 * COUNT..2 * COUNT + 10);
+    await_that("what is live", || {
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        received.len() as u64 >= 2 * COUNT + 10
+    });
+    assert!(subscription.is_live());
+    assert!(received.into_iter().eq(0..2 * COUNT + 10));
+}
+
+#[test]
+fn one_begins_at_the_position_that_it_is_told() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, position) = record(&archive, 100);
+    // In the middle, and at the very end.
+    for first in [40, 100] {
+        let context =
+            context(recording_id).start_position(StartPosition::At(position / 100 * first as i64));
+        let mut subscription = subscribe(&java, &archive, context);
+        let mut received = Vec::new();
+        await_that("the live stream", || {
+            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+            subscription.is_live()
+        });
+        assert_eq!(received, (first..100).collect::<Vec<_>>());
+    }
+    // Nothing has been recorded there yet.
+    let beyond = StartPosition::At(position + position / 100);
+    let mut subscription = subscribe(&java, &archive, context(recording_id).start_position(beyond));
+    let error = await_some("the failure", || {
+        subscription.poll(|text, _| panic!("{}", numbered(text)), 10).err()
+    });
+    assert!(error.to_string().contains("position"), "{error:?}");
+}
+
+#[test]
 fn one_that_begins_live_misses_what_was_before() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
