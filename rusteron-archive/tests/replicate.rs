@@ -8,7 +8,10 @@ use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingSignal, RecordingSignalKind, ReplayLength, ReplayParams,
     ReplicationParams,
 };
-use support::{JavaArchive, await_some, await_that, offer_numbered, record, replay_all};
+use support::{
+    JavaArchive, Options, PATIENCE, STREAM, await_recording, await_some, await_that, free_port,
+    numbered, offer_numbered, record, replay_all,
+};
 
 fn listening(java: &JavaArchive) -> (Archive, mpsc::Receiver<RecordingSignal>) {
     let (sender, receiver) = mpsc::channel();
@@ -60,6 +63,123 @@ fn a_recording_is_copied_followed_and_stopped_at_a_position() {
     let error = copy.stop_replication(replication).expect_err("it is over");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownReplication, "{error}");
     assert_eq!(replayed(&copy, signal.recording_id), (0..2000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_copy_ends_at_the_position_that_it_is_told() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (mut publication, id, position) = record(&source, 1000);
+    // Frames have 96 bytes, of which 682 fit into a term.
+    let position_after = |count: i64| count / 682 * 65536 + count % 682 * 96;
+    assert_eq!(position_after(1000), position);
+    let (middle, later) = (position_after(400), position_after(1400));
+
+    // Of what is there, and of what is not there yet.
+    let params = ReplicationParams::new().stop_position(middle);
+    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+    assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(middle));
+    assert_eq!(replayed(&copy, end.recording_id), (0..400).collect::<Vec<_>>());
+
+    let params = ReplicationParams::new().dst_recording_id(end.recording_id).stop_position(later);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    offer_numbered(&mut publication, 1000..2000);
+    let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+    assert!(!copy.try_stop_replication(replication).expect("an answer"), "it is over");
+    assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(later));
+    assert_eq!(replayed(&copy, end.recording_id), (0..1400).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_tagged_copy_can_be_followed_while_it_is_made() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (mut publication, id, _) = record(&source, 1000);
+
+    let params = ReplicationParams::new().channel_tag_id(333).subscription_tag_id(777);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
+    // Only the tags say what it is: without them, nothing would come.
+    let mut follower = copy
+        .aeron()
+        .add_subscription("aeron:udp?control-mode=manual|rejoin=false|tags=333,777", STREAM)
+        .expect("a subscription");
+    await_that("the stream of the copy", || follower.is_connected());
+    let end = offer_numbered(&mut publication, 1000..1500);
+    let mut received = Vec::new();
+    await_that("the last message", || {
+        follower.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        received.last() == Some(&1499)
+    });
+    let first = received[0];
+    assert_eq!(received, (first..1500).collect::<Vec<_>>());
+    copy.await_recorded(extend.recording_id, end, PATIENCE).expect("a copy");
+    copy.stop_replication(replication).expect("it was going on");
+    assert_eq!(replayed(&copy, extend.recording_id), (0..1500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_copy_joins_the_live_stream_and_goes_on_without_its_source() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let (copy, signals) = listening(&copy_java);
+    let source = source_java.connect();
+    let live = format!("aeron:udp?endpoint=224.20.30.47:{}|interface=localhost", free_port());
+    // The recording is a spy, for which alone nothing would be published.
+    let channel = format!("{live}|term-length=64k|ssc=true");
+    let mut publication =
+        source.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
+    let id = await_recording(&source, publication.session_id());
+    let position = offer_numbered(&mut publication, 0..1000);
+    source.await_recorded(id, position, PATIENCE).expect("a recording");
+
+    let params = ReplicationParams::new().live_destination(&*live);
+    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let merge = await_signal(&copy, &signals, RecordingSignalKind::Merge);
+    source.stop_recording_exclusive_publication(&publication).expect("it was being recorded");
+    let end = offer_numbered(&mut publication, 1000..1500);
+    copy.await_recorded(merge.recording_id, end, PATIENCE).expect("the live stream");
+    assert_eq!(source.stop_position(id).expect("an answer"), Some(position));
+    assert_eq!(replayed(&copy, merge.recording_id), (0..1500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_source_that_refuses_is_an_error_that_says_why() {
+    let options = Options {
+        properties: vec![
+            "aeron.archive.authenticator.supplier=io.aeron.samples.archive.SampleAuthenticatorSupplier"
+                .into(),
+        ],
+        ..Options::default()
+    };
+    let Some(source_java) = JavaArchive::launch_with(options) else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let (copy, signals) = listening(&copy_java);
+    let refusal = |credentials: &[u8]| {
+        let params = ReplicationParams::new().encoded_credentials(credentials);
+        copy.replicate(17, source_java.control_channel(), 10, &params).expect("an id");
+        let error = await_some("an error", || copy.check_for_error_response().err());
+        let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+        assert_eq!(end.position, None);
+        error
+    };
+    for strangers in [&b"nobody"[..], b""] {
+        let error = refusal(strangers);
+        assert_eq!(error.kind(), ArchiveErrorKind::ReplicationConnectionFailure, "{error:?}");
+        assert!(error.message().contains("authentication rejected"), "{error:?}");
+    }
+    // Let in, but there is no such recording.
+    let error = refusal(b"admin:admin");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert!(error.message().contains("17"), "{error:?}");
+    assert_eq!(copy.recordings().count(), 0);
 }
 
 #[test]
