@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, RecordingPos,
-    ReplayLength, ReplayParams, SourceLocation, StartPosition,
+    ReplayLength, ReplayMerge, ReplayParams, SourceLocation, StartPosition,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
@@ -163,6 +163,46 @@ fn a_session_tells_of_a_killed_archive_whoever_asks() {
     let error = Archive::connect(&aeron, context).expect_err("nobody is there");
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
     assert!(!aeron.is_closed());
+}
+
+#[test]
+fn a_merge_that_loses_its_archive_is_an_error() {
+    const COUNT: u64 = 5000;
+    let Some((_driver, mut java)) = launch() else { return };
+    let aeron = java.aeron();
+    let archive = connect(&java, &aeron);
+    let (_publication, recording_id, _) = record(&archive, COUNT);
+    let subscription =
+        aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
+    let live = format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    let mut merge = ReplayMerge::with_progress_timeout(
+        connect(&java, &aeron),
+        subscription,
+        "aeron:udp?linger=0",
+        "aeron:udp?endpoint=localhost:0",
+        &live,
+        recording_id,
+        0,
+        TIMEOUT,
+    )
+    .expect("a merge");
+    let mut received = Vec::new();
+    await_that("a part of the replay", || {
+        merge.poll(|text, _| received.push(numbered(text)), 10).expect("a merge");
+        received.len() >= 1000
+    });
+    java.kill();
+    let error =
+        await_some("an error", || merge.poll(|text, _| received.push(numbered(text)), 10).err());
+    assert!(
+        matches!(error.kind(), ArchiveErrorKind::Timeout | ArchiveErrorKind::NotConnected),
+        "{error:?}"
+    );
+    assert!((1000..COUNT as usize).contains(&received.len()), "{}", received.len());
+    assert!(received.iter().copied().eq(0..received.len() as u64));
+    let (session, subscription) = merge.into_parts();
+    await_that("the end of the session", || !session.is_connected());
+    assert!(!subscription.is_closed() && !aeron.is_closed());
 }
 
 /// Has received so many messages of a recording, and goes on.

@@ -146,6 +146,34 @@ fn one_that_falls_behind_gets_what_it_missed_from_the_recording() {
 }
 
 #[test]
+fn the_recording_arrives_over_ipc_and_over_a_response_channel() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 500);
+    let response =
+        format!("aeron:udp?control-mode=response|control=localhost:{}", support::free_port());
+    for channel in ["aeron:ipc", &response] {
+        let context = PersistentSubscriptionContext::new(
+            recording_id,
+            "aeron:ipc",
+            STREAM,
+            channel,
+            REPLAY_STREAM,
+        )
+        .start_position(StartPosition::Start);
+        let mut subscription =
+            PersistentSubscription::new(archive.aeron(), java.udp_context(), context)
+                .expect("a subscription");
+        let mut received = Vec::new();
+        await_that("the live stream", || {
+            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+            subscription.is_live()
+        });
+        assert_eq!(received, (0..500).collect::<Vec<_>>(), "{channel}");
+    }
+}
+
+#[test]
 fn one_begins_at_the_position_that_it_is_told() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();

@@ -156,6 +156,40 @@ fn a_replay_arrives_over_udp_and_over_a_response_channel() {
 }
 
 #[test]
+fn a_replay_over_a_response_channel_shows_the_token_of_its_own_request() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let mut archive = Archive::connect(&aeron, java.udp_context()).expect("a session");
+    let counts = [300, 500, 700];
+    let recordings = counts.map(|count| {
+        let (publication, recording_id, _) = record(&archive, count);
+        drop(publication);
+        recording_id
+    });
+    // Several at once, which the archive tells apart by their tokens; one of the caller's is replaced.
+    std::thread::scope(|scope| {
+        for (recording_id, count) in recordings.into_iter().zip(counts) {
+            let (java, aeron) = (&java, &aeron);
+            scope.spawn(move || {
+                let archive = Archive::connect(aeron, java.udp_context()).expect("a session");
+                let port = support::free_port();
+                let channel = format!("aeron:udp?control-mode=response|control=localhost:{port}");
+                for params in [recorded(), recorded().replay_token(recording_id + 4711)] {
+                    let mut subscription = archive
+                        .replay(recording_id, &channel, REPLAY_STREAM, params)
+                        .expect("a replay");
+                    assert_eq!(drain(&mut subscription), (0..count).collect::<Vec<_>>());
+                }
+            });
+        }
+    });
+    // Where the request comes from the session itself, nobody asks for one.
+    archive = Archive::connect(&aeron, java.context()).expect("a session");
+    let all = replay_all(&archive, recordings[0], recorded().replay_token(4711));
+    assert_eq!(all, (0..counts[0]).collect::<Vec<_>>());
+}
+
+#[test]
 fn recording_is_started_and_stopped_in_every_way() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();

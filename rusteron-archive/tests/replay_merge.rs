@@ -151,6 +151,35 @@ fn a_merge_fails_for_an_unknown_recording_and_leaves_its_parts() {
 }
 
 #[test]
+fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, live) = published(&archive);
+    let position = offer_numbered(&mut publication, 0..500);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    let mut merge = ReplayMerge::with_progress_timeout(
+        java.connect(),
+        manual(&archive),
+        &format!("aeron:udp?session-id={}", publication.session_id()),
+        "aeron:udp?endpoint=localhost:0",
+        &live,
+        recording_id,
+        0,
+        Duration::from_millis(500),
+    )
+    .expect("a merge");
+    // Nobody takes the messages that would bring it further.
+    let error = support::await_some("the failure", || merge.do_work().err());
+    assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
+    assert!(error.message().contains("progress"), "{error:?}");
+    assert!(merge.has_failed() && !merge.is_merged());
+    assert_eq!(merge.do_work().expect("it does nothing any more"), 0);
+    let (session, subscription) = merge.into_parts();
+    assert_eq!(session.start_position(recording_id).expect("an answer"), 0);
+    assert!(!subscription.is_closed());
+}
+
+#[test]
 fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
