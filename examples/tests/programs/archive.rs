@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::child::{Finished, Running, command, run};
 
 #[path = "../../../rusteron-archive/tests/support/mod.rs"]
-mod support;
+pub(crate) mod support;
 
 use support::{JavaArchive, STREAM, await_recording, await_that, offer, record};
 
-const ARCHIVE_TOOL: &str = env!("CARGO_BIN_EXE_archive_tool");
+pub(crate) const ARCHIVE_TOOL: &str = env!("CARGO_BIN_EXE_archive_tool");
 const REPLICATE: &str = env!("CARGO_BIN_EXE_replicate");
 
 /// A program with an archive, in which nobody is dead for being slow.
-fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
+pub(crate) fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
     let mut command = command(path, ["--control-channel", &java.control_channel()]);
     command.arg("--aeron-dir").arg(java.aeron_dir()).args(arguments);
     command.env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "60s").env("AERON_DRIVER_TIMEOUT", "60000");
@@ -27,7 +27,7 @@ fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
 
 /// Runs a program to its good end.
 #[track_caller]
-fn succeed(java: &JavaArchive, path: &str, arguments: &[&str]) -> Finished {
+pub(crate) fn succeed(java: &JavaArchive, path: &str, arguments: &[&str]) -> Finished {
     let finished = run(with_archive(java, path, arguments));
     finished.assert_exit_code(0);
     assert_eq!(finished.stderr, "", "{finished:#?}");
@@ -42,7 +42,7 @@ fn tool_json(java: &JavaArchive, arguments: &[&str]) -> Value {
 }
 
 #[track_caller]
-fn assert_fails(command: Command, text: &str) {
+pub(crate) fn assert_fails(command: Command, text: &str) {
     let finished = run(command);
     finished.assert_exit_code(1);
     assert!(finished.stderr.starts_with("error: "), "{finished:#?}");

@@ -3,6 +3,8 @@
 //! One test program for all, so that it is linked once.
 
 mod archive;
+#[cfg(unix)]
+mod archive_verify;
 mod bad_values;
 mod child;
 mod driver;

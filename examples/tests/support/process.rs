@@ -105,9 +105,7 @@ impl Running {
     /// Sends a signal by its name.
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status();
-        assert!(status.expect("kill starts").success());
+        send_signal(self.child.id(), name);
     }
 
     /// Kills the program, so that it cannot clean up.
@@ -134,6 +132,13 @@ impl Running {
             left_behind: driver_dirs(self.child.id()),
         }
     }
+}
+
+/// Sends a process a signal by its name.
+#[cfg(unix)]
+pub(crate) fn send_signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status();
+    assert!(status.expect("kill starts").success());
 }
 
 impl Drop for Running {
