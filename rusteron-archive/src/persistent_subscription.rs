@@ -72,6 +72,9 @@ pub struct MessageInfo {
 /// }
 /// # }
 /// ```
+///
+/// Dropping it, which leaves the stream and ends the session, corresponds to
+/// `aeron_archive_persistent_subscription_close`.
 pub struct PersistentSubscription {
     /// `None` only while it is dropped.
     inner: Option<Inner>,

@@ -127,8 +127,9 @@ fn every_function_of_the_header_is_reached_or_has_a_reason() {
             aeron_archive_persistent_subscription_context_set_state_counter,
             aeron_archive_persistent_subscription_context_set_join_difference_counter,
             aeron_archive_persistent_subscription_context_set_live_left_counter,
-            aeron_archive_persistent_subscription_context_set_live_joined_counter,
-            aeron_archive_persistent_subscription_create => PersistentSubscription::new;
+            aeron_archive_persistent_subscription_context_set_live_joined_counter
+            => PersistentSubscription::new;
+        replaces aeron_archive_persistent_subscription_create => PersistentSubscription::new;
         calls aeron_archive_persistent_subscription_context_set_recording_id,
             aeron_archive_persistent_subscription_context_set_live_channel,
             aeron_archive_persistent_subscription_context_set_live_stream_id,
@@ -152,10 +153,10 @@ fn every_function_of_the_header_is_reached_or_has_a_reason() {
             aeron_archive_persistent_subscription_context_get_live_left_counter,
             aeron_archive_persistent_subscription_context_get_live_joined_counter:
             "C's context exists only while a subscription is made of Rust's";
-        calls aeron_archive_persistent_subscription_close => drop::<PersistentSubscription>;
+        replaces aeron_archive_persistent_subscription_close => drop::<PersistentSubscription>;
         replaces aeron_archive_persistent_subscription_poll
             => PersistentSubscription::poll::<fn(&[u8], &MessageInfo)>;
-        calls aeron_archive_persistent_subscription_controlled_poll
+        replaces aeron_archive_persistent_subscription_controlled_poll
             => PersistentSubscription::controlled_poll::<
                 fn(&[u8], &MessageInfo) -> rusteron_client::Action,
             >;
