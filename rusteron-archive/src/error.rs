@@ -106,10 +106,19 @@ impl ArchiveError {
         Self(content)
     }
 
-    /// What the archive reports without a request of ours to belong to.
-    pub(crate) fn reported(kind: ArchiveErrorKind, code: i32, text: &str) -> Self {
-        let mut content = Self::new(kind, "archive", last_words(text)).0;
-        content.code = code;
+    /// An argument that is refused before the archive is asked.
+    pub(crate) fn invalid(operation: &'static str, text: impl Into<String>) -> Self {
+        Self::new(ArchiveErrorKind::InvalidArgument, operation, text)
+    }
+
+    /// What the archive reports without a request of ours to belong to, with its number moved up by
+    /// 200.
+    pub(crate) fn reported(operation: &'static str, code: i32, text: &str) -> Self {
+        let known = ArchiveErrorKind::from_code(code);
+        let words = last_words(text);
+        let kind = refine(known.unwrap_or(ArchiveErrorKind::Refused), &words);
+        let mut content = Self::new(kind, operation, words).0;
+        content.code = if known.is_some() { code } else { 0 };
         content.correlation_id = number_after(text, &["correlationId="]);
         Self(content)
     }
@@ -214,9 +223,10 @@ impl ArchiveErrorKind {
 ///
 /// C passes it on in two ways: negated and moved up, and, from listings and merges, as it is.
 fn archive_code(error: &Error) -> Option<i32> {
-    let code = -error.code();
-    if ArchiveErrorKind::from_code(code).is_some() {
-        return Some(code);
+    let is_known = |code: &i32| ArchiveErrorKind::from_code(*code).is_some();
+    let negated = error.code().checked_neg().filter(is_known);
+    if negated.is_some() {
+        return negated;
     }
     // An answer that says that there is no such recording, or subscription, and no more.
     if error.message().contains("unexpected response code: 2") {
@@ -226,13 +236,16 @@ fn archive_code(error: &Error) -> Option<i32> {
         return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_SUBSCRIPTION as i32);
     }
     let as_it_is = error.message().contains("correlation_id=");
-    (as_it_is && error.code() >= 0).then(|| error.code() + 200)
+    error.code().checked_add(200).filter(|code| as_it_is && is_known(code))
 }
 
-/// Archives up to 1.51, at least, have no number for a bad position, but words.
+/// Archives up to 1.51, at least, have no number for a bad position, but words, and C calls one an
+/// invalid argument.
 fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
-    const BAD_POSITION: [&str; 5] = [
+    use ArchiveErrorKind::{InvalidArgument, InvalidPosition, Refused};
+    const BAD_POSITION: [&str; 6] = [
         "invalid position ",
+        "earlier than last observed live position",
         "requested replay start position",
         "invalid segment start:",
         "invalid detach: newStartPosition",
@@ -240,7 +253,7 @@ fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
     ];
     let is_bad_position = BAD_POSITION.iter().any(|text| words.contains(text));
     match kind {
-        ArchiveErrorKind::Refused if is_bad_position => ArchiveErrorKind::InvalidPosition,
+        Refused | InvalidArgument if is_bad_position => InvalidPosition,
         kind => kind,
     }
 }
@@ -250,6 +263,7 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
     const REENTRANT: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_REENTRANT_CALL as i32);
     const NOT_CONNECTED: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_NOT_CONNECTED as i32);
     const ILLEGAL_STATE: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_ILLEGAL_STATE as i32);
+    const TIMED_OUT: ErrorKind = ErrorKind::Io(std::io::ErrorKind::TimedOut);
     let text = error.message();
     match error.code() {
         REENTRANT => ArchiveErrorKind::Reentrant,
@@ -265,6 +279,10 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
         _ if text.contains("archive is not connected") => ArchiveErrorKind::NotConnected,
         _ if text.contains("authentication rejected") => ArchiveErrorKind::AuthenticationRejected,
         _ if text.contains("invalid client version") => ArchiveErrorKind::IncompatibleVersion,
+        // Another schema of messages.
+        _ if text.contains("match expected id") => ArchiveErrorKind::IncompatibleVersion,
+        _ if text.contains("unknown recording id") => ArchiveErrorKind::UnknownRecording,
+        _ if error.kind() == TIMED_OUT => ArchiveErrorKind::Timeout,
         _ if error.kind() == ErrorKind::InvalidArgument => ArchiveErrorKind::InvalidArgument,
         _ => ArchiveErrorKind::Client(error.kind()),
     }
@@ -356,6 +374,33 @@ mod tests {
         assert_eq!(kinds.len(), 17);
         assert_eq!(ArchiveErrorKind::from_code(217), None);
         assert_eq!(ArchiveErrorKind::from_code(-205), None);
+    }
+
+    #[test]
+    fn what_c_leaves_behind_has_a_kind_by_its_number_or_its_words() {
+        use ArchiveErrorKind::*;
+        let cases = [
+            (-205, "response for correlationId=3, errorCode=5, error: no", UnknownRecording, 205),
+            (-200, "error: invalid position 7", InvalidPosition, 200),
+            (5, "correlation_id=3 unknown", UnknownRecording, 205),
+            (i32::MAX, "correlation_id=3 x", Client(ErrorKind::Io(unknown_errno())), 0),
+            (i32::MIN, "x", Client(ErrorKind::Other), 0),
+            (22, "unexpected response code: 2", UnknownRecording, 205),
+            (22, "invalid client version 0.1.0, archive is 1.11.0", IncompatibleVersion, 0),
+            (-1, "found schema id: 9 that doesn't match expected id: 101", IncompatibleVersion, 0),
+            (22, "channel", InvalidArgument, 0),
+            (-1, "channel", Client(ErrorKind::InvalidChannel), 0),
+            (-2000, "x", Reentrant, 0),
+            (-2001, "x", NotConnected, 0),
+        ];
+        for (code, text, kind, archive_code) in cases {
+            let error = ArchiveError::from_c(&Error::from_code(code, text), "it");
+            assert_eq!((error.kind(), error.code()), (kind, archive_code), "{code} {text}");
+        }
+    }
+
+    fn unknown_errno() -> std::io::ErrorKind {
+        std::io::Error::from_raw_os_error(i32::MAX).kind()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use rusteron_client::ffi::lossy;
 use rusteron_sys::archive as sys;
 
-use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::error::ArchiveError;
 use crate::recording_signal::RecordingSignal;
 
 type OnSignal = Box<dyn FnMut(&RecordingSignal) + Send>;
@@ -124,8 +124,7 @@ pub(crate) unsafe extern "C" fn on_error(
 ) {
     // SAFETY: handed on to the caller.
     let (events, message) = unsafe { (&*clientd.cast::<Events>(), lossy(message)) };
-    let kind = ArchiveErrorKind::from_code(code).unwrap_or(ArchiveErrorKind::Refused);
-    events.put(Event::Error(ArchiveError::reported(kind, code, &message)));
+    events.put(Event::Error(ArchiveError::reported("archive", code, &message)));
 }
 
 impl fmt::Debug for Events {

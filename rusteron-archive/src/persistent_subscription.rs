@@ -15,7 +15,7 @@ use rusteron_sys::archive as sys;
 
 use crate::archive::{Result, forbid_reentry};
 use crate::context::Context;
-use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::error::ArchiveError;
 use crate::persistent_subscription_context::{Listener, PersistentSubscriptionContext, RawContext};
 
 /// What happens to a persistent subscription.
@@ -85,8 +85,17 @@ pub struct PersistentSubscription {
 struct Inner {
     raw: NonNull<sys::aeron_archive_persistent_subscription_t>,
     archive_context: Context,
-    events: Retained<VecDeque<PersistentSubscriptionEvent>>,
+    events: Retained<VecDeque<Event>>,
     listener: Option<Listener>,
+    recording_id: i64,
+    last_error: Option<ArchiveError>,
+}
+
+/// What C reports, until it has returned.
+pub(crate) enum Event {
+    LiveJoined,
+    LiveLeft,
+    Error(c_int, String),
 }
 
 // SAFETY: nothing in the C structure is tied to a thread; what it works on is its own.
@@ -101,9 +110,9 @@ impl PersistentSubscription {
     /// counters, which show the state to everybody.
     ///
     /// # Errors
-    /// - [`ArchiveErrorKind::InvalidArgument`]: a negative recording id, or a replay channel that does
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id, or a replay channel that does
     ///   not go with the archive's;
-    /// - [`ArchiveErrorKind::Client`]: a channel is not valid, or the client or the media driver
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client or the media driver
     ///   failed.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_create`.
@@ -131,7 +140,9 @@ impl PersistentSubscription {
         std::mem::forget(raw);
         let raw = NonNull::new(subscription).ok_or_else(Error::last)?;
         let listener = context.listener;
-        let inner = Inner { raw, archive_context, events, listener };
+        let recording_id = context.recording_id;
+        let inner =
+            Inner { raw, archive_context, events, listener, recording_id, last_error: None };
         Ok(Self { inner: Some(inner), aeron: aeron.clone() })
     }
 
@@ -144,7 +155,7 @@ impl PersistentSubscription {
     /// whose work this does, the handler runs as its callbacks do.
     ///
     /// # Errors
-    /// [`failure`](Self::failure), if there is one; and [`ArchiveErrorKind::Client`] if this is a
+    /// [`failure`](Self::failure), if there is one; and [`Client`](crate::ArchiveErrorKind::Client) if this is a
     /// callback of a conductor.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_poll`.
@@ -232,7 +243,13 @@ impl PersistentSubscription {
             sys::aeron_archive_persistent_subscription_failure_reason(raw, &mut code, &mut message)
         };
         // SAFETY: terminated, and unchanged during the call.
-        has_failed.then(|| error(code, &unsafe { lossy(message) }))
+        let message = has_failed.then(|| unsafe { lossy(message) })?;
+        let inner = self.inner.as_ref()?;
+        match (code, &*message, &inner.last_error) {
+            // C has told the listener only.
+            (0, "", Some(error)) => Some(error.clone()),
+            _ => Some(error(inner.recording_id, code, &message)),
+        }
     }
 
     /// The client that this subscription belongs to.
@@ -253,7 +270,16 @@ impl Inner {
         loop {
             // SAFETY: C is not running.
             let events = unsafe { exclusive_events(self.events.clientd()) };
-            let Some(event) = events.pop_front() else { return };
+            let event = match events.pop_front() {
+                None => return,
+                Some(Event::LiveJoined) => PersistentSubscriptionEvent::LiveJoined,
+                Some(Event::LiveLeft) => PersistentSubscriptionEvent::LiveLeft,
+                Some(Event::Error(code, text)) => {
+                    let error = error(self.recording_id, code, &text);
+                    self.last_error = Some(error.clone());
+                    PersistentSubscriptionEvent::Error(error)
+                }
+            };
             if let Some(listener) = &mut self.listener {
                 listener(&event);
             }
@@ -312,9 +338,7 @@ where
 
 /// # Safety
 /// `clientd` is that of a live `Retained` of events that nobody else uses.
-unsafe fn exclusive_events<'a>(
-    clientd: *mut c_void,
-) -> &'a mut VecDeque<PersistentSubscriptionEvent> {
+unsafe fn exclusive_events<'a>(clientd: *mut c_void) -> &'a mut VecDeque<Event> {
     // SAFETY: handed on to the caller.
     unsafe { Retained::exclusive(clientd) }
 }
@@ -323,14 +347,14 @@ unsafe fn exclusive_events<'a>(
 /// As for [`exclusive_events`].
 pub(crate) unsafe extern "C" fn on_live_joined(clientd: *mut c_void) {
     // SAFETY: handed on to the caller.
-    unsafe { exclusive_events(clientd) }.push_back(PersistentSubscriptionEvent::LiveJoined);
+    unsafe { exclusive_events(clientd) }.push_back(Event::LiveJoined);
 }
 
 /// # Safety
 /// As for [`exclusive_events`].
 pub(crate) unsafe extern "C" fn on_live_left(clientd: *mut c_void) {
     // SAFETY: handed on to the caller.
-    unsafe { exclusive_events(clientd) }.push_back(PersistentSubscriptionEvent::LiveLeft);
+    unsafe { exclusive_events(clientd) }.push_back(Event::LiveLeft);
 }
 
 /// # Safety
@@ -342,25 +366,36 @@ pub(crate) unsafe extern "C" fn on_error(
 ) {
     // SAFETY: handed on to the caller.
     let (events, text) = unsafe { (exclusive_events(clientd), lossy(message)) };
-    events.push_back(PersistentSubscriptionEvent::Error(error(code, &text)));
+    events.push_back(Event::Error(code, text.into_owned()));
 }
 
-/// C gives the archive's numbers as they are, or moved up and with either sign, and system errors.
-fn error(code: c_int, text: &str) -> ArchiveError {
-    let code = match code.saturating_abs() {
-        code @ 1..=16 => code + 200,
-        code => code,
+/// What C tells of a failure: an answer of the archive's, with its number moved up by 200; an error of
+/// its client, with the text of which the number has lost its sign, or is 11 in place of any other; or
+/// a text of its own, with a system error.
+fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
+    const ANSWERS: [&str; 3] = [
+        "Get max recorded position request failed:",
+        "Replay request failed:",
+        "Replay token request failed:",
+    ];
+    /// The numbers of the media driver, which are negative in C's texts.
+    const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
+    let error = if ANSWERS.iter().any(|answer| text.starts_with(answer)) {
+        ArchiveError::reported(OPERATION, code, text)
+    } else {
+        let code = match number_in(text) {
+            Some(number) => number,
+            None if DRIVER.contains(&code) => -code,
+            None => code,
+        };
+        ArchiveError::from_c(&Error::from_code(code, text), OPERATION)
     };
-    let timed_out = std::io::Error::from_raw_os_error(code).kind() == std::io::ErrorKind::TimedOut;
-    match ArchiveErrorKind::from_code(code) {
-        Some(kind) => ArchiveError::reported(kind, code, text),
-        // An empty listing, which has no number.
-        None if text.starts_with("unknown recording") => {
-            ArchiveError::reported(ArchiveErrorKind::UnknownRecording, 0, text)
-        }
-        None if timed_out => ArchiveError::reported(ArchiveErrorKind::Timeout, 0, text),
-        None => ArchiveError::reported(ArchiveErrorKind::Refused, 0, text),
-    }
+    error.about(Some(recording_id))
+}
+
+/// The number that an error text of C's begins with, in parentheses.
+fn number_in(text: &str) -> Option<c_int> {
+    text.strip_prefix('(')?.split_once(')')?.0.parse().ok()
 }
 
 impl Drop for Inner {
@@ -385,4 +420,75 @@ impl fmt::Debug for PersistentSubscription {
             .field("failure", &self.failure())
             .finish()
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ArchiveErrorKind as Kind;
+
+    #[test]
+    fn a_failure_has_the_kind_of_what_failed() {
+        use rusteron_client::ErrorKind as Client;
+        let cases = [
+            // Answers of the archive, numbered or not.
+            (205, "Replay request failed: unknown recording id: 7", Kind::UnknownRecording, 205),
+            (211, "Replay token request failed: no space", Kind::StorageSpace, 211),
+            (200, "Get max recorded position request failed: no", Kind::Refused, 200),
+            (200, "Replay request failed: invalid position 5 for it", Kind::InvalidPosition, 200),
+            (7, "Replay request failed: ", Kind::Refused, 0),
+            // The media driver's, of which C has taken the sign away.
+            (10, "(-10) resource temporarily unavailable\n[f, g.c:1] busy\n", BUSY, 0),
+            (12, "(-12) insufficient storage space\n[f, g.c:1] full\n", FULL, 0),
+            (5, "without a number", Kind::Client(Client::UnknownCounter), 0),
+            (14, "without a number", Kind::Client(Client::PublicationRevoked), 0),
+            // Others, which C numbers 11.
+            (11, "(0) generic error, see message\n[f, g.c:1] it\n", Kind::Client(Client::Other), 0),
+            (11, "(22) Invalid argument\n[f, g.c:1] no channel\n", Kind::InvalidArgument, 0),
+            (11, "no error", Kind::Client(Client::Other), 0),
+            // Errors of the session, with their sign.
+            (11, "(1) x\n[f, g.c:1] connect timeout\n", Kind::Timeout, 0),
+            (22, "(22) Invalid argument\n[f, g.c:1] authentication rejected", REJECTED, 0),
+            (
+                -1,
+                "(-1) x\n[f, g.c:1] found schema id: 9 that doesn't match expected id: 101",
+                OLD,
+                0,
+            ),
+            (
+                -1000,
+                "(-1000) driver timeout\n[f, g.c:1] gone",
+                Kind::Client(Client::DriverTimeout),
+                0,
+            ),
+            (-1005, "without a number", Kind::Client(Client::ClientClosed), 0),
+            (-205, "(-205) unknown recording\n[f, g.c:1] error: it", Kind::UnknownRecording, 205),
+            // C's own words.
+            (22, "unknown recording id: 7", Kind::UnknownRecording, 0),
+            (22, "requested replay start position=9 is less than", Kind::InvalidPosition, 0),
+            (
+                22,
+                "recording 7 stopped at position=9 which is earlier than last observed live \
+              position=12",
+                Kind::InvalidPosition,
+                0,
+            ),
+            (22, "Requested live stream with ID: 1 does not match", Kind::InvalidArgument, 0),
+            (TIMED_OUT, "No image became available on the live subscription", Kind::Timeout, 0),
+            (i32::MIN, "", Kind::Client(Client::Other), 0),
+        ];
+        for (code, text, kind, archive_code) in cases {
+            let error = error(7, code, text);
+            assert_eq!((error.kind(), error.code()), (kind, archive_code), "{code} {text}");
+            assert_eq!(error.relevant_id(), Some(7));
+            assert_eq!(error.operation(), OPERATION);
+        }
+    }
+
+    const BUSY: Kind = Kind::Client(ErrorKind::ResourceTemporarilyUnavailable);
+    const FULL: Kind = Kind::Client(ErrorKind::StorageSpace);
+    const REJECTED: Kind = Kind::AuthenticationRejected;
+    const OLD: Kind = Kind::IncompatibleVersion;
+    /// `ETIMEDOUT`.
+    const TIMED_OUT: c_int = if cfg!(target_os = "linux") { 110 } else { 60 };
 }

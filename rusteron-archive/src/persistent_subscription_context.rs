@@ -13,7 +13,7 @@ use crate::archive::Result;
 use crate::context::Context;
 use crate::error::{ArchiveError, ArchiveErrorKind};
 use crate::persistent_subscription::{
-    OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
+    Event, OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
 };
 
 /// Where a persistent subscription begins.
@@ -31,7 +31,7 @@ pub enum StartPosition {
 /// What a persistent subscription subscribes to.
 #[must_use = "a context does nothing by itself"]
 pub struct PersistentSubscriptionContext {
-    recording_id: i64,
+    pub(crate) recording_id: i64,
     live_channel: Result<CString>,
     live_stream_id: i32,
     replay_channel: Result<CString>,
@@ -102,7 +102,7 @@ impl RawContext {
         aeron: &Aeron,
         archive_context: &Context,
         context: &PersistentSubscriptionContext,
-        events: &Retained<VecDeque<PersistentSubscriptionEvent>>,
+        events: &Retained<VecDeque<Event>>,
     ) -> Result<Self> {
         let live_channel = context.live_channel.clone()?;
         let replay_channel = context.replay_channel.clone()?;

@@ -109,10 +109,15 @@ impl Error {
         Self::with_code(ErrorKind::from_code(code), code, message)
     }
 
+    /// An error that C reports with its number and text, instead of leaving it in this thread.
+    #[doc(hidden)]
+    pub fn from_code(code: i32, message: impl Into<String>) -> Self {
+        Self::with_code(ErrorKind::from_code(code), code, message.into())
+    }
+
     /// An error that C reports through a callback, which passes the code without its sign.
     pub(crate) fn from_callback(code: i32, message: String) -> Self {
-        let code = -code;
-        Self::with_code(ErrorKind::from_code(code), code, message)
+        Self::from_code(code.wrapping_neg(), message)
     }
 
     /// The same failure, known better than its number says.
@@ -343,6 +348,12 @@ mod tests {
         for (code, kind) in cases {
             assert_eq!(ErrorKind::from_code(code), kind, "code {code}");
         }
+    }
+
+    #[test]
+    fn a_callbacks_code_has_its_sign_turned_and_may_be_any_number() {
+        let code = |code| Error::from_callback(code, String::new()).code();
+        assert_eq!([code(1001), code(-22), code(i32::MIN)], [-1001, 22, i32::MIN]);
     }
 
     #[test]
