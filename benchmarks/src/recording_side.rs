@@ -188,7 +188,7 @@ impl Bench<'_> {
             .map_err(failed("cannot record"))?;
         let session_id = publication.session_id();
         let counter = self.await_some("the recording", || {
-            RecordingPos::find_by_session_id(archive.aeron(), session_id)
+            RecordingPos::find_by_session_id(archive.aeron(), session_id, archive.archive_id())
         })?;
         self.await_some("the recorder", || publication.is_connected().then_some(()))?;
         let mut message = vec![0; load.message_length];

@@ -21,7 +21,9 @@ const SOURCE_IDENTITY: usize = 16;
 /// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
 /// let session_id = publication.session_id();
 /// let recording = loop {
-///     if let Some(found) = RecordingPos::find_by_session_id(archive.aeron(), session_id) {
+///     if let Some(found) =
+///         RecordingPos::find_by_session_id(archive.aeron(), session_id, archive.archive_id())
+///     {
 ///         break found;
 ///     }
 ///     std::thread::yield_now();
@@ -41,21 +43,35 @@ pub struct RecordingPos {
 }
 
 impl RecordingPos {
-    /// That of an active recording of any archive on the client's media driver.
+    /// That of an active recording of an archive on the client's media driver.
+    ///
+    /// `archive_id` is that of the [archive](crate::Archive::archive_id); all archives count from 0, so
+    /// that `None`, which is any archive, may find the recording of another one.
     ///
     /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
-    pub fn find_by_recording_id(aeron: &Aeron, recording_id: i64) -> Option<Self> {
-        Self::find(aeron, |found| found.recording_id == recording_id)
+    pub fn find_by_recording_id(
+        aeron: &Aeron,
+        recording_id: i64,
+        archive_id: Option<i64>,
+    ) -> Option<Self> {
+        Self::find(aeron, |found| found.recording_id == recording_id && found.is_of(archive_id))
     }
 
-    /// That of an active recording of a publication, of any archive on the client's media driver.
+    /// That of an active recording of a publication, by an archive on the client's media driver;
+    /// `archive_id` as for [`find_by_recording_id`](Self::find_by_recording_id).
     ///
     /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_session_id`.
-    pub fn find_by_session_id(aeron: &Aeron, session_id: i32) -> Option<Self> {
-        Self::find(aeron, |found| found.session_id == session_id)
+    pub fn find_by_session_id(
+        aeron: &Aeron,
+        session_id: i32,
+        archive_id: Option<i64>,
+    ) -> Option<Self> {
+        Self::find(aeron, |found| found.session_id == session_id && found.is_of(archive_id))
     }
 
-    /// That of the first active recording that `matches`.
+    /// That of the first active recording that `matches`, of any archive on the client's media driver.
+    ///
+    /// Has no counterpart in C, which finds by id only.
     pub fn find(aeron: &Aeron, mut matches: impl FnMut(&Self) -> bool) -> Option<Self> {
         let counters = aeron.counters_reader();
         (0..=counters.max_counter_id())
@@ -66,19 +82,24 @@ impl RecordingPos {
 
     fn read(aeron: &Aeron, counter_id: i32) -> Option<Self> {
         let key = aeron.counters_reader().key(counter_id)?;
-        let length = usize::try_from(i32_at(&key, SOURCE_IDENTITY_LENGTH)?).ok()?;
-        let end = SOURCE_IDENTITY.checked_add(length)?;
+        let end = source_identity_end(&key)?;
         Some(Self {
             aeron: aeron.clone(),
             counter_id,
             recording_id: i64_at(&key, RECORDING_ID)?,
             session_id: i32_at(&key, SESSION_ID)?,
             source_identity: String::from_utf8_lossy(key.get(SOURCE_IDENTITY..end)?).into_owned(),
-            archive_id: i64_at(&key, end),
+            archive_id: archive_id_in(&key),
         })
     }
 
+    fn is_of(&self, archive_id: Option<i64>) -> bool {
+        archive_id.is_none() || self.archive_id == archive_id
+    }
+
     /// How far the recording has come, or `None` if it is not active any more.
+    ///
+    /// Corresponds to `aeron_counters_reader_addr`.
     pub fn position(&self) -> Option<Position> {
         let value = self.aeron.counters_reader().value(self.counter_id)?;
         // Looked at afterwards: another counter may have got the number meanwhile.
@@ -91,11 +112,16 @@ impl RecordingPos {
     pub fn is_active(&self) -> bool {
         let counters = self.aeron.counters_reader();
         counters.type_id(self.counter_id) == Some(TYPE_ID)
-            && counters.key(self.counter_id).and_then(|key| i64_at(&key, RECORDING_ID))
-                == Some(self.recording_id)
+            && counters.key(self.counter_id).is_some_and(|key| {
+                i64_at(&key, RECORDING_ID) == Some(self.recording_id)
+                    && archive_id_in(&key) == self.archive_id
+            })
     }
 
-    /// The number of the counter, with which a replay can be bounded.
+    /// The number of the counter, with which a
+    /// [replay can be bounded](crate::ReplayParams::bounding_limit_counter_id).
+    ///
+    /// Corresponds to the result of `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
     pub fn counter_id(&self) -> i32 {
         self.counter_id
     }
@@ -108,6 +134,8 @@ impl RecordingPos {
     }
 
     /// The session id of the publication that is recorded.
+    ///
+    /// Corresponds to the session id in the key of the counter, which C compares only.
     pub fn session_id(&self) -> i32 {
         self.session_id
     }
@@ -120,9 +148,21 @@ impl RecordingPos {
     }
 
     /// The archive that records; see [`Archive::archive_id`](crate::Archive::archive_id).
+    ///
+    /// Corresponds to the archive id in the key of the counter, which C compares only.
     pub fn archive_id(&self) -> Option<i64> {
         self.archive_id
     }
+}
+
+fn source_identity_end(key: &[u8]) -> Option<usize> {
+    let length = usize::try_from(i32_at(key, SOURCE_IDENTITY_LENGTH)?).ok()?;
+    SOURCE_IDENTITY.checked_add(length)
+}
+
+/// None in keys of archives that have no id.
+fn archive_id_in(key: &[u8]) -> Option<i64> {
+    i64_at(key, source_identity_end(key)?)
 }
 
 fn i32_at(key: &[u8], offset: usize) -> Option<i32> {

@@ -61,7 +61,8 @@ fn a_recording_survives_an_archive_that_is_killed_while_recording() {
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
     let counter =
-        RecordingPos::find_by_recording_id(archive.aeron(), recording_id).expect("a counter");
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+            .expect("a counter");
     let mut next = 0;
     let mut reported = 0;
     // Killed in the middle of it, with messages on their way.
@@ -276,7 +277,8 @@ fn a_full_disk_is_reported_and_the_archive_goes_on() {
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
     let counter =
-        RecordingPos::find_by_recording_id(archive.aeron(), recording_id).expect("a counter");
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+            .expect("a counter");
     let mut next = 0;
     await_that("the end of the recording", || {
         if publication.offer(&message(next)).is_ok() {

@@ -294,7 +294,8 @@ fn the_counter_of_a_recording_follows_it() {
     let archive = java.connect();
     let (publication, recording_id, position) = record(&archive, 10);
     let counter =
-        RecordingPos::find_by_recording_id(archive.aeron(), recording_id).expect("a counter");
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+            .expect("a counter");
     assert_eq!(counter.session_id(), publication.session_id());
     assert_eq!(counter.source_identity(), "aeron:ipc");
     assert_eq!(counter.archive_id(), archive.archive_id());
@@ -303,7 +304,8 @@ fn the_counter_of_a_recording_follows_it() {
     drop(publication);
     await_that("the end of the recording", || !counter.is_active());
     assert_eq!(counter.position(), None);
-    let found = RecordingPos::find_by_recording_id(archive.aeron(), recording_id);
+    let found =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id());
     assert!(found.is_none());
 }
 

@@ -62,7 +62,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     // What is published before anybody subscribes is in the recording only.
     let mut publication = archive.add_recorded_exclusive_publication(channel, stream_id)?;
     let turns = Turns::awaiting("the recording", &interrupt);
-    let recording_id = await_recording(&aeron, publication.session_id(), turns)?;
+    let recording_id = await_recording(&archive, publication.session_id(), turns)?;
     let mut turns = Turns::awaiting("a place for a message", &interrupt);
     let mut position = 0;
     for number in 1..=options.messages {
@@ -114,7 +114,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     archive.extend_recording(recording_id, channel, stream_id, SourceLocation::Local, true)?;
     let mut publication = aeron.add_exclusive_publication(continuation, stream_id)?;
     let turns = Turns::awaiting("the recording", &interrupt);
-    await_recording(&aeron, publication.session_id(), turns)?;
+    await_recording(&archive, publication.session_id(), turns)?;
     let last = 3 * options.messages;
     receiver.receive_live(&mut publication, last, &mut output, &interrupt)?;
     output.line(format_args!("Done: {last} messages received, none lost or repeated"))

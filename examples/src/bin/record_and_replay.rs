@@ -62,7 +62,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         .add_recorded_exclusive_publication(&options.channel, options.stream_id)
         .map_err(failed("cannot record"))?;
     let turns = Turns::awaiting("the recording", &interrupt);
-    let recording_id = await_recording(&aeron, publication.session_id(), turns)?;
+    let recording_id = await_recording(&archive, publication.session_id(), turns)?;
     output.line(format_args!("Recording {recording_id}"))?;
 
     let mut turns = Turns::awaiting("a place for a message", &interrupt);

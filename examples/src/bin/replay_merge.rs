@@ -59,7 +59,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let publication = archive.add_recorded_exclusive_publication(&channel, options.stream_id)?;
     let session_id = publication.session_id();
     let turns = Turns::awaiting("the recording", &interrupt);
-    let recording_id = await_recording(&aeron, session_id, turns)?;
+    let recording_id = await_recording(&archive, session_id, turns)?;
 
     let mut publisher = Publisher { publication, sent: 0, position: 0, next: Instant::now() };
     let mut turns = Turns::awaiting("a place for a message", &interrupt);

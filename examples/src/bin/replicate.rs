@@ -145,6 +145,7 @@ fn await_end(
             let now = rusteron_archive::RecordingPos::find_by_recording_id(
                 archive.aeron(),
                 *recording_id,
+                archive.archive_id(),
             )
             .and_then(|counter| counter.position());
             if now != *position {

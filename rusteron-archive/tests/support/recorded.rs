@@ -36,7 +36,8 @@ pub fn offer_numbered(
 
 /// The recording that was started for a publication.
 pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
-    await_some("the recording", || RecordingPos::find_by_session_id(archive.aeron(), session_id))
+    let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
+    await_some("the recording", || RecordingPos::find_by_session_id(aeron, session_id, archive_id))
         .recording_id()
 }
 
