@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rusteron_archive::{Archive, ArchiveError, Context, RecordingPos};
+use rusteron_archive::{Archive, ArchiveError, Context, RecordingPos, ReplayMergeError};
 use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Position};
 
 use crate::failure::Failure;
@@ -68,14 +68,25 @@ impl From<ArchiveError> for Failure {
     }
 }
 
+impl From<ReplayMergeError> for Failure {
+    fn from(error: ReplayMergeError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
 /// Waits until a publication is being recorded, and returns the id of the recording.
 ///
 /// # Errors
 /// As for [`Turns::idle`].
-pub fn await_recording(aeron: &Aeron, session_id: i32, mut turns: Turns) -> Result<i64, Failure> {
+pub fn await_recording(
+    archive: &Archive,
+    session_id: i32,
+    mut turns: Turns,
+) -> Result<i64, Failure> {
+    let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
     loop {
         // The archive shows how far a recording has come in a counter, with its id.
-        if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id) {
+        if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id, archive_id) {
             return Ok(found.recording_id());
         }
         turns.idle(0)?;

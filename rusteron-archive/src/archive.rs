@@ -325,6 +325,41 @@ impl Archive {
 /// Aeron's number for none.
 pub(crate) const NULL_VALUE: i64 = -1;
 
+/// A value for C, to which -1 means none, and which was given as none or is not negative.
+pub(crate) fn or_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
+where
+    T: Copy + Default + PartialOrd + From<i8> + fmt::Display,
+{
+    match value {
+        None => Ok(T::from(-1)),
+        Some(value) if value < T::default() => {
+            Err(ArchiveError::invalid(operation, format!("{name}: {value} is negative")))
+        }
+        Some(value) => Ok(value),
+    }
+}
+
+/// As [`or_null`], for values of which -1 only is not one.
+pub(crate) fn other_than_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
+where
+    T: Copy + PartialEq + From<i8>,
+{
+    let null = T::from(-1);
+    if value == Some(null) {
+        return Err(ArchiveError::invalid(operation, format!("{name}: -1 stands for none")));
+    }
+    Ok(value.unwrap_or(null))
+}
+
+/// The number of bytes to be read from a file at a time.
+pub(crate) fn file_io_max_length(operation: &'static str, length: Option<usize>) -> Result<i32> {
+    let length = length.map(i32::try_from).transpose().map_err(|_| {
+        let text = format!("file_io_max_length: more than {} bytes", i32::MAX);
+        ArchiveError::invalid(operation, text)
+    });
+    or_null(operation, "file_io_max_length", length?)
+}
+
 thread_local! {
     static ENTERED: Cell<usize> = const { Cell::new(0) };
 }

@@ -62,6 +62,6 @@ pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescrip
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay::{ReplayLength, ReplayParams};
-pub use replay_merge::ReplayMerge;
+pub use replay_merge::{ReplayMerge, ReplayMergeError};
 pub use replication::ReplicationParams;
 pub use rusteron_client::{Error, ErrorKind};

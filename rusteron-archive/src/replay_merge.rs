@@ -13,7 +13,8 @@ use rusteron_client::{
 };
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, Result};
+use crate::archive::{Archive, Result, or_null};
+use crate::error::ArchiveError;
 
 /// Replays a recording from a position, and goes over to the live stream when it has caught up with it,
 /// without losing or repeating a message.
@@ -22,9 +23,11 @@ use crate::archive::{Archive, Result};
 /// and one for the live stream, is a UDP channel with `control-mode=manual`. IPC cannot be merged.
 ///
 /// The session with the archive is used for nothing else meanwhile, so that it is given away, and can be
-/// had back with [`into_parts`](Self::into_parts). Dropped before it has merged, it stops the replay;
-/// it then waits for the media driver to confirm that, as long as the client is open. It does not in a
-/// callback.
+/// had back with [`into_parts`](Self::into_parts). Signals of its recordings go to the
+/// [consumer](crate::Context::set_recording_signal_consumer), by the polls of the merge.
+///
+/// Dropped before it has merged, it stops the replay; it then waits for the media driver to confirm
+/// that, as long as the client is open. It does not in a callback.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -56,6 +59,7 @@ pub struct ReplayMerge {
 }
 
 /// What the C structure has pointers to.
+#[derive(Debug)]
 struct Parts {
     subscription: Subscription,
     archive: Archive,
@@ -80,10 +84,11 @@ impl ReplayMerge {
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
-    ///   `control-mode=manual`, a replay destination without an endpoint;
+    ///   `control-mode=manual`, a replay destination without an endpoint, a negative position;
     /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client failed.
     ///
-    /// With the error, archive and subscription are gone.
+    /// The error [gives back](ReplayMergeError::into_parts) archive and subscription; `?` drops them where
+    /// an [`ArchiveError`] is returned.
     ///
     /// Corresponds to `aeron_archive_replay_merge_init`.
     pub fn new(
@@ -94,7 +99,7 @@ impl ReplayMerge {
         live_destination: impl AsChannel,
         recording_id: i64,
         start_position: Position,
-    ) -> Result<Self> {
+    ) -> Result<Self, ReplayMergeError> {
         Self::with_progress_timeout(
             archive,
             subscription,
@@ -123,12 +128,42 @@ impl ReplayMerge {
         recording_id: i64,
         start_position: Position,
         progress_timeout: Duration,
-    ) -> Result<Self> {
+    ) -> Result<Self, ReplayMergeError> {
+        let raw = Self::begin(
+            &archive,
+            &subscription,
+            replay_channel,
+            &replay_destination,
+            &live_destination,
+            recording_id,
+            start_position,
+            progress_timeout,
+        );
+        let parts = Parts { subscription, archive };
+        match raw {
+            Ok(raw) => Ok(Self { raw, recording_id, parts: ManuallyDrop::new(parts) }),
+            Err(error) => Err(ReplayMergeError(Box::new((error, parts)))),
+        }
+    }
+
+    /// The structure has pointers to both, which have to outlive it.
+    #[allow(clippy::too_many_arguments, reason = "as many as Aeron has")]
+    fn begin(
+        archive: &Archive,
+        subscription: &Subscription,
+        replay_channel: &str,
+        replay_destination: &impl AsChannel,
+        live_destination: &impl AsChannel,
+        recording_id: i64,
+        start_position: Position,
+        progress_timeout: Duration,
+    ) -> Result<NonNull<sys::aeron_archive_replay_merge_t>> {
+        let start_position = or_null(OPERATION, "start_position", Some(start_position))?;
         // Its endpoint is yet to come, so that it is no channel to anybody by itself.
         replay_channel.parse::<ChannelUri>().map_err(Error::from)?;
         let replay_channel = c_string("replay_channel", replay_channel)?;
-        let replay_destination = channel(&replay_destination)?;
-        let live_destination = channel(&live_destination)?;
+        let replay_destination = channel(replay_destination)?;
+        let live_destination = channel(live_destination)?;
         let timeout = millis("progress_timeout", progress_timeout)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut raw = ptr::null_mut();
@@ -151,8 +186,7 @@ impl ReplayMerge {
             }
             .into_result()
         })?;
-        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
-        Ok(Self { raw, recording_id, parts: ManuallyDrop::new(Parts { subscription, archive }) })
+        Ok(NonNull::new(raw).ok_or_else(Error::last)?)
     }
 
     /// Does what there is to be done for the merge, without polling messages.
@@ -172,7 +206,7 @@ impl ReplayMerge {
         self.parts.archive.request(OPERATION, Some(self.recording_id), |_archive| {
             // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and
             // the lock of the archive, which is held, keeps others from its poller.
-            unsafe { sys::aeron_archive_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
+            unsafe { sys::rusteron_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
                 .into_result()
         })?;
         Ok(count.max(0) as usize)
@@ -248,6 +282,38 @@ impl ReplayMerge {
         }
     }
 }
+
+/// Why a merge could not begin, with what it was to work with.
+#[derive(Debug)]
+pub struct ReplayMergeError(Box<(ArchiveError, Parts)>);
+
+impl ReplayMergeError {
+    /// What was wrong.
+    pub fn error(&self) -> &ArchiveError {
+        &self.0.0
+    }
+
+    /// What was wrong, and what [`ReplayMerge::new`] was given, as good as before.
+    pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
+        let (error, Parts { subscription, archive }) = *self.0;
+        (error, archive, subscription)
+    }
+}
+
+/// Drops archive and subscription.
+impl From<ReplayMergeError> for ArchiveError {
+    fn from(error: ReplayMergeError) -> Self {
+        error.into_parts().0
+    }
+}
+
+impl fmt::Display for ReplayMergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.error(), f)
+    }
+}
+
+impl std::error::Error for ReplayMergeError {}
 
 /// The text of a channel, which C takes apart without looking whether it can.
 fn channel(channel: &impl AsChannel) -> Result<CString> {

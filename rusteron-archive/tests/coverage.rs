@@ -99,7 +99,7 @@ fn every_function_of_the_header_is_reached_or_has_a_reason() {
         calls aeron_archive_attach_segments => Archive::attach_segments;
         calls aeron_archive_migrate_segments => Archive::migrate_segments;
         calls aeron_archive_update_channel => Archive::update_channel as fn(_, _, Text) -> _;
-        calls aeron_archive_segment_file_base_position
+        replaces aeron_archive_segment_file_base_position
             => RecordingDescriptor::segment_file_base_position;
 
         replaces aeron_archive_recording_pos_find_counter_id_by_recording_id
@@ -112,7 +112,7 @@ fn every_function_of_the_header_is_reached_or_has_a_reason() {
 
         calls aeron_archive_replay_merge_init => ReplayMerge::new as fn(_, _, Text, Text, Text, _, _) -> _;
         replaces aeron_archive_replay_merge_close => ReplayMerge::into_parts;
-        calls aeron_archive_replay_merge_do_work => ReplayMerge::do_work;
+        replaces aeron_archive_replay_merge_do_work => ReplayMerge::do_work;
         replaces aeron_archive_replay_merge_poll
             => ReplayMerge::poll::<fn(&[u8], &rusteron_client::Header<'_>)>;
         calls aeron_archive_replay_merge_image => ReplayMerge::image;

@@ -3,9 +3,12 @@
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
-use rusteron_archive::{Archive, ArchiveErrorKind, ReplayMerge};
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, SourceLocation,
+};
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]
 use support::mapped_log_buffers;
@@ -113,6 +116,8 @@ fn a_merge_that_cannot_be_is_refused() {
         ReplayMerge::new(java.connect(), subscription, replay, destination, live, 0, 0)
             .map(drop)
             .expect_err("refused")
+            .error()
+            .clone()
     };
     let (udp, any) = ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:0");
     let (manual, plain) = ("aeron:udp?control-mode=manual", "aeron:udp?linger=0");
@@ -124,6 +129,60 @@ fn a_merge_that_cannot_be_is_refused() {
     assert!(error.to_string().contains("endpoint"), "{error}");
     let error = merge(manual, "nonsense", any, udp);
     assert!(error.to_string().contains("invalid channel"), "{error}");
+
+    // What was refused is there for another try.
+    let subscription = archive.aeron().add_subscription(manual, STREAM).expect("valid");
+    let refused = ReplayMerge::new(java.connect(), subscription, plain, any, udp, 0, -1);
+    let (error, session, subscription) = refused.map(drop).expect_err("refused").into_parts();
+    assert!(error.to_string().contains("start_position: -1"), "{error}");
+    let merge = ReplayMerge::new(session, subscription, plain, any, udp, 0, 0).expect("a merge");
+    assert!(merge.into_parts().0.is_connected());
+}
+
+#[test]
+fn signals_that_come_while_it_merges_reach_their_consumer() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, _) = published(&archive);
+    let position = offer_numbered(&mut publication, 0..100);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+
+    let (sender, signals) = mpsc::channel();
+    let mut context = java.context();
+    context
+        .set_recording_signal_consumer(move |signal| sender.send(*signal).expect("us"))
+        .expect("a consumer");
+    let session = Archive::connect(archive.aeron(), context).expect("a session");
+    session
+        .start_recording("aeron:ipc", STREAM + 7, SourceLocation::Local, false)
+        .expect("a subscription");
+    let mut merge = ReplayMerge::with_progress_timeout(
+        session,
+        manual(&archive),
+        &format!("aeron:udp?session-id={}", publication.session_id()),
+        "aeron:udp?endpoint=localhost:0",
+        // Nothing comes from there, so that the merge has no end.
+        format!("aeron:udp?endpoint=localhost:{}", free_port()),
+        recording_id,
+        0,
+        PATIENCE,
+    )
+    .expect("a merge");
+    for _round in 0..2 {
+        let other =
+            archive.aeron().add_publication("aeron:ipc", STREAM + 7).expect("a publication");
+        let mut await_signal = |kind| {
+            support::await_some("the signal", || {
+                merge.poll(|_, _| (), 10).expect("a merge");
+                signals.try_recv().ok().inspect(|signal| assert_eq!(signal.kind, kind))
+            })
+        };
+        let started = await_signal(RecordingSignalKind::Start);
+        drop(other);
+        let stopped = await_signal(RecordingSignalKind::Stop);
+        assert_eq!(started.recording_id, stopped.recording_id);
+    }
+    assert!(!merge.is_merged());
 }
 
 #[test]

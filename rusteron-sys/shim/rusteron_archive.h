@@ -7,6 +7,9 @@
 #include "aeronc.h"
 #include "client/aeron_archive.h"
 
+/* aeron_archive_replay_merge_do_work(), which also gives signals of recordings to their consumer. */
+int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
+
 /* Gives up a connection in the making, as aeron_archive_async_connect_poll() does when it fails. */
 int aeron_archive_async_connect_delete(aeron_archive_async_connect_t *async);
 

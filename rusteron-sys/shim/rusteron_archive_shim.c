@@ -19,6 +19,32 @@
 
 int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
 
+#undef aeron_archive_replay_merge_do_work
+int aeron_archive_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
+
+int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge)
+{
+    aeron_archive_control_response_poller_t *poller =
+        aeron_archive_control_response_poller(replay_merge->aeron_archive);
+    /* Of an earlier poll. A second poll in one call follows an answer, so that there is one signal at the most. */
+    poller->is_recording_signal = false;
+    const int result = aeron_archive_replay_merge_do_work(work_count_p, replay_merge);
+    if (poller->is_recording_signal && poller->control_session_id == replay_merge->control_session_id)
+    {
+        aeron_archive_recording_signal_t signal =
+        {
+            .control_session_id = poller->control_session_id,
+            .recording_id = poller->recording_id,
+            .subscription_id = poller->subscription_id,
+            .position = poller->position,
+            .recording_signal_code = poller->recording_signal_code
+        };
+        aeron_archive_recording_signal_dispatch_signal(
+            aeron_archive_get_archive_context(replay_merge->aeron_archive), &signal);
+    }
+    return result;
+}
+
 typedef struct rusteron_closing_stct
 {
     aeron_archive_replay_merge_t *replay_merge;

@@ -1100,6 +1100,10 @@ unsafe extern "C" {
     pub fn aeron_archive_client_map_archive_to_client_error_code(
         error_code: ::core::ffi::c_int,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_replay_merge_do_work(
+        work_count_p: *mut ::core::ffi::c_int,
+        replay_merge: *mut aeron_archive_replay_merge_t,
+    ) -> ::core::ffi::c_int;
     pub fn aeron_archive_async_connect_delete(
         async_: *mut aeron_archive_async_connect_t,
     ) -> ::core::ffi::c_int;
