@@ -92,17 +92,18 @@ impl RecordingDescriptor {
     ///
     /// Detaching and purging take such positions. A position before the recording counts as its start.
     ///
+    /// The lengths of a descriptor that an archive gave are powers of two; with others, the result means
+    /// nothing.
+    ///
     /// Corresponds to `aeron_archive_segment_file_base_position`.
     pub fn segment_file_base_position(&self, position: Position) -> Position {
-        // SAFETY: the function computes with its arguments only, which it does not divide by.
-        unsafe {
-            sys::aeron_archive_segment_file_base_position(
-                self.start_position,
-                position.max(self.start_position),
-                self.term_buffer_length as i32,
-                self.segment_file_length as i32,
-            )
-        }
+        // In C numbers that no archive gives, but callers can put in, would overflow.
+        let begin = |position: Position, length: usize| {
+            position.wrapping_sub(position & (length as i64).wrapping_sub(1))
+        };
+        let first = begin(self.start_position, self.term_buffer_length);
+        let from_first = position.max(self.start_position).wrapping_sub(first);
+        first.wrapping_add(begin(from_first, self.segment_file_length))
     }
 }
 
@@ -185,6 +186,25 @@ mod tests {
         assert_eq!(base(96 * 1024, 128 * 1024), 64 * 1024);
         assert_eq!(base(96 * 1024, 192 * 1024), 192 * 1024);
         assert_eq!(base(96 * 1024, 0), 64 * 1024, "before the recording");
+    }
+
+    #[test]
+    fn numbers_that_no_archive_gives_overflow_nowhere() {
+        let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
+        for start in extremes {
+            for position in extremes {
+                for length in [0, 1, 3, 1 << 31, usize::MAX] {
+                    let mut descriptor = descriptor(start);
+                    descriptor.term_buffer_length = length;
+                    descriptor.segment_file_length = length;
+                    descriptor.segment_file_base_position(position);
+                    descriptor.stop_position = Some(position);
+                    descriptor.initial_term_id = i32::MAX;
+                    // A channel, or an error.
+                    let _ = descriptor.continuation("aeron:ipc");
+                }
+            }
+        }
     }
 
     #[test]

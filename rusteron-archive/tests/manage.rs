@@ -205,6 +205,27 @@ fn segments_are_detached_attached_and_deleted() {
 }
 
 #[test]
+fn segments_begin_where_c_has_them() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let mut descriptor = stopped(&archive, 1);
+    let (term, segment) = (descriptor.term_buffer_length as i32, SEGMENT as i32);
+    assert_eq!(descriptor.segment_file_length, segment as usize);
+    for start in (0..3 * SEGMENT).step_by(4096) {
+        descriptor.start_position = start;
+        for position in (start..5 * SEGMENT).step_by(16 * 1024 - 32) {
+            // SAFETY: the function computes with its arguments only, far from their limits.
+            let in_c = unsafe {
+                rusteron_sys::archive::aeron_archive_segment_file_base_position(
+                    start, position, term, segment,
+                )
+            };
+            assert_eq!(descriptor.segment_file_base_position(position), in_c);
+        }
+    }
+}
+
+#[test]
 fn segments_migrate_to_a_recording_that_continues() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
