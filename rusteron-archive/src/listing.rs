@@ -36,7 +36,8 @@ impl Archive {
     /// ascending id.
     ///
     /// # Errors
-    /// [`ArchiveErrorKind::Client`](crate::ArchiveErrorKind::Client): a NUL byte in the text.
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a text of more than 4,095 bytes;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a NUL byte in the text.
     ///
     /// Corresponds to `aeron_archive_list_recordings_for_uri`.
     pub fn recordings_for_uri(
@@ -78,7 +79,8 @@ impl Archive {
     /// text, and whose stream id and session id are these; `None` if there is none.
     ///
     /// # Errors
-    /// As for [`start_recording`](Self::start_recording).
+    /// As for [`recordings_for_uri`](Self::recordings_for_uri) and
+    /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_find_last_matching_recording`.
     pub fn find_last_matching_recording(
@@ -114,7 +116,8 @@ impl Archive {
     /// ended meanwhile can be missed, or make another one come twice or not at all.
     ///
     /// # Errors
-    /// [`ArchiveErrorKind::Client`](crate::ArchiveErrorKind::Client): a NUL byte in the text.
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a text of more than 4,095 bytes;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a NUL byte in the text.
     ///
     /// Corresponds to `aeron_archive_list_recording_subscriptions`.
     pub fn recording_subscriptions(
@@ -169,8 +172,7 @@ impl Archive {
 fn fragment(text: &str) -> Result<CString> {
     const MAX: usize = 4095;
     if text.len() > MAX {
-        return Err(crate::ArchiveError::new(
-            crate::ArchiveErrorKind::InvalidArgument,
+        return Err(crate::ArchiveError::invalid(
             "listing",
             format!("channel_fragment: {} bytes; the maximum is {MAX}", text.len()),
         ));

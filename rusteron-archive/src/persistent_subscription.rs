@@ -110,10 +110,10 @@ impl PersistentSubscription {
     /// counters, which show the state to everybody.
     ///
     /// # Errors
-    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id, or a replay channel that does
-    ///   not go with the archive's;
-    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client or the media driver
-    ///   failed.
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id or
+    ///   position, or a replay channel that does not go with the archive's;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client or the media
+    ///   driver failed.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_create`.
     pub fn new(
@@ -155,8 +155,8 @@ impl PersistentSubscription {
     /// whose work this does, the handler runs as its callbacks do.
     ///
     /// # Errors
-    /// [`failure`](Self::failure), if there is one; and [`Client`](crate::ArchiveErrorKind::Client) if this is a
-    /// callback of a conductor.
+    /// [`failure`](Self::failure), if there is one; and [`Client`](crate::ArchiveErrorKind::Client) if
+    /// this is a callback of a conductor.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_poll`.
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize>

@@ -6,13 +6,14 @@ use rusteron_client::ffi::{Fallible, publication_channel, subscription_channel};
 use rusteron_client::{AsChannel, ChannelUri, ControlMode, Error, Position, Subscription};
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, NULL_VALUE, Result};
-use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::archive::{Archive, NULL_VALUE, Result, file_io_max_length, or_null, other_than_null};
+use crate::error::ArchiveError;
 use crate::recording::with_session_id;
 
 /// What of a recording is to be replayed, and how.
 ///
 /// By default it is the whole of it, and a recording that is being recorded is followed until it stops.
+/// Negative values are refused when the replay is asked for.
 ///
 /// ```
 /// use rusteron_archive::{ReplayLength, ReplayParams};
@@ -54,24 +55,33 @@ impl ReplayParams {
 
     /// Begins at a position in the recording, which has to be that of a frame. The default is its
     /// start.
+    ///
+    /// Corresponds to `position` of `aeron_archive_replay_params_t`.
     pub fn position(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
     }
 
     /// Ends after so much. The default is to follow.
+    ///
+    /// Corresponds to `length` of `aeron_archive_replay_params_t`.
     pub fn length(mut self, length: ReplayLength) -> Self {
         self.length = length;
         self
     }
 
     /// Does not go beyond the position that a counter of the archive's media driver shows at the time.
+    ///
+    /// Corresponds to `bounding_limit_counter_id` of `aeron_archive_replay_params_t`.
     pub fn bounding_limit_counter_id(mut self, counter_id: i32) -> Self {
         self.bounding_limit_counter_id = Some(counter_id);
         self
     }
 
-    /// Reads as many bytes at the most from a file at a time. The default is the archive's.
+    /// Reads as many bytes at the most from a file at a time, up to 2,147,483,647. The default is the
+    /// archive's.
+    ///
+    /// Corresponds to `file_io_max_length` of `aeron_archive_replay_params_t`.
     pub fn file_io_max_length(mut self, length: usize) -> Self {
         self.file_io_max_length = Some(length);
         self
@@ -79,41 +89,48 @@ impl ReplayParams {
 
     /// Proves with a token that another session of this client has asked for the replay.
     ///
-    /// Replays over response channels do so by themselves.
+    /// Replays over response channels do so by themselves. Any number but -1.
+    ///
+    /// Corresponds to `replay_token` of `aeron_archive_replay_params_t`.
     pub fn replay_token(mut self, token: i64) -> Self {
         self.replay_token = Some(token);
         self
     }
 
     /// Replays to the subscription with this registration id, whose channel is a response channel.
+    ///
+    /// Corresponds to `subscription_registration_id` of `aeron_archive_replay_params_t`.
     pub fn subscription_registration_id(mut self, registration_id: i64) -> Self {
         self.subscription_registration_id = Some(registration_id);
         self
     }
 
     fn to_raw(self) -> Result<sys::aeron_archive_replay_params_t> {
-        const NULL_COUNTER: i32 = NULL_VALUE as i32;
-        let too_long = |name: &str, length: u64| {
-            let text = format!("{name}: {length} bytes are too many");
-            ArchiveError::new(ArchiveErrorKind::InvalidArgument, "replay", text)
-        };
+        const OPERATION: &str = "start_replay";
         let length = match self.length {
             ReplayLength::Follow => sys::ARCHIVE_REPLAY_ALL_AND_FOLLOW.into(),
             ReplayLength::Recorded => sys::ARCHIVE_REPLAY_ALL_AND_STOP.into(),
             ReplayLength::Bytes(length) => {
-                i64::try_from(length).map_err(|_| too_long("length", length))?
+                let too_long = |_| format!("length: {length} bytes are too many");
+                i64::try_from(length)
+                    .map_err(|error| ArchiveError::invalid(OPERATION, too_long(error)))?
             }
         };
-        let file_io_max_length = self.file_io_max_length.map_or(Ok(NULL_COUNTER), |length| {
-            i32::try_from(length).map_err(|_| too_long("file_io_max_length", length as u64))
-        })?;
         Ok(sys::aeron_archive_replay_params_t {
-            bounding_limit_counter_id: self.bounding_limit_counter_id.unwrap_or(NULL_COUNTER),
-            file_io_max_length,
-            position: self.position.unwrap_or(NULL_VALUE),
+            bounding_limit_counter_id: or_null(
+                OPERATION,
+                "bounding_limit_counter_id",
+                self.bounding_limit_counter_id,
+            )?,
+            file_io_max_length: file_io_max_length(OPERATION, self.file_io_max_length)?,
+            position: or_null(OPERATION, "position", self.position)?,
             length,
-            replay_token: self.replay_token.unwrap_or(NULL_VALUE),
-            subscription_registration_id: self.subscription_registration_id.unwrap_or(NULL_VALUE),
+            replay_token: other_than_null(OPERATION, "replay_token", self.replay_token)?,
+            subscription_registration_id: or_null(
+                OPERATION,
+                "subscription_registration_id",
+                self.subscription_registration_id,
+            )?,
         })
     }
 }
@@ -127,10 +144,14 @@ impl Archive {
     /// endpoint, or afterwards, with the session id. [`replay`](Self::replay) does both.
     ///
     /// # Errors
-    /// - [`ArchiveErrorKind::UnknownRecording`]: there is no such recording;
-    /// - [`ArchiveErrorKind::InvalidPosition`]: nothing was recorded there, or no frame begins there;
-    /// - [`ArchiveErrorKind::EmptyRecording`]: there is nothing to replay;
-    /// - [`ArchiveErrorKind::MaxReplays`]: the archive replays as much as it may;
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a parameter is negative, or a
+    ///   response channel comes without a
+    ///   [subscription](ReplayParams::subscription_registration_id);
+    /// - [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording): there is no such recording;
+    /// - [`InvalidPosition`](crate::ArchiveErrorKind::InvalidPosition): nothing was recorded there, or no
+    ///   frame begins there;
+    /// - [`EmptyRecording`](crate::ArchiveErrorKind::EmptyRecording): there is nothing to replay;
+    /// - [`MaxReplays`](crate::ArchiveErrorKind::MaxReplays): the archive replays as much as it may;
     /// - others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_start_replay`.
@@ -141,7 +162,11 @@ impl Archive {
         replay_stream_id: i32,
         params: ReplayParams,
     ) -> Result<i64> {
-        let channel = checked(&replay_channel)?.0;
+        let (channel, is_response) = checked(&replay_channel)?;
+        if is_response && params.subscription_registration_id.is_none() {
+            let text = "a response channel needs subscription_registration_id";
+            return Err(ArchiveError::invalid("start_replay", text));
+        }
         let mut params = params.to_raw()?;
         let mut replay_session_id = NULL_VALUE;
         self.request("start_replay", Some(recording_id), |raw| {
@@ -183,20 +208,41 @@ impl Archive {
         replay_stream_id: i32,
         params: ReplayParams,
     ) -> Result<Subscription> {
+        self.replay_with_id(recording_id, replay_channel, replay_stream_id, params)
+            .map(|(subscription, _replay_session_id)| subscription)
+    }
+
+    /// As [`replay`](Self::replay), with the id of the replay, by which
+    /// [`stop_replay`](Self::stop_replay) ends it while the subscription goes on.
+    ///
+    /// # Errors
+    /// As for [`replay`](Self::replay).
+    ///
+    /// Corresponds to `aeron_archive_start_replay`, and `aeron_archive_replay`, which keeps the id to
+    /// itself.
+    pub fn replay_with_id(
+        &self,
+        recording_id: i64,
+        replay_channel: impl AsChannel,
+        replay_stream_id: i32,
+        params: ReplayParams,
+    ) -> Result<(Subscription, i64)> {
         let (text, is_response) = checked(&replay_channel)?;
         if is_response {
             let subscription = self.aeron().add_subscription(&replay_channel, replay_stream_id)?;
             let params =
                 params.subscription_registration_id(subscription.constants().registration_id);
-            self.start_replay(recording_id, replay_channel, replay_stream_id, params)?;
-            return Ok(subscription);
+            let replay_session_id =
+                self.start_replay(recording_id, replay_channel, replay_stream_id, params)?;
+            return Ok((subscription, replay_session_id));
         }
         let replay_session_id =
             self.start_replay(recording_id, &replay_channel, replay_stream_id, params)?;
         let subscribe = || {
             // The session id is the lower half.
             let channel = with_session_id(&text.to_string_lossy(), replay_session_id as i32)?;
-            Ok(self.aeron().add_subscription(channel, replay_stream_id)?)
+            let subscription = self.aeron().add_subscription(channel, replay_stream_id)?;
+            Ok((subscription, replay_session_id))
         };
         subscribe().inspect_err(|_| {
             // Without a subscriber it would wait for one, and then end by itself.
@@ -207,8 +253,8 @@ impl Archive {
     /// Stops a replay.
     ///
     /// # Errors
-    /// [`ArchiveErrorKind::UnknownReplay`]: there is no such replay, or not any more; others, as for
-    /// [`start_recording`](Self::start_recording).
+    /// [`UnknownReplay`](crate::ArchiveErrorKind::UnknownReplay): there is no such replay, or not any
+    /// more; others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_replay`.
     pub fn stop_replay(&self, replay_session_id: i64) -> Result<()> {
@@ -223,14 +269,15 @@ impl Archive {
     /// sessions as well.
     ///
     /// # Errors
-    /// As for [`start_recording`](Self::start_recording).
+    /// [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative id; others, as for
+    /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_all_replays`.
     pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<()> {
+        let id_or_null = or_null("stop_all_replays", "recording_id", recording_id)?;
         self.request("stop_all_replays", recording_id, |raw| {
             // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_all_replays(raw, recording_id.unwrap_or(NULL_VALUE)) }
-                .into_result()
+            unsafe { sys::aeron_archive_stop_all_replays(raw, id_or_null) }.into_result()
         })
         .map(drop)
     }

@@ -108,6 +108,47 @@ fn a_bounded_replay_stays_behind_its_counter() {
 }
 
 #[test]
+fn a_replay_is_stopped_by_the_id_that_came_with_its_subscription() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 10);
+    let (mut subscription, id) = archive
+        .replay_with_id(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
+        .expect("a replay");
+    await_some("an image", || subscription.image_by_session_id(id as i32).map(drop));
+    archive.stop_replay(id).expect("it was replayed");
+    drain(&mut subscription);
+}
+
+#[test]
+fn parameters_that_stand_for_none_are_refused_by_name() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 10);
+    let params = ReplayParams::new;
+    let refused = [
+        ("position", params().position(-1)),
+        ("position", params().position(i64::MIN)),
+        ("bounding_limit_counter_id", params().bounding_limit_counter_id(-1)),
+        ("replay_token", params().replay_token(-1)),
+        ("subscription_registration_id", params().subscription_registration_id(-1)),
+        ("file_io_max_length", params().file_io_max_length(1 << 31)),
+        ("length", params().length(ReplayLength::Bytes(u64::MAX))),
+    ];
+    let error = |channel: &str, params| {
+        archive.start_replay(recording_id, channel, REPLAY_STREAM, params).expect_err("refused")
+    };
+    for (name, params) in refused {
+        let error = error("aeron:ipc", params);
+        assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().starts_with(name), "{error}");
+    }
+    let error = error("aeron:udp?control=localhost:1|control-mode=response", params());
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
+    assert!(error.message().contains("subscription_registration_id"), "{error}");
+}
+
+#[test]
 fn replays_are_stopped_one_by_one_and_all_at_once() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
@@ -130,6 +171,8 @@ fn replays_are_stopped_one_by_one_and_all_at_once() {
     archive.stop_replay(first_id).expect("it was replayed");
     await_end(first);
     let (second, _) = start(2002);
+    let error = archive.stop_all_replays(Some(-1)).expect_err("no recording, and not all of them");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
     let (third, _) = start(2003);
     archive.stop_all_replays(Some(recording_id)).expect("they were replayed");
     await_end(second);

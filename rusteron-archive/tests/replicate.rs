@@ -197,3 +197,23 @@ fn what_does_not_fit_into_a_request_is_refused() {
     let error = archive.replicate(0, "aeron:ipc", 10, &params).expect_err("too long");
     assert!(error.to_string().contains("4000 bytes"), "{error}");
 }
+
+#[test]
+fn parameters_that_stand_for_none_are_refused_by_name() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let params = ReplicationParams::new;
+    let refused = [
+        ("stop_position", params().stop_position(-1)),
+        ("dst_recording_id", params().dst_recording_id(-1)),
+        ("channel_tag_id", params().channel_tag_id(-1)),
+        ("subscription_tag_id", params().subscription_tag_id(-1)),
+        ("file_io_max_length", params().file_io_max_length(usize::MAX)),
+        ("replication_session_id", params().replication_session_id(-1)),
+    ];
+    for (name, params) in refused {
+        let error = archive.replicate(0, "aeron:ipc", 10, &params).expect_err("refused");
+        assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().starts_with(name), "{error}");
+    }
+}
