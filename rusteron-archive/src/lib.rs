@@ -33,6 +33,7 @@ mod persistent_subscription;
 mod persistent_subscription_context;
 mod recording;
 mod recording_descriptor;
+mod recording_event;
 mod recording_pos;
 mod recording_signal;
 mod replay;
@@ -59,6 +60,7 @@ pub use persistent_subscription::{
 pub use persistent_subscription_context::{PersistentSubscriptionContext, StartPosition};
 pub use recording::SourceLocation;
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
+pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay::{ReplayLength, ReplayParams};
