@@ -25,6 +25,11 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// the archive has answered, for the [message timeout](Context::message_timeout) at the most. A method
 /// called in a callback of a conductor returns an error instead.
 ///
+/// Ids of recordings, subscriptions and replications are not negative, and neither are positions, which
+/// count bytes of a stream. A method that is given such a one asks nobody, and returns
+/// [`ArchiveErrorKind::InvalidArgument`] with the name of the argument. What C writes as -1 is `None`
+/// here.
+///
 /// It keeps its client open. Dropping it tells the archive that the session is over, and does not
 /// wait; recordings and replays go on.
 ///
@@ -278,21 +283,27 @@ impl Archive {
 
     /// Runs a C function on the session, and then tells the handlers what C has reported meanwhile.
     ///
-    /// The error of the function is C's; `relevant_id` is what the request is about.
+    /// The error of the function is C's; `relevant_id` is what the request is about, which is refused if it
+    /// is negative.
     pub(crate) fn request<T>(
         &self,
         operation: &'static str,
-        relevant_id: Option<i64>,
+        relevant_id: Option<Id>,
         call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
     ) -> Result<T> {
         forbid_reentry(operation)?;
+        if let Some((name, id)) = relevant_id {
+            not_negative(operation, name, id)?;
+        }
         let client = RawClient::new(&self.aeron);
         let outcome = {
             let _lock = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             client.command(operation, || call(self.connection.raw.as_ptr()))
         };
         self.connection.context.events().deliver();
-        outcome?.map_err(|error| ArchiveError::from_c(&error, operation).about(relevant_id))
+        outcome?.map_err(|error| {
+            ArchiveError::from_c(&error, operation).about(relevant_id.map(|(_name, id)| id))
+        })
     }
 
     /// As [`request`](Self::request), for listings.
@@ -302,7 +313,7 @@ impl Archive {
     pub(crate) fn listing<T>(
         &self,
         operation: &'static str,
-        relevant_id: Option<i64>,
+        relevant_id: Option<Id>,
         call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
     ) -> Result<T> {
         self.request(operation, relevant_id, |raw| {
@@ -325,18 +336,28 @@ impl Archive {
 /// Aeron's number for none.
 pub(crate) const NULL_VALUE: i64 = -1;
 
+/// An id and its name, which is that of the argument it came in.
+pub(crate) type Id = (&'static str, i64);
+
+/// Refuses a negative argument, of which C would make something else, or the archive nothing.
+pub(crate) fn not_negative<T>(operation: &'static str, name: &str, value: T) -> Result<()>
+where
+    T: Default + PartialOrd + fmt::Display,
+{
+    if value < T::default() {
+        return Err(ArchiveError::invalid(operation, format!("{name}: {value} is negative")));
+    }
+    Ok(())
+}
+
 /// A value for C, to which -1 means none, and which was given as none or is not negative.
 pub(crate) fn or_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
 where
     T: Copy + Default + PartialOrd + From<i8> + fmt::Display,
 {
-    match value {
-        None => Ok(T::from(-1)),
-        Some(value) if value < T::default() => {
-            Err(ArchiveError::invalid(operation, format!("{name}: {value} is negative")))
-        }
-        Some(value) => Ok(value),
-    }
+    let Some(value) = value else { return Ok(T::from(-1)) };
+    not_negative(operation, name, value)?;
+    Ok(value)
 }
 
 /// As [`or_null`], for values of which -1 only is not one.

@@ -38,6 +38,7 @@ mod recording_pos;
 mod recording_signal;
 mod replay;
 mod replay_merge;
+mod replay_session_id;
 mod replication;
 mod segments;
 
@@ -65,5 +66,6 @@ pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay::{ReplayLength, ReplayParams};
 pub use replay_merge::{ReplayMerge, ReplayMergeError};
+pub use replay_session_id::ReplaySessionId;
 pub use replication::ReplicationParams;
 pub use rusteron_client::{Error, ErrorKind};

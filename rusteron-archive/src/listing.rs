@@ -25,7 +25,8 @@ impl Archive {
         self.recordings_from(0)
     }
 
-    /// The recordings with this id and higher ones, by ascending id.
+    /// The recordings with this id and higher ones, by ascending id. Of a negative id, an error is the
+    /// only item.
     ///
     /// Corresponds to `aeron_archive_list_recordings`.
     pub fn recordings_from(&self, recording_id: i64) -> Recordings<'_> {
@@ -58,7 +59,7 @@ impl Archive {
     pub fn recording(&self, recording_id: i64) -> Result<Option<RecordingDescriptor>> {
         let mut found = Vec::new();
         let mut count = 0;
-        self.listing("recording", Some(recording_id), |raw| {
+        self.listing("recording", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: `listing` passes the live structure; the consumer's vector lives during the
             // call, and C uses it in that only.
             unsafe {
@@ -92,7 +93,8 @@ impl Archive {
     ) -> Result<Option<i64>> {
         let channel_fragment = fragment(channel_fragment)?;
         let mut recording_id = NULL_VALUE;
-        self.request("find_last_matching_recording", None, |raw| {
+        let min_id = Some(("min_recording_id", min_recording_id));
+        self.request("find_last_matching_recording", min_id, |raw| {
             // SAFETY: `request` passes the live structure; the text lives during the call.
             unsafe {
                 sys::aeron_archive_find_last_matching_recording(
@@ -141,7 +143,7 @@ impl Archive {
         let consumer: sys::aeron_archive_recording_descriptor_consumer_func_t =
             Some(push_recording);
         let clientd = (&raw mut found).cast();
-        self.listing("recordings", None, |raw| {
+        self.listing("recordings", Some(("recording_id", from)), |raw| {
             // SAFETY: as in `recording`; the text lives during the call.
             unsafe {
                 match filter {

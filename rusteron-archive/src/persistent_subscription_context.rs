@@ -9,9 +9,8 @@ use rusteron_client::ffi::{Fallible, RawClient, Retained, counter_into_raw, subs
 use rusteron_client::{Aeron, AsChannel, ChannelUri, Error, Position};
 use rusteron_sys::archive as sys;
 
-use crate::archive::Result;
+use crate::archive::{Result, not_negative};
 use crate::context::Context;
-use crate::error::{ArchiveError, ArchiveErrorKind};
 use crate::persistent_subscription::{
     Event, OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
 };
@@ -104,6 +103,7 @@ impl RawContext {
         context: &PersistentSubscriptionContext,
         events: &Retained<VecDeque<Event>>,
     ) -> Result<Self> {
+        not_negative(OPERATION, "recording_id", context.recording_id)?;
         let live_channel = context.live_channel.clone()?;
         let replay_channel = context.replay_channel.clone()?;
         let mut raw = ptr::null_mut();
@@ -120,11 +120,10 @@ impl RawContext {
         let start_position = match context.start_position {
             StartPosition::Live => FROM_LIVE,
             StartPosition::Start => FROM_START,
-            StartPosition::At(position) if position < 0 => {
-                let text = format!("start_position: {position} is negative");
-                return Err(ArchiveError::new(ArchiveErrorKind::InvalidArgument, OPERATION, text));
+            StartPosition::At(position) => {
+                not_negative(OPERATION, "start_position", position)?;
+                position
             }
-            StartPosition::At(position) => position,
         };
         let client = RawClient::new(aeron).as_ptr();
         // SAFETY: the structure is live; C copies the texts and the listener, and what it keeps

@@ -11,7 +11,7 @@ use rusteron_client::{
 };
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, NULL_VALUE, Result};
+use crate::archive::{Archive, Id, NULL_VALUE, Result, not_negative};
 use crate::error::{ArchiveError, ArchiveErrorKind};
 
 /// Where what is to be recorded is published.
@@ -167,7 +167,7 @@ impl Archive {
     ) -> Result<i64> {
         let channel = subscription_channel(&channel)?;
         let mut subscription_id = NULL_VALUE;
-        self.request("extend_recording", Some(recording_id), |raw| {
+        self.request("extend_recording", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: as in `start_recording`.
             unsafe {
                 sys::aeron_archive_extend_recording(
@@ -194,11 +194,15 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_stop_recording_subscription`.
     pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<()> {
-        self.request("stop_recording_subscription", Some(subscription_id), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_recording_subscription(raw, subscription_id) }
-                .into_result()
-        })
+        self.request(
+            "stop_recording_subscription",
+            Some(("subscription_id", subscription_id)),
+            |raw| {
+                // SAFETY: `request` passes the live structure.
+                unsafe { sys::aeron_archive_stop_recording_subscription(raw, subscription_id) }
+                    .into_result()
+            },
+        )
         .map(drop)
     }
 
@@ -210,12 +214,20 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_subscription`.
     pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
-        self.try_stop("try_stop_recording_subscription", Some(subscription_id), |stopped, raw| {
-            // SAFETY: `try_stop` passes the live structure.
-            unsafe {
-                sys::aeron_archive_try_stop_recording_subscription(stopped, raw, subscription_id)
-            }
-        })
+        self.try_stop(
+            "try_stop_recording_subscription",
+            Some(("subscription_id", subscription_id)),
+            |stopped, raw| {
+                // SAFETY: `try_stop` passes the live structure.
+                unsafe {
+                    sys::aeron_archive_try_stop_recording_subscription(
+                        stopped,
+                        raw,
+                        subscription_id,
+                    )
+                }
+            },
+        )
     }
 
     /// Ends the subscription to a channel and stream, and its recordings. The channel is the one that
@@ -271,10 +283,16 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_by_identity`.
     pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
-        self.try_stop("try_stop_recording_by_identity", Some(recording_id), |stopped, raw| {
-            // SAFETY: `try_stop` passes the live structure.
-            unsafe { sys::aeron_archive_try_stop_recording_by_identity(stopped, raw, recording_id) }
-        })
+        self.try_stop(
+            "try_stop_recording_by_identity",
+            Some(("recording_id", recording_id)),
+            |stopped, raw| {
+                // SAFETY: `try_stop` passes the live structure.
+                unsafe {
+                    sys::aeron_archive_try_stop_recording_by_identity(stopped, raw, recording_id)
+                }
+            },
+        )
     }
 
     /// Stops what [`add_recorded_publication`](Self::add_recorded_publication) has started. The
@@ -385,6 +403,7 @@ impl Archive {
         const LONGEST_PAUSE: Duration = Duration::from_millis(10);
         let failed =
             |kind, text| Err(ArchiveError::new(kind, OPERATION, text).about(Some(recording_id)));
+        not_negative(OPERATION, "position", position)?;
         let start = Instant::now();
         let mut pause = Duration::from_micros(50);
         loop {
@@ -414,7 +433,7 @@ impl Archive {
     fn try_stop(
         &self,
         operation: &'static str,
-        relevant_id: Option<i64>,
+        relevant_id: Option<Id>,
         call: impl FnOnce(&mut bool, *mut sys::aeron_archive_t) -> c_int,
     ) -> Result<bool> {
         let mut stopped = false;
@@ -429,7 +448,7 @@ impl Archive {
         get: GetPosition,
     ) -> Result<Position> {
         let mut position = NULL_VALUE;
-        self.request(operation, Some(recording_id), |raw| {
+        self.request(operation, Some(("recording_id", recording_id)), |raw| {
             // SAFETY: `request` passes the live structure; all four functions are declared alike.
             unsafe { get(&mut position, raw, recording_id) }.into_result()
         })?;

@@ -9,6 +9,7 @@ use rusteron_sys::archive as sys;
 use crate::archive::{Archive, NULL_VALUE, Result, file_io_max_length, or_null, other_than_null};
 use crate::error::ArchiveError;
 use crate::recording::with_session_id;
+use crate::replay_session_id::ReplaySessionId;
 
 /// What of a recording is to be replayed, and how.
 ///
@@ -138,7 +139,8 @@ impl ReplayParams {
 /// Replaying.
 impl Archive {
     /// Has the archive replay a recording to a channel and stream, and returns the id of the replay,
-    /// by which it can be stopped. Its lower 32 bits are the session id of what arrives.
+    /// by which it can be stopped, and which has the
+    /// [session id](ReplaySessionId::image_session_id) of what arrives.
     ///
     /// The subscription is the caller's affair: usually added before, with a channel that has this
     /// endpoint, or afterwards, with the session id. [`replay`](Self::replay) does both.
@@ -161,7 +163,7 @@ impl Archive {
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
         params: ReplayParams,
-    ) -> Result<i64> {
+    ) -> Result<ReplaySessionId> {
         let (channel, is_response) = checked(&replay_channel)?;
         if is_response && params.subscription_registration_id.is_none() {
             let text = "a response channel needs subscription_registration_id";
@@ -169,7 +171,7 @@ impl Archive {
         }
         let mut params = params.to_raw()?;
         let mut replay_session_id = NULL_VALUE;
-        self.request("start_replay", Some(recording_id), |raw| {
+        self.request("start_replay", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: `request` passes the live structure; channel and parameters live during the
             // call.
             unsafe {
@@ -184,7 +186,7 @@ impl Archive {
             }
             .into_result()
         })?;
-        Ok(replay_session_id)
+        Ok(replay_session_id.into())
     }
 
     /// Has the archive replay a recording, and returns the subscription at which it arrives.
@@ -226,7 +228,7 @@ impl Archive {
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
         params: ReplayParams,
-    ) -> Result<(Subscription, i64)> {
+    ) -> Result<(Subscription, ReplaySessionId)> {
         let (text, is_response) = checked(&replay_channel)?;
         if is_response {
             let subscription = self.aeron().add_subscription(&replay_channel, replay_stream_id)?;
@@ -239,8 +241,8 @@ impl Archive {
         let replay_session_id =
             self.start_replay(recording_id, &replay_channel, replay_stream_id, params)?;
         let subscribe = || {
-            // The session id is the lower half.
-            let channel = with_session_id(&text.to_string_lossy(), replay_session_id as i32)?;
+            let session_id = replay_session_id.image_session_id();
+            let channel = with_session_id(&text.to_string_lossy(), session_id)?;
             let subscription = self.aeron().add_subscription(channel, replay_stream_id)?;
             Ok((subscription, replay_session_id))
         };
@@ -257,12 +259,15 @@ impl Archive {
     /// more; others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_replay`.
-    pub fn stop_replay(&self, replay_session_id: i64) -> Result<()> {
-        self.request("stop_replay", Some(replay_session_id), |raw| {
+    pub fn stop_replay(&self, replay_session_id: ReplaySessionId) -> Result<()> {
+        let id = i64::from(replay_session_id);
+        // Its upper half is a count that can become negative, so that it is not refused for that.
+        self.request("stop_replay", None, |raw| {
             // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_replay(raw, replay_session_id) }.into_result()
+            unsafe { sys::aeron_archive_stop_replay(raw, id) }.into_result()
         })
         .map(drop)
+        .map_err(|error| error.about(Some(id)))
     }
 
     /// Stops all replays of a recording, or of all recordings if there is none given: those of other
@@ -274,10 +279,11 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_stop_all_replays`.
     pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<()> {
-        let id_or_null = or_null("stop_all_replays", "recording_id", recording_id)?;
-        self.request("stop_all_replays", recording_id, |raw| {
+        let relevant_id = recording_id.map(|id| ("recording_id", id));
+        self.request("stop_all_replays", relevant_id, |raw| {
+            let id = recording_id.unwrap_or(NULL_VALUE);
             // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_all_replays(raw, id_or_null) }.into_result()
+            unsafe { sys::aeron_archive_stop_all_replays(raw, id) }.into_result()
         })
         .map(drop)
     }

@@ -13,7 +13,7 @@ use rusteron_client::{
 };
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, Result, or_null};
+use crate::archive::{Archive, Result, not_negative};
 use crate::error::ArchiveError;
 
 /// Replays a recording from a position, and goes over to the live stream when it has caught up with it,
@@ -84,7 +84,7 @@ impl ReplayMerge {
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
-    ///   `control-mode=manual`, a replay destination without an endpoint, a negative position;
+    ///   `control-mode=manual`, a replay destination without an endpoint, a negative id or position;
     /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client failed.
     ///
     /// The error [gives back](ReplayMergeError::into_parts) archive and subscription; `?` drops them where
@@ -158,7 +158,7 @@ impl ReplayMerge {
         start_position: Position,
         progress_timeout: Duration,
     ) -> Result<NonNull<sys::aeron_archive_replay_merge_t>> {
-        let start_position = or_null(OPERATION, "start_position", Some(start_position))?;
+        not_negative(OPERATION, "start_position", start_position)?;
         // Its endpoint is yet to come, so that it is no channel to anybody by itself.
         replay_channel.parse::<ChannelUri>().map_err(Error::from)?;
         let replay_channel = c_string("replay_channel", replay_channel)?;
@@ -167,7 +167,7 @@ impl ReplayMerge {
         let timeout = millis("progress_timeout", progress_timeout)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut raw = ptr::null_mut();
-        archive.request(OPERATION, Some(recording_id), |archive| {
+        archive.request(OPERATION, Some(("recording_id", recording_id)), |archive| {
             // SAFETY: both structures are live, and are kept as long as what this makes; C copies the
             // channels, which are valid.
             unsafe {
@@ -203,12 +203,16 @@ impl ReplayMerge {
     /// Corresponds to `aeron_archive_replay_merge_do_work`.
     pub fn do_work(&mut self) -> Result<usize> {
         let mut count = 0;
-        self.parts.archive.request(OPERATION, Some(self.recording_id), |_archive| {
-            // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and
-            // the lock of the archive, which is held, keeps others from its poller.
-            unsafe { sys::rusteron_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
-                .into_result()
-        })?;
+        self.parts.archive.request(
+            OPERATION,
+            Some(("recording_id", self.recording_id)),
+            |_archive| {
+                // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and
+                // the lock of the archive, which is held, keeps others from its poller.
+                unsafe { sys::rusteron_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
+                    .into_result()
+            },
+        )?;
         Ok(count.max(0) as usize)
     }
 

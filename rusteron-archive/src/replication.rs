@@ -201,7 +201,7 @@ impl Archive {
             encoded_credentials: if has_credentials { &mut credentials } else { ptr::null_mut() },
         };
         let mut replication_id = NULL_VALUE;
-        self.request(OPERATION, Some(src_recording_id), |raw| {
+        self.request(OPERATION, Some(("src_recording_id", src_recording_id)), |raw| {
             // SAFETY: `request` passes the live structure; all texts live during the call, and C
             // keeps none of them.
             unsafe {
@@ -227,7 +227,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_stop_replication`.
     pub fn stop_replication(&self, replication_id: i64) -> Result<()> {
-        self.request("stop_replication", Some(replication_id), |raw| {
+        self.request("stop_replication", Some(("replication_id", replication_id)), |raw| {
             // SAFETY: `request` passes the live structure.
             unsafe { sys::aeron_archive_stop_replication(raw, replication_id) }.into_result()
         })
@@ -242,7 +242,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_try_stop_replication`.
     pub fn try_stop_replication(&self, replication_id: i64) -> Result<bool> {
         let mut stopped = false;
-        self.request("try_stop_replication", Some(replication_id), |raw| {
+        self.request("try_stop_replication", Some(("replication_id", replication_id)), |raw| {
             // SAFETY: `request` passes the live structure.
             unsafe { sys::aeron_archive_try_stop_replication(&mut stopped, raw, replication_id) }
                 .into_result()

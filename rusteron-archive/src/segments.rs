@@ -6,7 +6,7 @@ use rusteron_client::ffi::{Fallible, subscription_channel};
 use rusteron_client::{AsChannel, Position};
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, Result};
+use crate::archive::{Archive, Id, Result, not_negative};
 
 /// Keeping house.
 impl Archive {
@@ -24,7 +24,8 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_truncate_recording`.
     pub fn truncate_recording(&self, recording_id: i64, position: Position) -> Result<u64> {
-        self.count_segments("truncate_recording", recording_id, |count, raw| {
+        not_negative("truncate_recording", "position", position)?;
+        self.count_segments("truncate_recording", ("recording_id", recording_id), |count, raw| {
             // SAFETY: `count_segments` passes the live structure.
             unsafe { sys::aeron_archive_truncate_recording(count, raw, recording_id, position) }
         })
@@ -39,7 +40,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_purge_recording`.
     pub fn purge_recording(&self, recording_id: i64) -> Result<u64> {
-        self.count_segments("purge_recording", recording_id, |count, raw| {
+        self.count_segments("purge_recording", ("recording_id", recording_id), |count, raw| {
             // SAFETY: `count_segments` passes the live structure.
             unsafe { sys::aeron_archive_purge_recording(count, raw, recording_id) }
         })
@@ -58,7 +59,8 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_detach_segments`.
     pub fn detach_segments(&self, recording_id: i64, new_start_position: Position) -> Result<()> {
-        self.request("detach_segments", Some(recording_id), |raw| {
+        not_negative("detach_segments", "new_start_position", new_start_position)?;
+        self.request("detach_segments", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: `request` passes the live structure.
             unsafe { sys::aeron_archive_detach_segments(raw, recording_id, new_start_position) }
                 .into_result()
@@ -73,10 +75,14 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_delete_detached_segments`.
     pub fn delete_detached_segments(&self, recording_id: i64) -> Result<u64> {
-        self.count_segments("delete_detached_segments", recording_id, |count, raw| {
-            // SAFETY: `count_segments` passes the live structure.
-            unsafe { sys::aeron_archive_delete_detached_segments(count, raw, recording_id) }
-        })
+        self.count_segments(
+            "delete_detached_segments",
+            ("recording_id", recording_id),
+            |count, raw| {
+                // SAFETY: `count_segments` passes the live structure.
+                unsafe { sys::aeron_archive_delete_detached_segments(count, raw, recording_id) }
+            },
+        )
     }
 
     /// Makes a recording begin later, deletes the segment files before, and returns how many.
@@ -86,7 +92,8 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_purge_segments`.
     pub fn purge_segments(&self, recording_id: i64, new_start_position: Position) -> Result<u64> {
-        self.count_segments("purge_segments", recording_id, |count, raw| {
+        not_negative("purge_segments", "new_start_position", new_start_position)?;
+        self.count_segments("purge_segments", ("recording_id", recording_id), |count, raw| {
             // SAFETY: `count_segments` passes the live structure.
             unsafe {
                 sys::aeron_archive_purge_segments(count, raw, recording_id, new_start_position)
@@ -101,7 +108,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_attach_segments`.
     pub fn attach_segments(&self, recording_id: i64) -> Result<u64> {
-        self.count_segments("attach_segments", recording_id, |count, raw| {
+        self.count_segments("attach_segments", ("recording_id", recording_id), |count, raw| {
             // SAFETY: `count_segments` passes the live structure.
             unsafe { sys::aeron_archive_attach_segments(count, raw, recording_id) }
         })
@@ -118,12 +125,22 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_migrate_segments`.
     pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
-        self.count_segments("migrate_segments", src_recording_id, |count, raw| {
-            // SAFETY: `count_segments` passes the live structure.
-            unsafe {
-                sys::aeron_archive_migrate_segments(count, raw, src_recording_id, dst_recording_id)
-            }
-        })
+        not_negative("migrate_segments", "dst_recording_id", dst_recording_id)?;
+        self.count_segments(
+            "migrate_segments",
+            ("src_recording_id", src_recording_id),
+            |count, raw| {
+                // SAFETY: `count_segments` passes the live structure.
+                unsafe {
+                    sys::aeron_archive_migrate_segments(
+                        count,
+                        raw,
+                        src_recording_id,
+                        dst_recording_id,
+                    )
+                }
+            },
+        )
     }
 
     /// Changes the channel by which a recording is found.
@@ -135,7 +152,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_update_channel`.
     pub fn update_channel(&self, recording_id: i64, new_channel: impl AsChannel) -> Result<()> {
         let channel = subscription_channel(&new_channel)?;
-        self.request("update_channel", Some(recording_id), |raw| {
+        self.request("update_channel", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: `request` passes the live structure; the channel lives during the call.
             unsafe { sys::aeron_archive_update_channel(raw, recording_id, channel.as_ptr()) }
                 .into_result()
@@ -147,11 +164,11 @@ impl Archive {
     fn count_segments(
         &self,
         operation: &'static str,
-        recording_id: i64,
+        id: Id,
         call: impl FnOnce(&mut i64, *mut sys::aeron_archive_t) -> c_int,
     ) -> Result<u64> {
         let mut count = 0;
-        self.request(operation, Some(recording_id), |raw| call(&mut count, raw).into_result())?;
+        self.request(operation, Some(id), |raw| call(&mut count, raw).into_result())?;
         Ok(count.max(0) as u64)
     }
 }

@@ -3,7 +3,8 @@
 mod support;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
+    SourceLocation,
 };
 use support::{JavaArchive, STREAM, await_recording, await_that, record, replay_all};
 
@@ -108,7 +109,7 @@ fn the_end_of_a_recording_is_cut_off() {
     let archive = java.connect();
     let descriptor = stopped(&archive, COUNT);
     let id = descriptor.recording_id;
-    for bad in [COUNT as i64 * FRAME + SEGMENT, 7, -FRAME] {
+    for bad in [COUNT as i64 * FRAME + SEGMENT, 7] {
         let error = archive.truncate_recording(id, bad).expect_err("a bad position");
         assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{bad}: {error}");
         assert_eq!(error.relevant_id(), Some(id));
@@ -166,6 +167,58 @@ fn recordings_that_are_not_there_are_named() {
         assert_eq!((error.code(), error.relevant_id()), (205, Some(41)), "{error:?}");
         assert!(error.to_string().contains("unknown recording (id 41)"), "{error}");
     }
+}
+
+#[test]
+fn negative_arguments_are_refused_by_name() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let id = stopped(&archive, 10).recording_id;
+    let params = ReplayParams::new();
+    let replication = ReplicationParams::new();
+    let patience = support::PATIENCE;
+    let outcomes = [
+        ("recording_id", archive.truncate_recording(-1, 0).map(drop)),
+        ("position", archive.truncate_recording(id, -1).map(drop)),
+        ("recording_id", archive.purge_recording(-1).map(drop)),
+        ("recording_id", archive.recording_position(-1).map(drop)),
+        ("recording_id", archive.start_position(-1).map(drop)),
+        ("recording_id", archive.stop_position(-1).map(drop)),
+        ("recording_id", archive.max_recorded_position(-1).map(drop)),
+        ("recording_id", archive.await_recorded(-1, 0, patience).map(drop)),
+        ("position", archive.await_recorded(id, -1, patience).map(drop)),
+        ("recording_id", archive.start_replay(-1, "aeron:ipc", 5, params).map(drop)),
+        ("recording_id", archive.replay(-1, "aeron:ipc", 5, params).map(drop)),
+        ("recording_id", archive.stop_all_replays(Some(-1))),
+        (
+            "recording_id",
+            archive.extend_recording(-1, "aeron:ipc", 5, SourceLocation::Local, false).map(drop),
+        ),
+        ("recording_id", archive.detach_segments(-1, 0)),
+        ("new_start_position", archive.detach_segments(id, -1)),
+        ("recording_id", archive.delete_detached_segments(-1).map(drop)),
+        ("recording_id", archive.purge_segments(-1, 0).map(drop)),
+        ("new_start_position", archive.purge_segments(id, -1).map(drop)),
+        ("recording_id", archive.attach_segments(-1).map(drop)),
+        ("src_recording_id", archive.migrate_segments(-1, id).map(drop)),
+        ("dst_recording_id", archive.migrate_segments(id, -1).map(drop)),
+        ("recording_id", archive.update_channel(-1, "aeron:ipc")),
+        ("recording_id", archive.try_stop_recording_by_identity(-1).map(drop)),
+        ("subscription_id", archive.stop_recording_subscription(-1)),
+        ("subscription_id", archive.try_stop_recording_subscription(-1).map(drop)),
+        ("recording_id", archive.recording(-1).map(drop)),
+        ("recording_id", archive.recordings_from(-1).next().expect("an item").map(drop)),
+        ("min_recording_id", archive.find_last_matching_recording(-1, "", 5, 5).map(drop)),
+        ("src_recording_id", archive.replicate(-1, "aeron:ipc", 10, &replication).map(drop)),
+        ("replication_id", archive.stop_replication(-1)),
+        ("replication_id", archive.try_stop_replication(-1).map(drop)),
+    ];
+    for (name, outcome) in outcomes {
+        let error = outcome.expect_err(name);
+        assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error:?}");
+        assert_eq!(error.message(), format!("{name}: -1 is negative"));
+    }
+    assert_eq!(ids(&archive), [id]);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn a_replay_is_stopped_by_the_id_that_came_with_its_subscription() {
     let (mut subscription, id) = archive
         .replay_with_id(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
         .expect("a replay");
-    await_some("an image", || subscription.image_by_session_id(id as i32).map(drop));
+    await_some("an image", || subscription.image_by_session_id(id.image_session_id()).map(drop));
     archive.stop_replay(id).expect("it was replayed");
     drain(&mut subscription);
 }
@@ -158,7 +158,9 @@ fn replays_are_stopped_one_by_one_and_all_at_once() {
         let mut subscription =
             archive.aeron().add_subscription("aeron:ipc", stream_id).expect("a subscription");
         let id = archive.start_replay(recording_id, "aeron:ipc", stream_id, params).expect("an id");
-        await_some("an image", || subscription.image_by_session_id(id as i32).map(drop));
+        await_some("an image", || {
+            subscription.image_by_session_id(id.image_session_id()).map(drop)
+        });
         (subscription, id)
     };
     let await_end = |mut subscription: Subscription| {
