@@ -243,9 +243,10 @@ fn archive_code(error: &Error) -> Option<i32> {
 /// invalid argument.
 fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
     use ArchiveErrorKind::{InvalidArgument, InvalidPosition, Refused};
-    const BAD_POSITION: [&str; 6] = [
+    const BAD_POSITION: [&str; 7] = [
         "invalid position ",
         "earlier than last observed live position",
+        "earlier than last seen position",
         "requested replay start position",
         "invalid segment start:",
         "invalid detach: newStartPosition",

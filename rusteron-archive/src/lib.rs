@@ -31,6 +31,7 @@ mod events;
 mod listing;
 mod persistent_subscription;
 mod persistent_subscription_context;
+mod persistent_subscription_counters;
 mod recording;
 mod recording_descriptor;
 mod recording_event;
@@ -59,6 +60,7 @@ pub use persistent_subscription::{
     MessageInfo, PersistentSubscription, PersistentSubscriptionEvent,
 };
 pub use persistent_subscription_context::{PersistentSubscriptionContext, StartPosition};
+pub use persistent_subscription_counters::PersistentSubscriptionCounters;
 pub use recording::SourceLocation;
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_event::RecordingEvent;

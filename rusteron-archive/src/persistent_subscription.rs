@@ -17,6 +17,7 @@ use crate::archive::{Result, forbid_reentry};
 use crate::context::Context;
 use crate::error::ArchiveError;
 use crate::persistent_subscription_context::{Listener, PersistentSubscriptionContext, RawContext};
+use crate::persistent_subscription_counters::PersistentSubscriptionCounters;
 
 /// What happens to a persistent subscription.
 #[derive(Debug, Clone)]
@@ -78,6 +79,7 @@ pub struct MessageInfo {
 pub struct PersistentSubscription {
     /// `None` only while it is dropped.
     inner: Option<Inner>,
+    counters: PersistentSubscriptionCounters,
     aeron: Aeron,
 }
 
@@ -107,7 +109,7 @@ impl PersistentSubscription {
     /// Begins to subscribe; polls do the rest.
     ///
     /// `archive_context` is what to connect to the archive with. Waits for the media driver to add four
-    /// counters, which show the state to everybody.
+    /// [counters](Self::counters), which show the state to everybody.
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id or
@@ -137,13 +139,13 @@ impl PersistentSubscription {
             })?
             .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
         // It is the subscription's now, and closed with it.
-        std::mem::forget(raw);
+        let counters = raw.into_counters();
         let raw = NonNull::new(subscription).ok_or_else(Error::last)?;
         let listener = context.listener;
         let recording_id = context.recording_id;
         let inner =
             Inner { raw, archive_context, events, listener, recording_id, last_error: None };
-        Ok(Self { inner: Some(inner), aeron: aeron.clone() })
+        Ok(Self { inner: Some(inner), counters, aeron: aeron.clone() })
     }
 
     /// Does what there is to be done, and passes messages that have arrived, `fragment_limit` fragments
@@ -250,6 +252,14 @@ impl PersistentSubscription {
             (0, "", Some(error)) => Some(error.clone()),
             _ => Some(error(inner.recording_id, code, &message)),
         }
+    }
+
+    /// The counters that show everybody on the media driver how the subscription is doing.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_get_state_counter` and its
+    /// relatives.
+    pub fn counters(&self) -> PersistentSubscriptionCounters {
+        self.counters
     }
 
     /// The client that this subscription belongs to.
@@ -380,12 +390,18 @@ fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
     ];
     /// The numbers of the media driver, which are negative in C's texts.
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
+    /// The archive's for no particular error, which C uses for one of its own texts.
+    const GENERIC: c_int = -(sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as c_int);
+    const EINVAL: c_int = 22;
     let error = if ANSWERS.iter().any(|answer| text.starts_with(answer)) {
-        ArchiveError::reported(OPERATION, code, text)
+        // Without words it is another answer than an error, and the number that of a recording.
+        let is_error = !text.trim_end().ends_with(':');
+        ArchiveError::reported(OPERATION, if is_error { code } else { 0 }, text)
     } else {
         let code = match number_in(text) {
             Some(number) => number,
             None if DRIVER.contains(&code) => -code,
+            None if code == GENERIC => EINVAL,
             None => code,
         };
         ArchiveError::from_c(&Error::from_code(code, text), OPERATION)
@@ -437,6 +453,7 @@ mod tests {
             (200, "Get max recorded position request failed: no", Kind::Refused, 200),
             (200, "Replay request failed: invalid position 5 for it", Kind::InvalidPosition, 200),
             (7, "Replay request failed: ", Kind::Refused, 0),
+            (211, "Replay request failed: ", Kind::Refused, 0),
             // The media driver's, of which C has taken the sign away.
             (10, "(-10) resource temporarily unavailable\n[f, g.c:1] busy\n", BUSY, 0),
             (12, "(-12) insufficient storage space\n[f, g.c:1] full\n", FULL, 0),
@@ -473,6 +490,7 @@ mod tests {
                 Kind::InvalidPosition,
                 0,
             ),
+            (-200, "joined at position 5 which is earlier than last seen position 9", BAD, 0),
             (22, "Requested live stream with ID: 1 does not match", Kind::InvalidArgument, 0),
             (TIMED_OUT, "No image became available on the live subscription", Kind::Timeout, 0),
             (i32::MIN, "", Kind::Client(Client::Other), 0),
@@ -487,6 +505,7 @@ mod tests {
 
     const BUSY: Kind = Kind::Client(ErrorKind::ResourceTemporarilyUnavailable);
     const FULL: Kind = Kind::Client(ErrorKind::StorageSpace);
+    const BAD: Kind = Kind::InvalidPosition;
     const REJECTED: Kind = Kind::AuthenticationRejected;
     const OLD: Kind = Kind::IncompatibleVersion;
     /// `ETIMEDOUT`.

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::persistent_subscription::{
     Event, OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
 };
+use crate::persistent_subscription_counters::PersistentSubscriptionCounters;
 
 /// Where a persistent subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +95,10 @@ const FROM_START: Position = -1;
 const FROM_LIVE: Position = -2;
 
 /// C's context on its way to its subscription.
-pub(crate) struct RawContext(NonNull<sys::aeron_archive_persistent_subscription_context_t>);
+pub(crate) struct RawContext {
+    raw: NonNull<sys::aeron_archive_persistent_subscription_context_t>,
+    counters: PersistentSubscriptionCounters,
+}
 
 impl RawContext {
     pub(crate) fn new(
@@ -110,7 +114,8 @@ impl RawContext {
         // SAFETY: C writes the address of the new structure to `raw`, or fails.
         unsafe { sys::aeron_archive_persistent_subscription_context_init(&mut raw) }
             .into_result()?;
-        let this = Self(NonNull::new(raw).ok_or_else(Error::last)?);
+        let counters = PersistentSubscriptionCounters::NONE;
+        let mut this = Self { raw: NonNull::new(raw).ok_or_else(Error::last)?, counters };
         let listener = sys::aeron_archive_persistent_subscription_listener_t {
             on_live_joined: Some(on_live_joined),
             on_live_left: Some(on_live_left),
@@ -159,11 +164,20 @@ impl RawContext {
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_archive_persistent_subscription_context_t {
-        self.0.as_ptr()
+        self.raw.as_ptr()
+    }
+
+    /// Gives the structure up to its subscription.
+    pub(crate) fn into_counters(self) -> PersistentSubscriptionCounters {
+        std::mem::ManuallyDrop::new(self).counters
     }
 
     /// C would add them as well, and wait for the answer without a deadline.
-    fn add_counters(&self, aeron: &Aeron, context: &PersistentSubscriptionContext) -> Result<()> {
+    fn add_counters(
+        &mut self,
+        aeron: &Aeron,
+        context: &PersistentSubscriptionContext,
+    ) -> Result<()> {
         use rusteron_sys::{
             AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE_TYPE_ID as JOIN_DIFFERENCE,
             AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_LIVE_JOINED_COUNT_TYPE_ID as LIVE_JOINED,
@@ -176,29 +190,38 @@ impl RawContext {
             *mut rusteron_sys::aeron_counter_t,
         ) -> c_int;
         const MAX_LABEL: usize = rusteron_client::Counter::MAX_LABEL_LENGTH;
-        let counters: [(u32, &str, Set); 4] = [
-            (STATE, "State", aeron_archive_persistent_subscription_context_set_state_counter),
+        let ids = &mut self.counters;
+        let counters: [(u32, &str, Set, &mut i32); 4] = [
+            (
+                STATE,
+                "State",
+                aeron_archive_persistent_subscription_context_set_state_counter,
+                &mut ids.state,
+            ),
             (
                 JOIN_DIFFERENCE,
                 "Join Difference",
                 aeron_archive_persistent_subscription_context_set_join_difference_counter,
+                &mut ids.join_difference,
             ),
             (
                 LIVE_LEFT,
                 "Live Left Count",
                 aeron_archive_persistent_subscription_context_set_live_left_counter,
+                &mut ids.live_left,
             ),
             (
                 LIVE_JOINED,
                 "Live Joined Count",
                 aeron_archive_persistent_subscription_context_set_live_joined_counter,
+                &mut ids.live_joined,
             ),
         ];
         let text = |channel: &Result<CString>| match channel {
             Ok(text) => text.to_string_lossy().into_owned(),
             Err(_) => String::new(),
         };
-        for (type_id, name, set) in counters {
+        for (type_id, name, set, id) in counters {
             let mut label = format!(
                 "Persistent Subscription {name}: {} {} {} {}",
                 context.replay_stream_id,
@@ -210,8 +233,9 @@ impl RawContext {
                 label.pop();
             }
             let counter = aeron.add_counter(type_id as i32, b"", &label)?;
+            *id = counter.counter_id();
             // SAFETY: the structure is live, and closes the counter, which it is given.
-            unsafe { set(self.0.as_ptr(), counter_into_raw(counter)) }.into_result()?;
+            unsafe { set(self.raw.as_ptr(), counter_into_raw(counter)) }.into_result()?;
         }
         Ok(())
     }
@@ -221,7 +245,7 @@ impl Drop for RawContext {
     fn drop(&mut self) {
         // SAFETY: no subscription has it. Not in a callback, as everything that makes one is refused
         // there; counters are closed by commands that wait for nothing.
-        unsafe { sys::aeron_archive_persistent_subscription_context_close(self.0.as_ptr()) };
+        unsafe { sys::aeron_archive_persistent_subscription_context_close(self.raw.as_ptr()) };
     }
 }
 

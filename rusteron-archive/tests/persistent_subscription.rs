@@ -256,13 +256,56 @@ fn an_unknown_recording_is_a_failure_with_a_reason() {
 }
 
 #[test]
+fn its_counters_show_others_how_it_is_doing() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, _) = record(&archive, 100);
+    let context = context(recording_id).start_position(StartPosition::Start);
+    let mut subscription = subscribe(&java, &archive, context);
+    let counters = subscription.counters();
+    let another = java.aeron();
+    let values = || {
+        let ids =
+            [counters.state, counters.join_difference, counters.live_left, counters.live_joined];
+        ids.map(|id| another.counters_reader().value(id).expect("a counter"))
+    };
+    assert_eq!(values(), [0, i64::MIN, 0, 0]);
+    for (id, name) in [
+        (counters.state, "State"),
+        (counters.join_difference, "Join Difference"),
+        (counters.live_left, "Live Left Count"),
+        (counters.live_joined, "Live Joined Count"),
+    ] {
+        let label = another.counters_reader().label(id).expect("a counter");
+        assert!(label.starts_with(&format!("Persistent Subscription {name}: ")), "{label}");
+    }
+    await_that("the live stream", || {
+        subscription.poll(|_, _| (), 10).expect("open");
+        subscription.is_live()
+    });
+    let [state, join_difference, left, joined] = values();
+    assert_eq!((state, left, joined), (16, 0, 1));
+    assert!(join_difference >= 0, "{join_difference}");
+    drop(publication);
+    await_that("the end of the stream", || {
+        subscription.poll(|_, _| (), 10).expect("open");
+        !subscription.is_live()
+    });
+    let [state, _, left, joined] = values();
+    assert!(state < 16, "{state}");
+    assert_eq!((left, joined), (1, 1));
+}
+
+#[test]
 fn what_cannot_be_subscribed_to_is_refused() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     let refusal = |context| {
         PersistentSubscription::new(archive.aeron(), java.context(), context).expect_err("refused")
     };
-    assert_eq!(refusal(context(-5)).kind(), ArchiveErrorKind::InvalidArgument);
+    let error = refusal(context(-5));
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument);
+    assert_eq!(error.message(), "recording_id: -5 is negative");
     let negative = context(0).start_position(StartPosition::At(-7));
     assert!(refusal(negative).to_string().contains("start_position"));
     let channel = PersistentSubscriptionContext::new(0, "nonsense", 1, "aeron:ipc", 2);
