@@ -63,7 +63,7 @@ pub enum ArchiveErrorKind {
     EmptyRecording,
     /// The position is not one of the recording, or not the beginning of a frame or segment.
     InvalidPosition,
-    /// The archive speaks another version of the protocol.
+    /// The archive speaks another version of the protocol, or refuses this client's.
     IncompatibleVersion,
     /// The connection to the archive was lost; a new one has to be made.
     NotConnected,
@@ -129,35 +129,50 @@ impl ArchiveError {
         self
     }
 
-    /// What kind of failure this is.
+    /// What kind of failure this is: by the archive's number, if it gave one, by C's, or else by the
+    /// words.
+    ///
+    /// Has no counterpart in C, which has a number for some of the kinds only.
     pub fn kind(&self) -> ArchiveErrorKind {
         self.0.kind
     }
 
     /// The archive's own number for the failure, from 200 for one that has words only to 216, as
     /// `aeron_archive_client_error.h` has them; 0 if it is not the archive that reports it, or if it
-    /// reports it in words only, as when it refuses a connection.
+    /// reports it in words only, as when it refuses a connection. Numbers of the client and of the system
+    /// are in the [kind](Self::kind).
+    ///
+    /// Corresponds to `aeron_errcode`, without its sign and the numbers that are not the archive's.
     pub fn code(&self) -> i32 {
         self.0.code
     }
 
     /// The id that the operation was about: of a recording, a replay, a replication or a subscription,
-    /// as it was passed to the method.
+    /// as it was passed to the method; `None` if there was none, or if it was refused.
+    ///
+    /// Has no counterpart in C.
     pub fn relevant_id(&self) -> Option<i64> {
         self.0.relevant_id
     }
 
     /// The number of the request that the archive refused, by which its own log knows it.
+    ///
+    /// Corresponds to a part of the text of `aeron_errmsg`.
     pub fn correlation_id(&self) -> Option<i64> {
         self.0.correlation_id
     }
 
-    /// The method that failed.
+    /// The method that failed, or what does its work: `replay_merge`, `persistent_subscription`,
+    /// `listing`; `archive` if it reports something without being asked.
+    ///
+    /// Corresponds to the functions that `aeron_errmsg` names.
     pub fn operation(&self) -> &'static str {
         self.0.operation
     }
 
     /// The archive's words, or the client's.
+    ///
+    /// Corresponds to `aeron_errmsg`, without places in C's sources and without numbers.
     pub fn message(&self) -> &str {
         &self.0.message
     }

@@ -50,7 +50,8 @@ pub struct MessageInfo {
 /// message.
 ///
 /// It works by being polled, and has a session with the archive of its own, which it renews when that
-/// is lost. It keeps its client open.
+/// is lost. It keeps its client open. It can be moved to another thread, and is used by one at a time;
+/// polls do not wait for the archive's answers, and one that connects anew waits for the media driver.
 ///
 /// ```no_run
 /// use rusteron_archive::{
@@ -263,6 +264,8 @@ impl PersistentSubscription {
     }
 
     /// The client that this subscription belongs to.
+    ///
+    /// Has no counterpart in C.
     pub fn aeron(&self) -> &Aeron {
         &self.aeron
     }

@@ -24,7 +24,7 @@ pub enum StartPosition {
     Live,
     /// Where the recording begins.
     Start,
-    /// At a position in the recording.
+    /// At a position in the recording, in bytes of the stream: that of a frame, and not negative.
     At(Position),
 }
 
@@ -45,6 +45,11 @@ pub(crate) type Listener = Box<dyn FnMut(&PersistentSubscriptionEvent) + Send>;
 impl PersistentSubscriptionContext {
     /// A live stream, with its recording, which is replayed to a channel and stream of this
     /// subscription's own: UDP with an endpoint, whose port may be 0, IPC, or a response channel.
+    ///
+    /// What is wrong with the channels or the id is told when the subscription is made.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_recording_id`, and those that
+    /// set the channels and streams.
     pub fn new(
         recording_id: i64,
         live_channel: impl AsChannel,
@@ -64,6 +69,8 @@ impl PersistentSubscriptionContext {
     }
 
     /// Begins elsewhere than with the live stream.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_start_position`.
     pub fn start_position(mut self, start_position: StartPosition) -> Self {
         self.start_position = start_position;
         self

@@ -12,7 +12,8 @@ const SOURCE_IDENTITY: usize = 16;
 /// come.
 ///
 /// It costs no request to look at, and exists as long as the recording is active. Finding one reads
-/// the counters one by one; the rest reads one.
+/// the counters one by one; the rest reads one. Nothing here blocks. It keeps its client open, and can
+/// be shared by threads. Positions are in bytes of the stream.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, RecordingPos};

@@ -14,7 +14,7 @@ use crate::replay_session_id::ReplaySessionId;
 /// What of a recording is to be replayed, and how.
 ///
 /// By default it is the whole of it, and a recording that is being recorded is followed until it stops.
-/// Negative values are refused when the replay is asked for.
+/// What is out of range is refused when the replay is asked for: negative positions, ids and lengths.
 ///
 /// ```
 /// use rusteron_archive::{ReplayLength, ReplayParams};
@@ -42,7 +42,7 @@ pub enum ReplayLength {
     Follow,
     /// Up to where the recording ends, or has come when the replay starts.
     Recorded,
-    /// As many bytes, headers included; also of what is not recorded yet.
+    /// As many bytes, headers included; also of what is not recorded yet. Up to `i64::MAX`.
     Bytes(u64),
 }
 
@@ -54,8 +54,8 @@ impl ReplayParams {
         Self::default()
     }
 
-    /// Begins at a position in the recording, which has to be that of a frame. The default is its
-    /// start.
+    /// Begins at a position in the recording, in bytes of the stream, which has to be that of a frame.
+    /// The default is its start.
     ///
     /// Corresponds to `position` of `aeron_archive_replay_params_t`.
     pub fn position(mut self, position: Position) -> Self {

@@ -26,6 +26,9 @@ use crate::error::ArchiveError;
 /// had back with [`into_parts`](Self::into_parts). Signals of its recordings go to the
 /// [consumer](crate::Context::set_recording_signal_consumer), by the polls of the merge.
 ///
+/// It can be moved to another thread, and is used by one at a time. Neither making one nor polling it
+/// waits for an answer of the archive's.
+///
 /// Dropped before it has merged, it stops the replay; it then waits for the media driver to confirm
 /// that, as long as the client is open. It does not in a callback.
 ///
@@ -80,7 +83,7 @@ impl ReplayMerge {
     /// The replay goes to `replay_destination`, whose port may be 0, with `replay_channel` for its
     /// other parameters; the live stream is at `live_destination`. The stream id is that of the
     /// subscription. `replay_channel` has to have the session id of the publication: the replay and the
-    /// live stream are one image.
+    /// live stream are one image. `start_position` is in bytes of the stream, and that of a frame.
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
@@ -293,11 +296,15 @@ pub struct ReplayMergeError(Box<(ArchiveError, Parts)>);
 
 impl ReplayMergeError {
     /// What was wrong.
+    ///
+    /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn error(&self) -> &ArchiveError {
         &self.0.0
     }
 
     /// What was wrong, and what [`ReplayMerge::new`] was given, as good as before.
+    ///
+    /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
         let (error, Parts { subscription, archive }) = *self.0;
         (error, archive, subscription)

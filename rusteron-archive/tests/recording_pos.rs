@@ -18,6 +18,9 @@ fn recording(aeron: &Aeron, recording_id: i64, archive_id: i64) -> Counter {
     aeron.add_counter(TYPE_ID, &key, "a recording").expect("a counter")
 }
 
+const fn can_be_shared<T: Send + Sync>() {}
+const _: () = can_be_shared::<RecordingPos>();
+
 #[test]
 fn a_recording_is_found_in_its_own_archive_only() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
