@@ -57,7 +57,8 @@ fn a_recording_is_extended_when_its_archive_is_back() {
     let mut publication =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
-    let counter = RecordingPos::find_by_recording_id(&aeron, recording_id).expect("a counter");
+    let counter =
+        RecordingPos::find_by_recording_id(&aeron, recording_id, None).expect("a counter");
     let mut next = 0;
     let mut reported = 0;
     // Killed in the middle of it, with messages on their way.
