@@ -225,7 +225,7 @@ fn what_is_printed_gives_a_driver_the_same_settings_again() {
 
 #[test]
 fn a_preset_is_what_everything_else_wins_over() {
-    let (defaults, _) = print_config(&BTreeMap::new());
+    let (defaults, _) = print_config(&mut media_driver());
     let with_preset = |command: &mut Command, preset: &str| {
         let output =
             command.args(["--preset", preset, "--print-config"]).output().expect("the program");
