@@ -2,6 +2,8 @@
 
 use rusteron_client::Position;
 
+use crate::recording_pos::{i32_at, i64_at};
+
 /// Something that happened to a recording of an archive, told on its stream of recording events.
 ///
 /// An archive that has them enabled (Java's: `aeron.archive.recording.events.enabled`) publishes them on
@@ -126,14 +128,6 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
 
 fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     bytes.get(offset..)?.first_chunk().copied().map(u16::from_le_bytes)
-}
-
-fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
-    bytes.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
-}
-
-fn i64_at(bytes: &[u8], offset: usize) -> Option<i64> {
-    bytes.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
 }
 
 #[cfg(test)]

@@ -166,10 +166,10 @@ fn archive_id_in(key: &[u8]) -> Option<i64> {
     i64_at(key, source_identity_end(key)?)
 }
 
-fn i32_at(key: &[u8], offset: usize) -> Option<i32> {
-    key.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
+pub(crate) fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
+    bytes.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
 }
 
-fn i64_at(key: &[u8], offset: usize) -> Option<i64> {
-    key.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
+pub(crate) fn i64_at(bytes: &[u8], offset: usize) -> Option<i64> {
+    bytes.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
 }
