@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, RecordingPos,
-    ReplayLength, ReplayMerge, ReplayParams, SourceLocation, StartPosition,
+    ReplayLength, ReplayMerge, ReplayParams, StartPosition,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
 use support::{
-    JavaArchive, Options, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
-    message, numbered, offer_numbered, record, replay_all,
+    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
+    extend_what_was_kept, message, numbered, offer_numbered, record, replay_all,
 };
 
 /// Long enough for an archive that lives, short enough to wait for one that does not.
@@ -76,24 +76,7 @@ fn a_recording_is_extended_when_its_archive_is_back() {
 
     java.restart();
     let archive = connect(&java, &aeron);
-    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
-    assert!(stop >= reported, "reported up to {reported}, kept up to {stop}");
-    let kept = replay_all(&archive, recording_id, recorded());
-    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
-    assert!(kept.len() as u64 <= next);
-
-    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
-    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
-    let mut publication = aeron.add_exclusive_publication(channel, STREAM).expect("a publication");
-    archive
-        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
-        .expect("a subscription");
-    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
-    let first = kept.len() as u64;
-    let end = offer_numbered(&mut publication, first..first + 500);
-    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
-    let all = replay_all(&archive, recording_id, recorded());
-    assert_eq!(all, (0..first + 500).collect::<Vec<_>>());
+    extend_what_was_kept(&archive, recording_id, reported, next);
 }
 
 #[test]
