@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -117,6 +118,9 @@ impl ReplayMerge {
 
     /// As [`new`](Self::new), with a timeout for progress.
     ///
+    /// A replay that stalls fails after it. A live stream that never comes does not: while the merge waits
+    /// for that, each answer of the archive counts as progress.
+    ///
     /// # Errors
     /// As for [`new`](Self::new).
     ///
@@ -145,7 +149,10 @@ impl ReplayMerge {
         let parts = Parts { subscription, archive };
         match raw {
             Ok(raw) => Ok(Self { raw, recording_id, parts: ManuallyDrop::new(parts) }),
-            Err(error) => Err(ReplayMergeError(Box::new((error, parts)))),
+            Err(error) => {
+                let parts = Mutex::new(parts);
+                Err(ReplayMergeError(Box::new(Refused { error, parts })))
+            }
         }
     }
 
@@ -292,21 +299,31 @@ impl ReplayMerge {
 
 /// Why a merge could not begin, with what it was to work with.
 #[derive(Debug)]
-pub struct ReplayMergeError(Box<(ArchiveError, Parts)>);
+pub struct ReplayMergeError(Box<Refused>);
+
+#[derive(Debug)]
+struct Refused {
+    error: ArchiveError,
+    /// Never locked by anybody but `Debug`: it lets threads share the error, as those that collect errors
+    /// of all kinds want to.
+    parts: Mutex<Parts>,
+}
 
 impl ReplayMergeError {
     /// What was wrong.
     ///
     /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn error(&self) -> &ArchiveError {
-        &self.0.0
+        &self.0.error
     }
 
     /// What was wrong, and what [`ReplayMerge::new`] was given, as good as before.
     ///
     /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
-        let (error, Parts { subscription, archive }) = *self.0;
+        let Refused { error, parts } = *self.0;
+        let Parts { subscription, archive } =
+            parts.into_inner().unwrap_or_else(PoisonError::into_inner);
         (error, archive, subscription)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeError, SourceLocation,
 };
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]
@@ -105,6 +105,23 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
         assert_eq!(received, (0..next).collect::<Vec<_>>());
         assert!(session.is_connected());
     }
+}
+
+#[test]
+fn a_refusal_can_be_an_error_of_any_kind() {
+    fn boxed(error: ReplayMergeError) -> Box<dyn std::error::Error + Send + Sync> {
+        error.into()
+    }
+    let Some(java) = JavaArchive::launch() else { return };
+    let session = java.connect();
+    let subscription = manual(&session);
+    let (udp, any) = ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:0");
+    let refused = ReplayMerge::new(session, subscription, "aeron:udp", any, udp, -1, 0).map(drop);
+    let error = refused.expect_err("a negative id");
+    let text = error.to_string();
+    let error = boxed(error);
+    assert_eq!(error.to_string(), text);
+    assert!(error.is::<ReplayMergeError>());
 }
 
 #[test]
