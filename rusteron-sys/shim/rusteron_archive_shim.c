@@ -15,6 +15,7 @@
 
 #include "aeron_client.h"
 #include "aeron_context.h"
+#include "client/aeron_archive_recording_signal.h"
 #include "rusteron_archive.h"
 
 int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
