@@ -206,14 +206,16 @@ impl Publication {
     fn claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let frame_length = length + HEADER_LENGTH;
         let place = self.claim_place(length, |_| align(frame_length))?;
+        // Whether the driver has made padding of the place, while this thread was held up since it took
+        // it, is not asked, as in C: to read the frame before writing it would make the cores hand its cache
+        // line over twice. What becomes of the message then is what becomes of that of a claim held too
+        // long.
+        //
         // SAFETY: the place is this call's alone, whose claim is the frame's only user. Its memory is
         // mapped as long as the publication lives: the conductor unmaps it on closing it, for which
         // `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the client; the
         // death of the client or the driver marks the publication as closed and unmaps nothing.
         unsafe {
-            if !log_buffer::is_vacant(place.frame) {
-                return Err(OfferError::Unblocked.rare());
-            }
             log_buffer::begin_frame(place.frame, frame_length as i32, place.raw_tail, self.ids);
             let frame = NonNull::new_unchecked(place.frame);
             Ok(BufferClaim::new(frame, length, place.end_position))
