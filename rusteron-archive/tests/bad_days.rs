@@ -14,7 +14,8 @@ use rusteron_archive::{
 use rusteron_client::Aeron;
 use support::{
     JavaArchive, Options, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
-    drain, extend_what_was_kept, message, numbered, offer_numbered, record, replay_all,
+    drain, extend_what_was_kept, message, numbered, offer_numbered, offer_until_recorded, record,
+    replay_all,
 };
 
 /// Long enough for a driver that lives, short enough to wait for one that does not.
@@ -63,15 +64,8 @@ fn a_recording_survives_an_archive_that_is_killed_while_recording() {
     let counter =
         RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
             .expect("a counter");
-    let mut next = 0;
-    let mut reported = 0;
     // Killed in the middle of it, with messages on their way.
-    while reported < 1_000_000 {
-        if publication.offer(&message(next)).is_ok() {
-            next += 1;
-        }
-        reported = counter.position().expect("it is active");
-    }
+    let (next, reported) = offer_until_recorded(&mut publication, &counter, 1_000_000);
     java.kill();
     await_loss(&archive, recording_id);
     assert!(publication.is_closed());
@@ -279,8 +273,10 @@ fn a_full_disk_is_reported_and_the_archive_goes_on() {
     assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
     assert!(!kept.is_empty());
     archive.purge_recording(recording_id).expect("a count");
-    let id = archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false);
-    id.expect("there is space again");
+    // The file has its space until the archive has closed it for the replay, which has just ended.
+    await_some("space", || {
+        archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false).ok()
+    });
 }
 
 #[test]

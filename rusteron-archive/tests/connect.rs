@@ -277,13 +277,31 @@ fn without_archive() -> (MediaDriver, Aeron, Context) {
     let mut context = rusteron_client::Context::new().expect("a context");
     context.set_dir(driver.aeron_dir()).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");
+    let mut context = ipc_context();
+    context.set_message_timeout(Duration::from_millis(100)).expect("a timeout");
+    (driver, aeron, context)
+}
+
+/// Without an archive as well, and with a client that soon notices when its driver is gone.
+fn driver_with_client() -> (MediaDriver, Aeron) {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(driver.aeron_dir())
+        .and_then(|context| context.set_driver_timeout(Duration::from_secs(2)))
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    (driver, aeron)
+}
+
+/// Settings for control streams over IPC.
+fn ipc_context() -> Context {
     let mut context = Context::new().expect("a context");
     context
         .set_control_request_channel("aeron:ipc")
         .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-        .and_then(|context| context.set_message_timeout(Duration::from_millis(100)))
-        .expect("settings");
-    (driver, aeron, context)
+        .expect("channels");
+    context
 }
 
 #[test]
@@ -303,12 +321,8 @@ fn attempts_that_fail_or_are_given_up_leave_nothing_behind() {
         counters.iter().filter(|counter| matches!(counter.type_id, 1 | 4)).count()
     };
     for round in 0..20 {
-        let mut context = Context::new().expect("a context");
-        context
-            .set_control_request_channel("aeron:ipc")
-            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-            .and_then(|context| context.set_message_timeout(Duration::from_millis(20)))
-            .expect("settings");
+        let mut context = ipc_context();
+        context.set_message_timeout(Duration::from_millis(20)).expect("a timeout");
         let mut attempt = Archive::async_connect(&aeron, context).expect("an attempt");
         match round % 3 {
             0 => drop(attempt),
@@ -329,12 +343,8 @@ fn attempts_that_fail_or_are_given_up_leave_nothing_behind() {
 fn settings_that_cannot_work_are_refused_at_once() {
     let (_driver, aeron, _) = without_archive();
     let refusal = |change: fn(&mut Context) -> Result<&mut Context, rusteron_archive::Error>| {
-        let mut context = Context::new().expect("a context");
-        context
-            .set_control_request_channel("aeron:ipc")
-            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-            .and_then(change)
-            .expect("settings");
+        let mut context = ipc_context();
+        change(&mut context).expect("a setting");
         Archive::connect(&aeron, context).expect_err("refused").to_string()
     };
     let error = refusal(|context| context.set_message_retry_attempts(0));
@@ -377,30 +387,20 @@ fn attempts_with_one_client_at_once_do_not_disturb_each_other() {
 
 #[test]
 fn a_client_that_dies_ends_every_attempt_and_is_left_as_it_was() {
-    let driver = MediaDriver::launch_embedded().expect("a driver");
-    let mut context = rusteron_client::Context::new().expect("a context");
-    context
-        .set_dir(driver.aeron_dir())
-        .and_then(|context| context.set_driver_timeout(Duration::from_secs(2)))
-        .expect("settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let (driver, aeron) = driver_with_client();
     let looks = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
     let watching = || {
         let (aeron, looks, changes) = (aeron.clone(), Arc::clone(&looks), Arc::clone(&changes));
-        let mut context = Context::new().expect("a context");
+        let mut context = ipc_context();
         context
-            .set_control_request_channel("aeron:ipc")
-            .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-            .and_then(|context| {
-                context.set_delegating_invoker(move || {
-                    looks.fetch_add(1, Ordering::Relaxed);
-                    if aeron.context().use_conductor_agent_invoker() {
-                        changes.fetch_add(1, Ordering::Relaxed);
-                    }
-                })
+            .set_delegating_invoker(move || {
+                looks.fetch_add(1, Ordering::Relaxed);
+                if aeron.context().use_conductor_agent_invoker() {
+                    changes.fetch_add(1, Ordering::Relaxed);
+                }
             })
-            .expect("settings");
+            .expect("an invoker");
         context
     };
     let context = rusteron_archive::PersistentSubscriptionContext::new(
@@ -429,28 +429,12 @@ fn a_client_that_dies_ends_every_attempt_and_is_left_as_it_was() {
 
 #[test]
 fn a_client_that_dies_while_connecting_ends_the_attempt() {
-    let driver = MediaDriver::launch_embedded().expect("a driver");
-    let mut context = rusteron_client::Context::new().expect("a context");
-    context
-        .set_dir(driver.aeron_dir())
-        .and_then(|context| context.set_driver_timeout(Duration::from_secs(2)))
-        .expect("settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let (driver, aeron) = driver_with_client();
     drop(driver);
     // Whatever the client has noticed by then, and whenever it notices the rest.
-    let mut context = Context::new().expect("a context");
-    context
-        .set_control_request_channel("aeron:ipc")
-        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-        .expect("settings");
-    Archive::connect(&aeron, context).expect_err("the driver is gone");
+    Archive::connect(&aeron, ipc_context()).expect_err("the driver is gone");
     await_that("the end of the client", || aeron.is_closed());
-    let mut context = Context::new().expect("a context");
-    context
-        .set_control_request_channel("aeron:ipc")
-        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-        .expect("settings");
-    let error = Archive::connect(&aeron, context).expect_err("the client is closed");
+    let error = Archive::connect(&aeron, ipc_context()).expect_err("the client is closed");
     assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::ClientClosed));
     assert!(!aeron.context().use_conductor_agent_invoker(), "the setting is as it was");
 }

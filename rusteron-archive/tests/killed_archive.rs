@@ -12,7 +12,7 @@ use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
 use support::{
     JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
-    extend_what_was_kept, message, numbered, offer_numbered, record, replay_all,
+    extend_what_was_kept, numbered, offer_numbered, offer_until_recorded, record, replay_all,
 };
 
 /// Long enough for an archive that lives, short enough to wait for one that does not.
@@ -59,15 +59,8 @@ fn a_recording_is_extended_when_its_archive_is_back() {
     let recording_id = await_recording(&archive, publication.session_id());
     let counter =
         RecordingPos::find_by_recording_id(&aeron, recording_id, None).expect("a counter");
-    let mut next = 0;
-    let mut reported = 0;
     // Killed in the middle of it, with messages on their way.
-    while reported < 1_000_000 {
-        if publication.offer(&message(next)).is_ok() {
-            next += 1;
-        }
-        reported = counter.position().expect("it is active");
-    }
+    let (next, reported) = offer_until_recorded(&mut publication, &counter, 1_000_000);
     java.kill();
     await_loss(&archive, recording_id);
     await_that("the end of the counter", || !counter.is_active());

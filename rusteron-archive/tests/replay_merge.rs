@@ -37,6 +37,27 @@ fn manual(archive: &Archive) -> Subscription {
         .expect("a subscription")
 }
 
+/// A merge of the whole recording of a publication, whose live stream is at `live`.
+fn begin(
+    session: Archive,
+    archive: &Archive,
+    publication: &ExclusivePublication,
+    recording_id: i64,
+    live: &str,
+) -> ReplayMerge {
+    ReplayMerge::with_progress_timeout(
+        session,
+        manual(archive),
+        &format!("aeron:udp?session-id={}", publication.session_id()),
+        "aeron:udp?endpoint=localhost:0",
+        live,
+        recording_id,
+        0,
+        PATIENCE,
+    )
+    .expect("a merge")
+}
+
 /// Ends a publisher also when the test fails, which waits for its threads.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
@@ -55,17 +76,7 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
         let mut next = 2000;
         let position = offer_numbered(&mut publication, 0..next);
         archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
-        let mut merge = ReplayMerge::with_progress_timeout(
-            java.connect(),
-            manual(&archive),
-            &format!("aeron:udp?session-id={}", publication.session_id()),
-            "aeron:udp?endpoint=localhost:0",
-            &live,
-            recording_id,
-            0,
-            PATIENCE,
-        )
-        .expect("a merge");
+        let mut merge = begin(java.connect(), &archive, &publication, recording_id, &live);
         assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
         let is_over = AtomicBool::new(false);
         let is_over = &is_over;
@@ -173,18 +184,14 @@ fn signals_that_come_while_it_merges_reach_their_consumer() {
     session
         .start_recording("aeron:ipc", STREAM + 7, SourceLocation::Local, false)
         .expect("a subscription");
-    let mut merge = ReplayMerge::with_progress_timeout(
+    // Nothing comes from there, so that the merge has no end.
+    let mut merge = begin(
         session,
-        manual(&archive),
-        &format!("aeron:udp?session-id={}", publication.session_id()),
-        "aeron:udp?endpoint=localhost:0",
-        // Nothing comes from there, so that the merge has no end.
-        format!("aeron:udp?endpoint=localhost:{}", free_port()),
+        &archive,
+        &publication,
         recording_id,
-        0,
-        PATIENCE,
-    )
-    .expect("a merge");
+        &format!("aeron:udp?endpoint=localhost:{}", free_port()),
+    );
     for _round in 0..2 {
         let other =
             archive.aeron().add_publication("aeron:ipc", STREAM + 7).expect("a publication");
@@ -313,17 +320,7 @@ fn the_image_of_a_merge_goes_with_its_stream() {
         let (mut publication, recording_id, live) = published(&archive);
         let position = offer_numbered(&mut publication, 0..500);
         archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
-        let mut merge = ReplayMerge::with_progress_timeout(
-            session(),
-            manual(&archive),
-            &format!("aeron:udp?session-id={}", publication.session_id()),
-            "aeron:udp?endpoint=localhost:0",
-            &live,
-            recording_id,
-            0,
-            PATIENCE,
-        )
-        .expect("a merge");
+        let mut merge = begin(session(), &archive, &publication, recording_id, &live);
         await_that("the merge", || {
             merge.poll(|_, _| (), 100).expect("a merge");
             merge.is_merged()

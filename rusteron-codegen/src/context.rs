@@ -439,7 +439,8 @@ impl Accessor<'_> {
         }
     }
 
-    /// What Aeron makes of values of the environment variable that are out of range. The largest numbers of C's types are no limits.
+    /// What Aeron makes of values of the environment variable that are out of range. The largest numbers
+    /// of C's types are no limits.
     fn limits(&self, values: Values) -> String {
         let is_limit = |value: &i128| {
             let unlimited = [i32::MIN.into(), i32::MAX.into(), i64::MIN.into(), i64::MAX.into()];

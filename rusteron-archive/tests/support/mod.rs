@@ -14,5 +14,5 @@ pub use client::{
 pub use java_archive::{JavaArchive, Options};
 pub use recorded::{
     REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept, mapped_log_buffers,
-    message, numbered, offer_numbered, record, replay_all,
+    message, numbered, offer_numbered, offer_until_recorded, record, replay_all,
 };

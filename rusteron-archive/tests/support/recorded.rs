@@ -34,6 +34,22 @@ pub fn offer_numbered(
     position
 }
 
+/// Offers messages until a position is reported as recorded: how many, and the position that was reported.
+pub fn offer_until_recorded(
+    publication: &mut ExclusivePublication,
+    counter: &RecordingPos,
+    position: i64,
+) -> (u64, i64) {
+    let (mut next, mut reported) = (0, 0);
+    while reported < position {
+        if publication.offer(&message(next)).is_ok() {
+            next += 1;
+        }
+        reported = counter.position().expect("it is active");
+    }
+    (next, reported)
+}
+
 /// The recording that was started for a publication.
 pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
     let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
