@@ -331,7 +331,9 @@ fn a_message_that_is_refused_does_not_allocate() {
     refuse_in_every_way!(&shared, &[7], OfferError::BackPressured);
 
     drop(driver);
-    await_that("the client is closed", || aeron.is_closed());
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
+    assert!(aeron.is_closed());
     refuse_in_every_way!(&mut exclusive, &[7], OfferError::Closed);
     refuse_in_every_way!(&shared, &[7], OfferError::Closed);
 }

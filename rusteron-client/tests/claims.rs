@@ -200,6 +200,8 @@ fn claims_outlive_the_driver_and_the_client_that_it_closes() {
     let _ = committed.commit();
     aborted.abort();
     drop(dropped);
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
     assert_eq!(exclusive.try_claim(1).expect_err("closed"), OfferError::Closed);
     assert_eq!(shared.try_claim(1).expect_err("closed"), OfferError::Closed);
 }

@@ -131,7 +131,9 @@ fn closed_with_the_client() {
     let aeron = connect_watchfully(&driver);
     let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
     drop(driver);
-    await_that("the client is closed", || aeron.is_closed());
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
+    assert!(aeron.is_closed());
     same_answers_shared(&shared, OfferError::Closed);
     same_answers_exclusive(&mut exclusive, OfferError::Closed);
 }

@@ -6,12 +6,13 @@ mod support;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::mpsc;
 
 use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
 use rusteron_media_driver::MediaDriver;
 use support::{
-    Random, SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch_patient,
-    log_file, log_tails, receive, shared_pair,
+    PATIENCE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_patient, log_file,
+    log_tails, receive, shared_pair, watchful_context,
 };
 
 const TERM_LENGTH: usize = 64 * 1024;
@@ -86,7 +87,7 @@ fn stopped(
 
 /// Both kinds of publications, each with a subscriber and a function that offers on it.
 fn each_kind(
-    connect: fn(&MediaDriver) -> Aeron,
+    connect: impl Fn(&MediaDriver) -> Aeron,
     mut test: impl FnMut(
         MediaDriver,
         &Aeron,
@@ -110,11 +111,20 @@ fn each_kind(
 
 #[test]
 fn a_batch_during_which_the_client_is_closed_says_what_it_has_sent() {
-    each_kind(connect_watchfully, |driver, aeron, _subscription, constants, offer| {
+    let (errors, reported) = mpsc::channel();
+    let connect = |driver: &MediaDriver| {
+        let errors = errors.clone();
+        let mut context = watchful_context(driver.aeron_dir());
+        context.set_error_handler(move |_| drop(errors.send(()))).expect("a handler");
+        Aeron::connect(context).expect("a client")
+    };
+    each_kind(connect, |driver, aeron, _subscription, constants, offer| {
         let log = log_file(&driver, constants.original_registration_id);
-        let messages = messages(move || {
+        let messages = messages(|| {
             drop(driver);
-            await_that("the client is closed", || aeron.is_closed());
+            // The client says that it is closed before each of its resources does, and this after.
+            reported.recv_timeout(PATIENCE).expect("the error that closes the client");
+            assert!(aeron.is_closed());
         });
         let accepted = stopped(&log, &messages, offer, &[OfferError::Closed]);
         let rest = offer(&messages[accepted..]);

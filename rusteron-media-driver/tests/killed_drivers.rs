@@ -237,6 +237,9 @@ fn what_is_held_when_a_driver_is_killed_stays_usable() {
     });
     assert!(matches!(other, Ok(_) | Err(OfferError::Unblocked)), "{other:?}");
     of_exclusive.abort();
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications' end", || exclusive.is_closed() && shared.is_closed());
+    await_that("the subscription's end", || subscription.is_closed());
     assert_eq!(exclusive.try_claim(1).expect_err("closed"), OfferError::Closed);
     assert_eq!(subscription.poll(|_, _| {}, 10), Err(PollError::Closed));
     assert_eq!(aeron.counters_reader().value(counter.counter_id()), Some(1));
