@@ -116,11 +116,14 @@ fn check(context: &Context) -> Result<()> {
 
 /// Replaces what Aeron's own functions would do wrong with this context.
 fn mend(context: &Context) -> Result<()> {
-    // SAFETY: the context is live and not yet used by a driver.
+    let lock = ffi::lock_context_init();
+    // SAFETY: the context is live and not yet used by a driver; the lock keeps others from making
+    // contexts, in which C writes to the static bindings that are copied for the resolver.
     unsafe {
         sys::rusteron_driver_context_part_loss_states(context.as_ptr());
         sys::rusteron_driver_context_guard_resolver(context.as_ptr());
     }
+    drop(lock);
     // SAFETY: as above.
     unsafe { sys::rusteron_driver_context_check_fixed_loss(context.as_ptr()) }
         .into_result()
