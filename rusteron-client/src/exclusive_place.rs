@@ -164,14 +164,16 @@ impl ExclusivePublication {
     /// Moves the place to the end of the last term, if what is left of that has become padding.
     #[cold]
     pub(crate) fn end_stream(&mut self) {
-        let Some((place, limit)) = self.place_and_limit() else { return };
         let length = self.fields.term_buffer_length;
-        let is_last =
-            place.term_begin_position + i64::from(length) >= self.fields.max_possible_position;
-        // At the limit C has written nothing.
-        if is_last && place.term_begin_position + i64::from(place.term_offset) < limit {
-            // SAFETY: the place is the only writer's, and the end of its term.
-            unsafe { self.move_tail(place, length) };
+        // SAFETY: the place is the only writer's; the tail counter is its own, too, and the end that it is
+        // moved to that of the term.
+        unsafe {
+            let place = *self.fields.place;
+            let (_, tail, _) = self.active_term(place);
+            // C moves it beyond the term before it writes padding, and leaves it alone at the limit.
+            if tail.load(Ordering::Relaxed) as u32 > length as u32 {
+                self.move_tail(place, length);
+            }
         }
     }
 

@@ -74,6 +74,10 @@ impl ExclusivePublication {
     /// term.
     #[cold]
     fn offer_in_c(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        // C would put the refusal into words, and allocate the place for them.
+        if message.len() > self.fields.max_message_length {
+            return Err(self.too_long(message.len()));
+        }
         self.next_place(message.len(), self.fields.max_message_length)?;
         // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
         // for its whole length, and without a supplier C calls nothing back.
@@ -273,8 +277,11 @@ impl ExclusivePublication {
     ///
     /// Corresponds to `aeron_exclusive_publication_append_padding`.
     pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
-        // SAFETY: the publication is live and `&mut self` is its only user; C checks the length
-        // before all else.
+        if length > self.fields.max_message_length {
+            return Err(self.too_long(length));
+        }
+        // SAFETY: the publication is live and `&mut self` is its only user; the length is one that C
+        // takes.
         let returned =
             unsafe { sys::aeron_exclusive_publication_append_padding(self.raw.as_ptr(), length) };
         self.outcome(returned, length, self.fields.max_message_length)

@@ -74,7 +74,9 @@ impl Publication {
     ///
     /// # Errors
     /// Nothing has been sent; see [`OfferError`]. [`OfferError::Unblocked`] comes only to a thread that
-    /// was held up in this call for longer than the driver's publication unblock timeout.
+    /// was held up in this call for longer than the driver's publication unblock timeout, while it
+    /// copied the message; one that was held up before that, between taking the place and writing the
+    /// header, is not told, as in C: the message is lost.
     ///
     /// Corresponds to `aeron_publication_offer`.
     #[inline]
@@ -208,8 +210,7 @@ impl Publication {
         let place = self.claim_place(length, |_| align(frame_length))?;
         // Whether the driver has made padding of the place, while this thread was held up since it took
         // it, is not asked, as in C: to read the frame before writing it would make the cores hand its cache
-        // line over twice. What becomes of the message then is what becomes of that of a claim held too
-        // long.
+        // line over twice. The message is then lost, without anybody's being told.
         //
         // SAFETY: the place is this call's alone, whose claim is the frame's only user. Its memory is
         // mapped as long as the publication lives: the conductor unmaps it on closing it, for which
@@ -226,9 +227,9 @@ impl Publication {
     /// multiple of the frame alignment; or says why no message of `length` bytes is taken now.
     ///
     /// What is returned is a place in the active term that no other publisher is given, and that nobody
-    /// reads or cleans: its position was below the limit. A publisher that others come before can begin
-    /// above the limit, but not far: what is taken at once is no more than the longest message, an
-    /// eighth of a term, and the limit is half a term at the most ahead of what is read.
+    /// reads or cleans: the stream's end was below the limit, which is half a term at the most ahead of
+    /// what is read. Publishers that others come before can begin above the limit, but in the same term:
+    /// less than one and a half terms ahead of what is read, all of which has been cleaned.
     #[inline(always)]
     pub(crate) fn claim_place(
         &self,
@@ -255,7 +256,7 @@ impl Publication {
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
         let taken = take(Room {
-            // Not negative, by the check above, and cut to what an address can count.
+            // Negative only for a tail beyond its term, where there is no room whatever this says.
             window: usize::try_from(limit - position).unwrap_or(usize::MAX),
             length: fields.max_message_length.min(left_of_term.max(0) as usize),
         });

@@ -10,6 +10,7 @@ use rusteron_client::{
     Action, ExclusivePublication, FragmentAssembler, Header, Image, ImageFragmentAssembler,
     Messages, OfferError, Subscription,
 };
+use rusteron_sys as sys;
 use support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, shared_pair,
 };
@@ -325,6 +326,20 @@ fn a_message_that_is_refused_does_not_allocate() {
 
     let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
     let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
+    // On a thread that C has not had an error on, for whose words it would allocate.
+    let c_error = std::thread::scope(|scope| {
+        let refusing = scope.spawn(|| {
+            refuse_in_every_way!(&mut exclusive, &too_long, OfferError::MessageTooLong { .. });
+            refuse_in_every_way!(&shared, &too_long, OfferError::MessageTooLong { .. });
+            let padding =
+                without_allocating("append_padding", || exclusive.append_padding(too_long.len()));
+            assert!(matches!(padding, Err(OfferError::MessageTooLong { .. })), "{padding:?}");
+            // SAFETY: it takes nothing and reads the thread's last error.
+            unsafe { sys::aeron_errcode() }
+        });
+        refusing.join().expect("all of them are refused")
+    });
+    assert_eq!(c_error, 0);
     await_that("back-pressure", || exclusive.offer(&[7; 900]) == Err(OfferError::BackPressured));
     await_that("back-pressure", || shared.offer(&[7; 900]) == Err(OfferError::BackPressured));
     refuse_in_every_way!(&mut exclusive, &[7], OfferError::BackPressured);

@@ -5,8 +5,11 @@
 mod operations;
 mod support;
 
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
+
 use operations::{HEADER_LENGTH, Operation, Side, Stream, Subject, TERM_LENGTH};
-use rusteron_client::{ExclusivePublication, Publication};
+use rusteron_client::{ExclusivePublication, OfferError, Publication};
 use rusteron_sys as sys;
 use support::Random;
 
@@ -141,4 +144,79 @@ fn the_last_term_ends_as_in_c() {
 #[test]
 fn the_last_term_of_a_shared_publication_ends_as_in_c() {
     until_the_end::<Publication>();
+}
+
+/// Says that it is over, also when a test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The driver moves the limit at any time: up behind subscribers, and down when the last of them leaves.
+#[test]
+fn a_limit_that_moves_meanwhile_hides_neither_padding_nor_its_absence() {
+    const LEFT: i64 = 128;
+    let stream = Stream {
+        term_count: i32::MAX,
+        term_offset: (TERM_LENGTH - LEFT) as i32,
+        ..Stream::DEFAULT
+    };
+    let mut side = Side::<ExclusivePublication>::new(stream);
+    assert_eq!(side.publication.position(), Ok(END - LEFT));
+    let mut fields = MaybeUninit::uninit();
+    // SAFETY: the publication is live, and the function fills in the whole structure.
+    let fields = unsafe {
+        sys::rusteron_exclusive_publication_fields(side.publication.as_ptr(), fields.as_mut_ptr());
+        fields.assume_init()
+    };
+    // SAFETY: the addresses are the publication's, of which this test is the only user; the driver only
+    // stores the limit when it has changed, and it does not: nothing is consumed.
+    let (limit, tail, frame, place) = unsafe {
+        let place = &mut *fields.place;
+        let index = place.active_partition_index;
+        (
+            AtomicI64::from_ptr(fields.position_limit),
+            AtomicI64::from_ptr(fields.term_tail_counters.add(index)),
+            AtomicI32::from_ptr(fields.term_buffers[index].add(stream.term_offset as usize).cast()),
+            fields.place,
+        )
+    };
+    let raw_tail = tail.load(Ordering::Relaxed);
+    let done = AtomicBool::new(false);
+    let (mut padded, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut is_up = false;
+            while !done.load(Ordering::Relaxed) {
+                is_up = !is_up;
+                limit.store(END - LEFT + i64::from(is_up), Ordering::Release);
+                (0..40).for_each(|_| std::hint::spin_loop());
+            }
+        });
+        let _end = End(&done);
+        while padded < 100_000 || refused < 100_000 {
+            let outcome = side.publication.append_padding(200);
+            assert_eq!(outcome, Err(OfferError::MaxPositionExceeded));
+            // SAFETY: as above; the call is over.
+            let offset = i64::from(unsafe { (*place).term_offset });
+            match frame.load(Ordering::Relaxed) {
+                0 => {
+                    assert_eq!(offset, TERM_LENGTH - LEFT, "the end was moved over a hole");
+                    refused += 1;
+                }
+                length => {
+                    assert_eq!(i64::from(length), LEFT);
+                    assert_eq!(offset, TERM_LENGTH, "padding was written under the place");
+                    padded += 1;
+                    frame.store(0, Ordering::Relaxed);
+                    tail.store(raw_tail, Ordering::Relaxed);
+                    // SAFETY: as above.
+                    unsafe { (*place).term_offset = stream.term_offset };
+                }
+            }
+        }
+    });
 }
