@@ -5,6 +5,10 @@ use crate::header::{FrameHeader, Header};
 use crate::log_buffer::{BEGIN_FLAG, END_FLAG};
 use crate::offer_error::Position;
 
+/// The longest message that is put together, in bytes, as in C and Java. Nothing that was offered is as
+/// long; fragments that were claimed one by one could go on for ever.
+const MAX_LENGTH: usize = (i32::MAX - 8) as usize;
+
 /// The message of one image, or session, that is being put together.
 ///
 /// The memory is allocated with the first long message and used for all that follow.
@@ -33,7 +37,7 @@ impl Assembly {
     /// one piece, if it is the last of them.
     ///
     /// A message whose first fragments are missing, because the subscriber joined later or others
-    /// have read them, is dropped.
+    /// have read them, is dropped, and so is one of more than 2³¹ − 9 bytes.
     #[inline(always)]
     pub(crate) fn poll<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
     where
@@ -112,6 +116,10 @@ impl Assembly {
             return false;
         }
         self.message.truncate(self.length);
+        if fragment.len() > MAX_LENGTH - self.length {
+            *self = Self::new();
+            return false;
+        }
         self.message.extend_from_slice(fragment);
         if header.flags() & END_FLAG == 0 {
             self.length = self.message.len();
@@ -130,5 +138,32 @@ impl Assembly {
         // positions can be anything.
         let length = usize::try_from(last.position() - self.start_position).unwrap_or(0);
         Header::assembled(&self.first, last, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::tests::{frame, image};
+
+    #[test]
+    fn a_message_without_an_end_does_not_take_all_memory() {
+        let (image, middle) = (image(), frame(64, 0, i32::MIN, 0));
+        // SAFETY: the frame lives as long as the header.
+        let header = unsafe { Header::new(middle.as_ptr(), &image) };
+        let begun = |length| {
+            // Zeroes that nobody writes take no memory.
+            let mut message = vec![0; MAX_LENGTH];
+            message.truncate(length);
+            Assembly { message, length, next_position: Some(0), ..Assembly::new() }
+        };
+
+        let mut assembly = begun(MAX_LENGTH - 32);
+        assert!(!assembly.append(&[7; 32], &header));
+        assert_eq!((assembly.message.len(), assembly.next_position), (MAX_LENGTH, Some(64)));
+
+        let mut assembly = begun(MAX_LENGTH - 31);
+        assert!(!assembly.append(&[7; 32], &header));
+        assert_eq!((assembly.message.capacity(), assembly.next_position), (0, None));
     }
 }

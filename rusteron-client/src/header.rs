@@ -218,7 +218,7 @@ impl FrameHeader {
         self.0[log_buffer::FLAGS] |= last_flags;
     }
 
-    fn as_ptr(&self) -> *const u8 {
+    pub(crate) fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr()
     }
 }
@@ -239,12 +239,11 @@ impl fmt::Debug for Header<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::assembly::Assembly;
 
-    /// The frame as it may look while another publisher overwrites it.
-    fn overwritten(length: i32, term_offset: i32, term_id: i32, flags: u8) -> FrameHeader {
+    pub(crate) fn frame(length: i32, term_offset: i32, term_id: i32, flags: u8) -> FrameHeader {
         let mut bytes = [0; HEADER_LENGTH];
         for (at, number) in [
             (log_buffer::FRAME_LENGTH, length),
@@ -257,7 +256,7 @@ mod tests {
         FrameHeader(bytes)
     }
 
-    fn image() -> ImageFields {
+    pub(crate) fn image() -> ImageFields {
         let fields = rusteron_sys::rusteron_image_t {
             image: std::ptr::null_mut(),
             term_buffers: [std::ptr::null_mut(); 3],
@@ -273,6 +272,7 @@ mod tests {
         unsafe { ImageFields::new(fields) }
     }
 
+    /// What a frame may say while another publisher overwrites it.
     const NUMBERS: [i32; 9] =
         [i32::MIN, i32::MIN + 1, -32, -1, 0, 1, 1 << 30, i32::MAX - 1, i32::MAX];
 
@@ -282,7 +282,7 @@ mod tests {
         for length in NUMBERS {
             for term_offset in NUMBERS {
                 for term_id in NUMBERS {
-                    let frame = overwritten(length, term_offset, term_id, 0);
+                    let frame = frame(length, term_offset, term_id, 0);
                     // SAFETY: the frame lives as long as the header.
                     let header = unsafe { Header::new(frame.as_ptr(), &image) };
                     let aligned = align(length.max(0) as usize) as i64;
@@ -306,9 +306,9 @@ mod tests {
                 let mut assembly = Assembly::new();
                 let mut calls = 0;
                 let frames = [
-                    overwritten(number, other, 0, log_buffer::BEGIN_FLAG),
-                    overwritten(other, number, 0, 0),
-                    overwritten(number, number, other, log_buffer::END_FLAG),
+                    frame(number, other, 0, log_buffer::BEGIN_FLAG),
+                    frame(other, number, 0, 0),
+                    frame(number, number, other, log_buffer::END_FLAG),
                 ];
                 for frame in &frames {
                     // SAFETY: as above.

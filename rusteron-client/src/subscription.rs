@@ -82,7 +82,8 @@ impl Subscription {
     /// than [`max_payload_length`](crate::PublicationConstants::max_payload_length), is put together
     /// in memory of the subscription's own and comes with its last fragment, so that a poll can
     /// receive fragments without calling the handler; all others are read in place. A message whose
-    /// beginning was sent before this subscription joined is dropped.
+    /// beginning was sent before this subscription joined is dropped, and so is one that was claimed
+    /// in fragments and is longer than 2³¹ − 9 bytes.
     ///
     /// A small limit, such as 10, is faster than a large one: the publisher learns earlier where it
     /// may write. If the handler panics, the panic goes through to the caller, and the next poll
