@@ -440,7 +440,9 @@ mod tests {
         let failure = measure(&mut sender, &mut Hole, &plan, &interrupt, |_, _| Ok(()));
         assert_eq!(
             failure.map(|_| ()),
-            Err(Failure::Run("publisher: the publication is closed".to_owned()))
+            Err(Failure::Run(
+                "publisher: the publication is closed, and so is its client".to_owned()
+            ))
         );
 
         let (sender, receiver): (Sender<usize>, _) = channel();
@@ -448,7 +450,9 @@ mod tests {
         let failure = measure(&mut Hole, &mut Pipe(receiver), &plan, &interrupt, |_, _| Ok(()));
         assert_eq!(
             failure.map(|_| ()),
-            Err(Failure::Run("subscriber: the subscription is closed".to_owned()))
+            Err(Failure::Run(
+                "subscriber: the subscription is closed, and so is its client".to_owned()
+            ))
         );
     }
 

@@ -50,7 +50,10 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// let archive = Archive::connect(&aeron, context)?;
 ///
 /// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
-/// while publication.offer(b"to be kept").is_err_and(|error| error.is_retryable()) {
+/// while let Err(error) = publication.offer(b"to be kept") {
+///     if !error.is_retryable() {
+///         return Err(error.into());
+///     }
 ///     std::thread::yield_now();
 /// }
 /// for recording in archive.recordings() {

@@ -1,6 +1,9 @@
 //! The client: a connection to a media driver.
 
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,7 +73,9 @@ impl Aeron {
         callback::forbid_blocking("connect")?;
         await_cnc_file(&context)?;
 
-        Ok(Self { client: Arc::new(Client::start(context)?) })
+        let cnc = context.dir().join("cnc.dat");
+        let client = Client::start(context).map_err(|error| explain_timeout(error, &cnc))?;
+        Ok(Self { client: Arc::new(client) })
     }
 
     /// Adds a publication that several threads can share, and waits for the media driver to confirm.
@@ -450,6 +455,22 @@ impl fmt::Debug for Aeron {
             .field("dir", &self.context().dir())
             .field("is_closed", &self.is_closed())
             .finish()
+    }
+}
+
+/// Says what C leaves out: it takes a file that it may not open for one that is not there yet.
+fn explain_timeout(error: Error, cnc: &Path) -> Error {
+    if error.kind() != ErrorKind::DriverTimeout {
+        return error;
+    }
+    match OpenOptions::new().read(true).write(true).open(cnc) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            error.with_line("no media driver runs in this directory, or it uses another one")
+        }
+        Err(cause) => error
+            .with_kind(ErrorKind::Io(cause.kind()))
+            .with_line(&format!("{}: {cause}", cnc.display())),
+        Ok(_) => error,
     }
 }
 

@@ -106,13 +106,19 @@ impl Error {
         let message = unsafe { ffi::lossy(sys::aeron_errmsg()) }.trim_end().to_owned();
         // SAFETY: clears the same thread-local.
         unsafe { sys::rusteron_err_clear() };
-        Self::with_code(ErrorKind::from_code(code), code, message)
+        Self::from_code(code, message)
     }
 
     /// An error that C reports with its number and text, instead of leaving it in this thread.
     #[doc(hidden)]
     pub fn from_code(code: i32, message: impl Into<String>) -> Self {
-        Self::with_code(ErrorKind::from_code(code), code, message.into())
+        let message = message.into();
+        let kind = match ErrorKind::from_code(code) {
+            // What the driver has no code for it passes on with its cause.
+            ErrorKind::Other => ErrorKind::of_cause(&message).unwrap_or(ErrorKind::Other),
+            kind => kind,
+        };
+        Self::with_code(kind, code, message)
     }
 
     /// An error that C reports through a callback, which passes the code without its sign.
@@ -174,7 +180,18 @@ impl ErrorKind {
         }
     }
 
+    /// That of the first number of the operating system's behind the first line.
+    fn of_cause(message: &str) -> Option<Self> {
+        let errno = message.lines().skip(1).filter_map(numbered).find(|&number| number > 0)?;
+        Some(Self::from_errno(errno))
+    }
+
     fn from_errno(errno: i32) -> Self {
+        // A number that is too large for what it is to be: the same on all operating systems.
+        const ERANGE: i32 = 34;
+        if errno == ERANGE {
+            return Self::InvalidArgument;
+        }
         match io::Error::from_raw_os_error(errno).kind() {
             io::ErrorKind::InvalidInput => Self::InvalidArgument,
             io::ErrorKind::StorageFull => Self::StorageSpace,
@@ -261,10 +278,12 @@ impl fmt::Display for ErrorKind {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind())?;
-        for line in self.message().lines() {
-            let text = without_origin(line);
-            if !text.is_empty() {
+        let mut last = "";
+        for (index, line) in self.message().lines().enumerate() {
+            let text = without_origin(index, line);
+            if !text.is_empty() && text != last {
                 write!(f, ": {text}")?;
+                last = text;
             }
         }
         match self.code() {
@@ -274,11 +293,11 @@ impl fmt::Display for Error {
     }
 }
 
-/// A line of Aeron's text without the `(code) summary` and `[function, file:line]` that the other
-/// parts of a displayed error repeat.
-fn without_origin(line: &str) -> &str {
+/// A line of Aeron's text without `[function, file:line]` and, of the first line, without the `(code)
+/// summary` that the other parts of a displayed error repeat; behind another line that is a cause.
+fn without_origin(index: usize, line: &str) -> &str {
     let line = line.trim();
-    if line.starts_with('(') && line[1..].trim_start_matches('-').starts_with(is_digit) {
+    if index == 0 && numbered(line).is_some() {
         return "";
     }
     match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
@@ -288,8 +307,10 @@ fn without_origin(line: &str) -> &str {
     }
 }
 
-fn is_digit(c: char) -> bool {
-    c.is_ascii_digit()
+/// The number of a line that is `(number) summary`.
+fn numbered(line: &str) -> Option<i32> {
+    let (number, _summary) = line.trim().strip_prefix('(')?.split_once(')')?;
+    number.parse().ok()
 }
 
 impl fmt::Debug for Error {
@@ -303,6 +324,19 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Io(kind) => kind,
+            ErrorKind::InvalidArgument | ErrorKind::InvalidChannel => io::ErrorKind::InvalidInput,
+            ErrorKind::DriverTimeout => io::ErrorKind::TimedOut,
+            ErrorKind::StorageSpace => io::ErrorKind::StorageFull,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -330,6 +364,22 @@ mod tests {
     }
 
     #[test]
+    fn an_error_without_a_code_of_its_own_has_the_kind_of_its_cause_and_shows_it() {
+        let text = "(-11) generic error, see message\n[poll, aeron_client.c:1] registration error\n\
+                    (98) Address already in use\n[bind, aeron_udp.c:2] failed to bind";
+        let error = Error::from_code(-11, text);
+        assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
+        let shown = error.to_string();
+        assert!(
+            shown.ends_with(
+                ": registration error: (98) Address already in use: failed to bind (Aeron error -11)"
+            ),
+            "{shown}"
+        );
+        assert_eq!(Error::from_code(-11, "(-11) generic error").kind(), ErrorKind::Other);
+    }
+
+    #[test]
     fn codes_of_every_origin_get_their_kind() {
         let cases = [
             (-1000, ErrorKind::DriverTimeout),
@@ -341,12 +391,28 @@ mod tests {
             (-11, ErrorKind::Other),
             (0, ErrorKind::Other),
             (22, ErrorKind::InvalidArgument),
+            (34, ErrorKind::InvalidArgument),
             (28, ErrorKind::StorageSpace),
             (2, ErrorKind::Io(io::ErrorKind::NotFound)),
             (i32::MIN, ErrorKind::Other),
         ];
         for (code, kind) in cases {
             assert_eq!(ErrorKind::from_code(code), kind, "code {code}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_standard_library_has_the_kind_and_the_words() {
+        for (kind, expected) in [
+            (ErrorKind::Io(io::ErrorKind::AddrInUse), io::ErrorKind::AddrInUse),
+            (ErrorKind::DriverTimeout, io::ErrorKind::TimedOut),
+            (ErrorKind::InvalidChannel, io::ErrorKind::InvalidInput),
+            (ErrorKind::IllegalState, io::ErrorKind::Other),
+        ] {
+            let error = Error::new(kind, "what it says");
+            let words = error.to_string();
+            let error = io::Error::from(error);
+            assert_eq!((error.kind(), error.to_string()), (expected, words));
         }
     }
 

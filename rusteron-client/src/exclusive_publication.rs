@@ -217,7 +217,8 @@ impl ExclusivePublication {
     /// [`max_payload_length`](Self::max_payload_length), to write it there without a copy.
     ///
     /// Does not block, does not allocate, makes no system call. The publication is borrowed until the
-    /// claim is committed, aborted or dropped. A length of 0 is an empty message.
+    /// claim is committed, aborted or dropped: in a loop that tries again, the claim is filled and
+    /// committed inside it. A length of 0 is an empty message.
     ///
     /// # Errors
     /// Nothing has been claimed; see [`OfferError`].

@@ -13,7 +13,7 @@ use rusteron_sys as sys;
 
 use crate::aeron::Aeron;
 use crate::callback;
-use crate::channel_uri::{AsChannel, Use};
+use crate::channel_uri::{AsChannel, Use, address};
 use crate::counter::Counter;
 use crate::registration;
 
@@ -189,6 +189,11 @@ fn in_range(name: &'static str, value: Duration, units: u128) -> Result<u64> {
         .ok()
         .filter(|_| value <= LONGEST)
         .ok_or_else(|| invalid(name, format!("{value:?} is longer than 100 years")))
+}
+
+/// Whether C can take a setting's address or interface apart without copying a text of negative length.
+pub fn is_safe_address(text: &str, is_interface: bool) -> bool {
+    address::is_safe_for_c(text, is_interface)
 }
 
 fn invalid(name: &'static str, why: String) -> Error {

@@ -31,8 +31,11 @@
 //!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
-//! returns [`OfferError`] and [`PollError`], which are plain enumerations. What goes wrong in the
-//! background reaches [`Context::set_error_handler`], and the log if there is none.
+//! returns [`OfferError`] and [`PollError`], which are plain enumerations; `?` makes an [`Error`] of
+//! either, and a [`std::io::Error`] of that. What goes wrong in the background, such as a media driver
+//! that dies, reaches [`Context::set_error_handler`], and the log if there is none; afterwards publications
+//! and subscriptions only say that they are closed. A panic in a handler that a conductor calls is caught
+//! and logged.
 //!
 //! # Trust
 //! Processes that share a media driver share memory, and trust each other to write nothing but what
@@ -50,7 +53,10 @@
 //!
 //! let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
 //! let publication = aeron.add_publication("aeron:ipc", 1001)?;
-//! while publication.offer(b"hello").is_err_and(|error| error.is_retryable()) {
+//! while let Err(error) = publication.offer(b"hello") {
+//!     if !error.is_retryable() {
+//!         return Err(error.into());
+//!     }
 //!     std::thread::yield_now();
 //! }
 //! let mut received = Vec::new();

@@ -4,6 +4,8 @@ use std::fmt;
 
 use rusteron_sys as sys;
 
+use crate::error::{Error, ErrorKind};
+
 /// A position in a stream, in bytes since its beginning, frame headers and padding included.
 pub type Position = i64;
 
@@ -114,7 +116,7 @@ impl fmt::Display for OfferError {
             Self::NotConnected => f.write_str("no subscriber is connected"),
             Self::BackPressured => f.write_str("back-pressured by the subscribers"),
             Self::AdminAction => f.write_str("the log buffer is being rotated"),
-            Self::Closed => f.write_str("the publication is closed"),
+            Self::Closed => f.write_str("the publication is closed, and so is its client"),
             Self::MaxPositionExceeded => f.write_str("the stream has reached its last position"),
             Self::MessageTooLong { length, max_message_length } => write!(
                 f,
@@ -129,6 +131,20 @@ impl fmt::Display for OfferError {
 }
 
 impl std::error::Error for OfferError {}
+
+/// Allocates, so that it is for the way out of a loop.
+impl From<OfferError> for Error {
+    fn from(error: OfferError) -> Self {
+        let kind = match error {
+            OfferError::Closed => ErrorKind::ClientClosed,
+            OfferError::MessageTooLong { .. } | OfferError::InvalidBlock { .. } => {
+                ErrorKind::InvalidArgument
+            }
+            _ => ErrorKind::Other,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
 
 impl fmt::Display for BlockFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,9 +173,39 @@ pub enum PollError {
 impl fmt::Display for PollError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Closed => f.write_str("the subscription is closed"),
+            Self::Closed => f.write_str("the subscription is closed, and so is its client"),
         }
     }
 }
 
 impl std::error::Error for PollError {}
+
+/// Allocates, so that it is for the way out of a loop.
+impl From<PollError> for Error {
+    fn from(error: PollError) -> Self {
+        Self::new(ErrorKind::ClientClosed, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_message_path_become_others_with_their_words() {
+        let cases = [
+            (OfferError::Closed, ErrorKind::ClientClosed),
+            (
+                OfferError::MessageTooLong { length: 9, max_message_length: 8 },
+                ErrorKind::InvalidArgument,
+            ),
+            (OfferError::BackPressured, ErrorKind::Other),
+        ];
+        for (offer_error, kind) in cases {
+            let error = Error::from(offer_error);
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(&offer_error.to_string()), "{error}");
+        }
+        assert_eq!(Error::from(PollError::Closed).kind(), ErrorKind::ClientClosed);
+    }
+}

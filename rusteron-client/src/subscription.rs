@@ -50,7 +50,8 @@ use crate::subscription_closing::{Closing, clientd};
 /// }
 /// ```
 ///
-/// One thread at a time polls it:
+/// One thread at a time polls it; threads that take turns share it in a
+/// [`Mutex`](std::sync::Mutex):
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>() {}
@@ -88,6 +89,36 @@ impl Subscription {
     /// A small limit, such as 10, is faster than a large one: the publisher learns earlier where it
     /// may write. If the handler panics, the panic goes through to the caller, and the next poll
     /// continues after the message that caused it.
+    ///
+    /// A handler that is kept in a variable needs its types: `|message: &[u8], header: &Header<'_>|`. An
+    /// error gets out of it through a variable that it captures, or ends the poll at once with
+    /// [`controlled_poll`](Self::controlled_poll) and [`Action::Break`]. What owns both a subscription
+    /// and what the handler works on is taken apart first:
+    ///
+    /// ```
+    /// # use rusteron_client::{Error, ExclusivePublication, OfferError, Subscription};
+    /// struct Echo {
+    ///     requests: Subscription,
+    ///     responses: ExclusivePublication,
+    /// }
+    ///
+    /// impl Echo {
+    ///     fn work(&mut self) -> Result<usize, Error> {
+    ///         let Self { requests, responses } = self;
+    ///         let mut outcome = Ok(0);
+    ///         let fragments = requests.poll(
+    ///             |request, _header| {
+    ///                 if outcome.is_ok() {
+    ///                     outcome = responses.offer(request);
+    ///                 }
+    ///             },
+    ///             10,
+    ///         )?;
+    ///         outcome?;
+    ///         Ok(fragments)
+    ///     }
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`PollError::Closed`] if the client was closed by a fatal error.

@@ -43,7 +43,27 @@ fn without_a_driver_connecting_ends_with_the_driver_timeout() {
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert_eq!(error.code(), -1000);
     assert!(error.message().contains("CnC file not created"), "{error:?}");
-    assert!(error.to_string().contains("nobody"), "{error}");
+    let shown = error.to_string();
+    assert!(shown.contains("nobody") && shown.contains("no media driver runs"), "{shown}");
+}
+
+#[test]
+fn a_directory_that_is_none_is_said_to_be_none() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let error = connect_soon_or_not(file.path());
+    assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotADirectory), "{error}");
+    assert!(error.to_string().contains("cnc.dat"), "{error}");
+}
+
+#[test]
+fn a_port_that_somebody_else_has_is_said_to_be_in_use() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let channel = format!("aeron:udp?endpoint={}", occupied.local_addr().expect("an address"));
+    let error = aeron.add_subscription(&channel, 1001).expect_err("it is taken");
+    assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::AddrInUse), "{error}");
+    assert!(error.to_string().contains("Address already in use"), "{error}");
 }
 
 #[test]

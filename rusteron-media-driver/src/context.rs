@@ -10,6 +10,7 @@ use rusteron_client::{Error, IdleStrategyKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
+use crate::checks;
 use crate::loss::RetainedLoss;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
@@ -61,6 +62,7 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_init`.
     pub fn new() -> Result<Self> {
+        checks::environment()?;
         let mut raw = ptr::null_mut();
         let lock = ffi::lock_context_init();
         // SAFETY: C writes the new structure's address to `raw`, or fails; the lock keeps others

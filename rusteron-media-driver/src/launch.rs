@@ -11,8 +11,12 @@ use rusteron_client::ffi::{self, Fallible};
 use rusteron_client::{CncFile, Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
+use crate::checks;
 use crate::context::Context;
 use crate::embedded_dir;
+
+/// The setting by its name in a program, and by that in its environment.
+const DELETE_ON_START: &str = "dir_delete_on_start (AERON_DIR_DELETE_ON_START=true)";
 
 /// A C driver with its context; stopped and freed when dropped.
 pub(crate) struct Running {
@@ -37,7 +41,7 @@ impl Running {
         let dir = std::path::absolute(context.dir())
             .map_err(|error| Error::new(ErrorKind::Io(error.kind()), format!("dir: {error}")))?;
         context.set_dir(&dir)?;
-        check(&context)?;
+        checks::settings(&context)?;
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }
@@ -93,25 +97,6 @@ impl Drop for Running {
             log::error!("media driver in {}: {error}", self.dir.display());
         }
     }
-}
-
-/// Refuses what C would notice only after it has made the directory, or not at all.
-fn check(context: &Context) -> Result<()> {
-    let invalid = |text: String| Err(Error::new(ErrorKind::InvalidArgument, text));
-    if let Some(agent) = context.unset_idle_strategy() {
-        return invalid(format!("{agent}_idle_strategy: unset, because its setter failed"));
-    }
-    // SAFETY: the context is live, and the name that C returns is static.
-    let interceptor = unsafe {
-        let name = sys::rusteron_driver_context_unusable_interceptor(context.as_ptr());
-        ffi::lossy(name)
-    };
-    if !interceptor.is_empty() {
-        return invalid(format!(
-            "udp_channel_outgoing_interceptors: {interceptor:?} is for incoming datagrams only"
-        ));
-    }
-    Ok(())
 }
 
 /// Replaces what Aeron's own functions would do wrong with this context.
@@ -181,7 +166,7 @@ fn check_replaceable(dir: &Path) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "{}: has files in it, but no cnc.dat, so it is not a driver's; dir_delete_on_start would \
+        "{}: has files in it, but no cnc.dat, so it is not a driver's; {DELETE_ON_START} would \
          delete them",
         dir.display()
     );
@@ -204,7 +189,7 @@ fn check_readable(dir: &Path) -> Result<()> {
     }
     Err(error
         .with_kind(ErrorKind::IncompatibleDriver)
-        .with_line("dir_delete_on_start would delete the directory"))
+        .with_line(&format!("{DELETE_ON_START} would delete the directory")))
 }
 
 /// Whether this is one of the empty directories that a driver makes before `cnc.dat`, and leaves
@@ -248,7 +233,7 @@ fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
     if is_gone(pid) {
         let left = driver_timeout.saturating_sub(age).as_millis();
         return error.with_kind(ErrorKind::StaleDirectory).with_line(&format!(
-            "process {pid} is gone, and counts as running for {left} ms more; dir_delete_on_start \
+            "process {pid} is gone, and counts as running for {left} ms more; {DELETE_ON_START} \
              replaces its directory at once"
         ));
     }

@@ -11,7 +11,7 @@
 //! What a driver calls back (hooks of a [`Context`]) runs on its threads.
 //!
 //! # Blocking
-//! Launching creates the driver's files, of about 10 MB by default, and waits for them; dropping
+//! Launching creates the driver's files, of about 50 MB by default, and waits for them; dropping
 //! waits for the threads. Neither waits for a client.
 //!
 //! # Shared memory
@@ -21,6 +21,12 @@
 //! writes to a file system that is full, the driver or a client, is killed by the signal SIGBUS. With
 //! [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
 //! its space when it is added, or is refused.
+//!
+//! The directory of an embedded driver goes when that is dropped. A process that ends in another way, by
+//! a signal that it does not handle for instance, leaves it behind, with its 50 MB and all log buffers,
+//! under a name that no later launch uses: programs that run for long handle signals, or
+//! [`launch`](MediaDriver::launch) in a directory with a name of their own, where the next driver replaces
+//! what a dead one has left.
 //!
 //! ```
 //! use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
@@ -40,6 +46,7 @@
 
 mod activity;
 mod callbacks;
+mod checks;
 mod context;
 mod driver_invoker;
 mod embedded_dir;

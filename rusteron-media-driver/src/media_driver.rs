@@ -58,7 +58,8 @@ impl MediaDriver {
     /// The directory lies in `/dev/shm` where there is one, among the temporary files elsewhere;
     /// clients find it by [`aeron_dir`](Self::aeron_dir). The driver runs on one thread, which sleeps
     /// up to 1 ms when there is nothing to do: [`launch_embedded_with`](Self::launch_embedded_with)
-    /// takes other settings.
+    /// takes other settings. A process that ends without dropping the driver leaves the directory
+    /// behind, see the [crate's documentation](crate#shared-memory).
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rusteron_media_driver::{
-    Context, ErrorKind, MediaDriver, Result, UdpInterceptor, is_driver_active,
+    Context, ErrorKind, MediaDriver, NameResolver, Result, UdpInterceptor, is_driver_active,
 };
 use support::{DriverProcess, connect, driver_context, driver_context_in, media_driver};
 
@@ -231,4 +231,34 @@ fn interceptors_are_set_and_replaced() {
     let channel = support::udp_channel();
     let (mut publication, mut subscription) = support::connected_pair(&aeron, &channel);
     support::exchange(&mut publication, &mut subscription, 50);
+}
+
+#[test]
+fn settings_that_aerons_name_resolver_cannot_bear_are_refused() {
+    let launch = |name: &str, interface: &str, neighbors: &str| {
+        let mut context = driver_context();
+        context.set_name_resolver(NameResolver::Driver).expect("one");
+        if !name.is_empty() {
+            context.set_resolver_name(name).expect("a name");
+        }
+        if !interface.is_empty() {
+            context.set_resolver_interface(interface).expect("an interface");
+        }
+        if !neighbors.is_empty() {
+            context.set_resolver_bootstrap_neighbor(neighbors).expect("neighbors");
+        }
+        MediaDriver::launch_embedded_with(context)
+    };
+    for (name, interface, neighbors, setting) in [
+        ("", "", "", "resolver_name"),
+        ("a", "", "", "resolver_interface"),
+        ("a", "127.0.0.1/24:0", "", "resolver_interface"),
+        ("a", "127.0.0.1:0", "a:1,b:1,c:1", "resolver_bootstrap_neighbor"),
+        ("a", "127.0.0.1:0", "%[::1]:80,localhost:12345", "resolver_bootstrap_neighbor"),
+    ] {
+        let error = launch(name, interface, neighbors).expect_err(setting);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+        assert!(error.message().starts_with(setting), "{error:?}");
+    }
+    launch("a", "127.0.0.1:0", "localhost:12345,,localhost:12346").expect("a driver");
 }

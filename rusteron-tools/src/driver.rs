@@ -59,7 +59,8 @@ fn terminate(
             let timeout = text::duration(options.timeout);
             return Err(Failure::Run(format!(
                 "the driver in {} was asked to end and is still alive after {timeout}; its \
-                 termination validator may have refused",
+                 termination validator may have refused: AERON_DRIVER_TERMINATION_VALIDATOR=allow lets \
+                 everybody",
                 dir.path().display()
             )));
         }

@@ -65,7 +65,7 @@ impl<'a> Address<'a> {
 
 /// Whether C takes this apart without copying a text of negative length, which crashes the driver:
 /// the lengths are those of `aeron_address_split`, and of `aeron_interface_split` for an interface.
-pub(super) fn is_safe_for_c(text: &str, is_interface: bool) -> bool {
+pub(crate) fn is_safe_for_c(text: &str, is_interface: bool) -> bool {
     let last = |c: char| text.rfind(c);
     let (opening, closing) = (last('['), last(']'));
     let is_v6 = opening > Some(0) || closing > Some(0);

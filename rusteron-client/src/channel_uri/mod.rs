@@ -1,6 +1,6 @@
 //! The address of a stream: `aeron:udp?endpoint=localhost:40123`.
 
-mod address;
+pub(crate) mod address;
 mod as_channel;
 mod builder;
 mod check;

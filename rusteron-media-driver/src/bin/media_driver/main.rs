@@ -90,7 +90,7 @@ fn run(options: &Options) -> Result<ExitCode> {
 fn print_config(context: &Context) -> Result<()> {
     match io::stdout().write_all(configuration::describe(context).as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::new(ErrorKind::Io(error.kind()), format!("standard output: {error}")))
+            Err(Error::new(ErrorKind::Other, format!("standard output: {error}")))
         }
         _ => Ok(()),
     }

@@ -80,7 +80,7 @@ impl Totals {
         Self {
             positions,
             counters: COUNTERS.map(|(_, counter)| counter.read(&counters).unwrap_or(0)),
-            lost: loss.iter().map(|entry| entry.total_bytes_lost).sum(),
+            lost: loss.iter().map(|entry| entry.total_bytes_lost).fold(0, i64::saturating_add),
         }
     }
 }
@@ -91,9 +91,12 @@ fn line(last: &Totals, now: &Totals, interval: Duration) -> String {
     let seconds = interval.as_secs_f64().max(1e-9);
     let rate = |bytes: i64| (bytes.max(0) as f64 / seconds) as u64;
     let moved = |kind: PositionKind| {
-        // Where a stream began is not known, and it may be far from 0.
+        // Where a stream began is not known, and it may be far from 0. Any client can write anything to
+        // its own counters.
         let steps = now.positions.iter().filter(|(key, _)| key.2 == kind);
-        steps.filter_map(|(key, value)| Some((value - last.positions.get(key)?).max(0))).sum()
+        steps
+            .filter_map(|(key, value)| Some(value.saturating_sub(*last.positions.get(key)?).max(0)))
+            .fold(0, i64::saturating_add)
     };
     let mut line = format!(
         "stats {seconds:.1} s: published {} B/s, consumed {} B/s",
@@ -101,7 +104,7 @@ fn line(last: &Totals, now: &Totals, interval: Duration) -> String {
         rate(moved(PositionKind::SubscriberPosition)),
     );
     for (index, (name, counter)) in COUNTERS.iter().enumerate() {
-        let count = now.counters[index] - last.counters[index];
+        let count = now.counters[index].saturating_sub(last.counters[index]);
         let _ = match counter {
             SystemCounter::BytesSent | SystemCounter::BytesReceived => {
                 write!(line, ", {name} {} B/s", rate(count))
@@ -109,7 +112,7 @@ fn line(last: &Totals, now: &Totals, interval: Duration) -> String {
             _ => write!(line, ", {name} {count}"),
         };
     }
-    let _ = write!(line, ", lost {} B", now.lost - last.lost);
+    let _ = write!(line, ", lost {} B", now.lost.saturating_sub(last.lost));
     line
 }
 
