@@ -104,6 +104,10 @@ benchmark-driver-resources *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_driver_resources -- "$@"
 
+# Measure what each setting of the driver's presets does by itself (Linux); results in target/benchmarks
+benchmark-preset-settings *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_preset_settings -- "$@"
+
 # Time the single calls in Rust and C with criterion; takes a part of a name
 benchmark-calls *args:
     cargo bench -p rusteron-benchmarks --bench calls -- "$@"

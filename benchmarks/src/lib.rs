@@ -2,7 +2,7 @@
 //!
 //! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
 //!
-//! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`],
+//! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`], `preset_settings`,
 //!   [`recording`];
 //! - what they compare: [`throughput_side`], [`latency_side`] and [`recording_side`] say which ways
 //!   there are and run one of them once;
@@ -26,6 +26,8 @@ pub mod latency_side;
 pub mod message_path;
 pub mod options;
 pub mod ping_pong;
+#[cfg(unix)]
+pub mod preset_settings;
 pub mod process_usage;
 pub mod program;
 pub mod recording;

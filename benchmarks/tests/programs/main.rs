@@ -9,5 +9,7 @@ mod driver_resources;
 mod idle_strategies;
 mod java;
 mod latency;
+#[cfg(target_os = "linux")]
+mod preset_settings;
 mod recording;
 mod throughput;
