@@ -14,6 +14,7 @@ use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::output::Output;
 use rusteron_examples::statistics::Statistics;
 use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+use rusteron_sys as sys;
 use serde_json::{Value, json};
 
 use crate::options::RunOptions;
@@ -23,8 +24,8 @@ use crate::results::Results;
 /// How long a client may be silent, in the runs that look how late a driver notices.
 const LIVENESS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client's counter with the time of its last sign of life, `AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID`.
-const HEARTBEAT: i32 = 11;
+/// The type of a client's counter with the time of its last sign of life; its key is the client's id.
+const HEARTBEAT: i32 = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
 
 /// Measures what each setting of the media driver's presets does by itself, on embedded drivers that back off
 /// and are Aeron's defaults in everything else.
@@ -247,23 +248,37 @@ fn time_to_notice(dir: &Path, interrupt: &Interrupt) -> Result<f64, Failure> {
     let failure = |error| Failure::run("clients", error);
     let observer = connect(dir, false).map_err(failure)?;
     let silent = connect(dir, true).map_err(failure)?;
+    // The driver gets to know a client by its first command.
+    let _subscription = silent.add_subscription("aeron:ipc", 1001).map_err(failure)?;
     let patience = Instant::now() + 30 * LIVENESS_TIMEOUT;
-    let counters = observer.counters_reader();
-    let find = || counters.find_by_type_id_and_registration_id(HEARTBEAT, silent.client_id());
-    let id = loop {
-        if let Some(id) = find() {
-            break id;
-        }
+    let (counters, client_id) = (observer.counters_reader(), silent.client_id().to_ne_bytes());
+    // In milliseconds of the time of day.
+    let sign_of_life = || {
+        counters
+            .iter()
+            .find(|counter| counter.type_id == HEARTBEAT && counter.key.starts_with(&client_id))
+            .map(|counter| counter.value)
+    };
+    // So that the silence begins at any time between two looks of the driver's.
+    let some_time = Duration::from_nanos(u64::from(time_of_day().subsec_nanos()));
+    let silence = Instant::now() + some_time;
+    while sign_of_life().is_none() || Instant::now() < silence {
         silent.do_work().map_err(failure)?;
         pause(patience, interrupt)?;
-    };
-    let mut last_sign = 0;
-    while find() == Some(id) && !interrupt.is_requested() {
-        last_sign = counters.value(id).unwrap_or(last_sign).max(last_sign);
-        pause(patience, interrupt)?;
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(now.as_secs_f64() * 1e3 - last_sign as f64 - LIVENESS_TIMEOUT.as_secs_f64() * 1e3)
+    let mut last = 0;
+    while let Some(sign) = sign_of_life() {
+        last = sign;
+        pause(patience, interrupt)?;
+        if interrupt.is_requested() {
+            break;
+        }
+    }
+    Ok((time_of_day() - LIVENESS_TIMEOUT).as_secs_f64() * 1e3 - last as f64)
+}
+
+fn time_of_day() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn pause(patience: Instant, interrupt: &Interrupt) -> Result<(), Failure> {
