@@ -99,6 +99,10 @@ benchmark-ipc-latency *args:
 benchmark-idle-strategies *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_idle_strategies -- "$@"
 
+# Measure what bounds the throughput: cache lines, yields, back pressure; results in target/benchmarks
+benchmark-bounds *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_bounds -- "$@"
+
 # Compare what drivers in Rust and Java take of the machine, idle and under load; results in target/benchmarks
 benchmark-driver-resources *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
@@ -112,9 +116,9 @@ benchmark-preset-settings *args:
 benchmark-calls *args:
     cargo bench -p rusteron-benchmarks --bench calls -- "$@"
 
-# Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind)
-benchmark-instructions:
-    .ci/instructions
+# Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind); results in target/benchmarks
+benchmark-instructions *args:
+    .ci/instructions "$@"
 
 # Clone Aeron 1.54.0 into aeron/ and make the next build look for it
 aeron-checkout:

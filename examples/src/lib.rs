@@ -7,8 +7,8 @@
 //!
 //! - options: [`options`], [`duration`], [`byte_size`], [`channel`];
 //! - the streams to measure: [`connection`], and the way through them, [`message_path`];
-//! - measuring: [`publisher`] and [`subscriber`] run in threads of their own, share a [`run`], and
-//!   [`measurement`] samples them;
+//! - measuring: [`publisher`] and [`subscriber`] run in threads of their own, share a [`run`] with a
+//!   [`cache_line`] for each, and [`measurement`] samples them;
 //! - results: [`statistics`], [`number`], [`output`], [`json_file`], [`host`];
 //! - the end: [`interrupt`], [`failure`];
 //! - the program: [`throughput`].
@@ -17,6 +17,7 @@
 
 pub mod archive;
 pub mod byte_size;
+pub mod cache_line;
 pub mod channel;
 pub mod connection;
 pub mod duration;

@@ -197,7 +197,11 @@ where
     Ok(Measurement { slices, published, received })
 }
 
-fn spawn<'scope, T: Send + 'scope>(
+/// Starts a thread.
+///
+/// # Errors
+/// [`Failure::Run`] if the operating system refuses it.
+pub fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     body: impl FnOnce() -> T + Send + 'scope,

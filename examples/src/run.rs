@@ -1,24 +1,10 @@
 //! What the threads of one measurement share.
 
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::cache_line::CacheLine;
 use crate::interrupt::Interrupt;
-
-/// A value with the cache lines around it to itself, so that writing it slows nobody down who reads
-/// something else. Processors fetch lines in pairs: hence two.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct CacheLine<T>(T);
-
-impl<T> Deref for CacheLine<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
 
 /// One measurement in progress: shared by publishers, subscriber and the thread that samples.
 #[derive(Debug)]

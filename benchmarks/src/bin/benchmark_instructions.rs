@@ -1,12 +1,15 @@
 //! Sends and receives a fixed number of messages through Rust and through C, for callgrind to count.
 //!
-//! `.ci/instructions` runs it under valgrind, and divides what the functions of the module `measured`
-//! cost, everything they call included, by the number of messages, which this prints.
+//! `.ci/instructions` runs it under valgrind, without options: it prints the number of messages. Then it
+//! runs it with what the functions of the module `measured` cost, everything they call included, for
+//! the report.
 
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::thread;
 
+use clap::{Parser, Subcommand};
+use rusteron_benchmarks::instructions::{self, ReportOptions};
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
 use rusteron_examples::failure::{self, Failure};
 use rusteron_media_driver::MediaDriver;
@@ -37,11 +40,29 @@ const SHARED: [(SendShared, Receive); 5] = [
     (measured::rust_shared_offer_batch, drain),
 ];
 
-fn main() -> ExitCode {
-    failure::exit_code(run())
+/// Sends and receives messages, for callgrind to count; or reports what it has counted.
+#[derive(Debug, Parser)]
+#[command(name = "benchmark_instructions", version)]
+struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
 }
 
-fn run() -> Result<(), Failure> {
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Report what callgrind has counted, and compare it with what is allowed
+    Report(ReportOptions),
+}
+
+fn main() -> ExitCode {
+    let result = match Options::parse().command {
+        Some(Command::Report(options)) => instructions::report(&options),
+        None => send_and_receive(),
+    };
+    failure::exit_code(result)
+}
+
+fn send_and_receive() -> Result<(), Failure> {
     let driver = MediaDriver::launch_embedded()?;
     let mut context = Context::new()?;
     context.set_dir(driver.aeron_dir())?;

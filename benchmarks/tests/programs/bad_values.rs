@@ -1,7 +1,7 @@
 //! Values of options that cannot be used.
 
 use crate::child::{
-    DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, THROUGHPUT, command, run,
+    BOUNDS, DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, THROUGHPUT, command, run,
 };
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
@@ -107,6 +107,9 @@ fn the_benchmark_of_drivers_resources_refuses_them() {
         (&["--term-length", "3m"], "--term-length", "64k to 1g"),
         (&["--java-option", "x"], "--java-option", "-D or -X"),
     ];
+    // It looks for the driver's program before it opens the results.
+    #[cfg(target_os = "linux")]
+    drop(crate::child::driver_resources(["--help"]));
     for (arguments, option, allowed) in COMMON.iter().chain(own) {
         assert_refused(DRIVER_RESOURCES, arguments, option, allowed);
     }
@@ -122,8 +125,19 @@ fn another_program_in_the_place_of_the_driver_is_refused() {
 }
 
 #[test]
+fn the_benchmark_of_bounds_refuses_them() {
+    let own: &[Case] = &[
+        (&["--term-lengths", "3m"], "--term-lengths", "64k to 1g"),
+        (&["--idle", "lazy"], "--idle", "yield"),
+    ];
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(BOUNDS, arguments, option, allowed);
+    }
+}
+
+#[test]
 fn help_and_version_are_no_errors() {
-    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES, DRIVER_RESOURCES] {
+    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES, BOUNDS, DRIVER_RESOURCES] {
         for option in ["--help", "--version"] {
             let finished = run(command(path, [option]));
             finished.assert_exit_code(0);

@@ -26,6 +26,7 @@ pub(crate) const LATENCY: &str = env!("CARGO_BIN_EXE_benchmark_ipc_latency");
 pub(crate) const IDLE_STRATEGIES: &str = env!("CARGO_BIN_EXE_benchmark_idle_strategies");
 #[cfg(target_os = "linux")]
 pub(crate) const PRESET_SETTINGS: &str = env!("CARGO_BIN_EXE_benchmark_preset_settings");
+pub(crate) const BOUNDS: &str = env!("CARGO_BIN_EXE_benchmark_bounds");
 pub(crate) const RECORDING: &str = env!("CARGO_BIN_EXE_recording_throughput");
 pub(crate) const DRIVER_RESOURCES: &str = env!("CARGO_BIN_EXE_benchmark_driver_resources");
 

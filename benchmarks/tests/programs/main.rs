@@ -3,6 +3,7 @@
 //! One test program for all, so that it is linked once.
 
 mod bad_values;
+mod bounds;
 mod child;
 #[cfg(target_os = "linux")]
 mod driver_resources;

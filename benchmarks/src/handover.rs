@@ -1,0 +1,78 @@
+//! A cache line that two threads hand over to each other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rusteron_examples::cache_line::CacheLine;
+use rusteron_examples::failure::Failure;
+use rusteron_examples::interrupt::Interrupt;
+use rusteron_examples::measurement;
+
+use crate::repetition::Repetition;
+
+/// What ends the thread that answers.
+const END: u64 = u64::MAX;
+
+/// How many looks at the line in vain are followed by a yield, so that two threads on one core get on, too.
+/// On two cores the answer comes long before.
+const PATIENCE: u32 = 10_000;
+
+/// How many nanoseconds it takes that one thread writes a line, another one that spins on it sees that and
+/// writes it, and the first one, which spins as well, sees that: two handovers. By slice.
+///
+/// # Errors
+/// [`Failure::Run`] if no thread can be started.
+pub fn round_trips(times: &Repetition, interrupt: &Interrupt) -> Result<Vec<f64>, Failure> {
+    let line = CacheLine(AtomicU64::new(0));
+    thread::scope(|scope| {
+        measurement::spawn(scope, "answerer", || {
+            // Answers follow questions, which are odd, until the end.
+            let mut answered = 0;
+            loop {
+                let question = await_other_than(&line, answered);
+                if question == END {
+                    return;
+                }
+                answered = question + 1;
+                line.store(answered, Ordering::Release);
+            }
+        })?;
+        let mut answered = 0;
+        let slices = times.nanoseconds(interrupt, || {
+            line.store(answered + 1, Ordering::Release);
+            answered = await_other_than(&line, answered + 1);
+        });
+        line.store(END, Ordering::Release);
+        Ok(slices)
+    })
+}
+
+/// Spins until the line has another value than one.
+#[inline(always)]
+fn await_other_than(line: &AtomicU64, value: u64) -> u64 {
+    loop {
+        for _ in 0..PATIENCE {
+            let found = line.load(Ordering::Acquire);
+            if found != value {
+                return found;
+            }
+        }
+        thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_line_goes_there_and_back() {
+        let ms = Duration::from_millis;
+        let times = Repetition { slice: ms(5), warmup: ms(5), measured: ms(20) };
+        let slices = round_trips(&times, &Interrupt::default()).expect("threads");
+        assert!(!slices.is_empty());
+        assert!(slices.iter().all(|nanoseconds| *nanoseconds > 0.0), "{slices:?}");
+    }
+}
