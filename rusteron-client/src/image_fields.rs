@@ -423,3 +423,53 @@ impl ImageFields {
 fn invalid(what: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("position: {what}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    const TERM_LENGTH: usize = 64 * 1024;
+
+    /// Of a frame that another publisher overwrites, the length may be anything.
+    #[test]
+    fn a_length_that_does_not_fit_into_the_term_makes_no_frame() {
+        let mut term = vec![0_u64; TERM_LENGTH / 8];
+        let term: *mut u8 = term.as_mut_ptr().cast();
+        let fields = sys::rusteron_image_t {
+            image: ptr::null_mut(),
+            term_buffers: [term; PARTITION_COUNT],
+            subscriber_position: ptr::null_mut(),
+            is_closed: ptr::null_mut(),
+            position_bits_to_shift: 16,
+            correlation_id: 0,
+            session_id: 0,
+            term_length: TERM_LENGTH as i32,
+            initial_term_id: 0,
+        };
+        // SAFETY: what the test calls reads the numbers, and the term, which lives as long as the test.
+        let image = unsafe { ImageFields::new(fields) };
+        let end = term.wrapping_add(TERM_LENGTH);
+        for left in [32, 64, 4096, TERM_LENGTH] {
+            let frame_of = |length: i32| {
+                // SAFETY: in the term, aligned, and before its end.
+                unsafe {
+                    log_buffer::frame_length_of(end.sub(left)).store(length, Ordering::Relaxed);
+                    image.frame(end, -(left as i64)).map(|frame| frame.payload().len())
+                }
+            };
+            let fits = left as i32;
+            for length in [i32::MIN, i32::MIN + 31, -fits, -32, -31, -1, 0, 1, 31] {
+                assert_eq!(frame_of(length), None, "{length} with {left} left");
+            }
+            for length in [fits + 1, fits + 31, fits + 32, 1 << 30, i32::MAX - 31, i32::MAX] {
+                assert_eq!(frame_of(length), None, "{length} with {left} left");
+            }
+            for length in [32, fits.min(33), fits - 1, fits].into_iter().filter(|&it| it >= 32) {
+                let payload_length = length as usize - HEADER_LENGTH;
+                assert_eq!(frame_of(length), Some(payload_length), "{length} with {left} left");
+            }
+        }
+    }
+}

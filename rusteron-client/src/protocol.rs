@@ -62,9 +62,9 @@ word!(AtomicI64, i64, fence);
 /// Says that a frame begins here, of which nothing is written yet: the negative length.
 ///
 /// Should this process die before it publishes the frame, the driver knows from that how long the gap
-/// is. The fence keeps what is written into the frame from being seen before (as in C's
-/// `aeron_publication_header_write`); the store is a release as C's is, although nothing reads on the
-/// strength of it.
+/// is. The store is a release as in C: a driver that makes padding of that length also sees that the end
+/// of the stream, which was moved before, is behind it. The fence keeps what is written into the frame from
+/// being seen before (as in C's `aeron_publication_header_write`).
 #[inline(always)]
 pub(crate) fn begin_frame(length: &impl Word<Value = i32>, frame_length: i32) {
     length.store(-frame_length, Ordering::Release);
@@ -113,7 +113,8 @@ pub(crate) fn set_position(counter: &impl Word<Value = i64>, position: i64) {
 /// Moves the stream's end, as the only publisher. This goes before the frames that end there: should
 /// this process die before they are published, the driver finds the length that it has to unblock.
 ///
-/// Release, as in C: the driver's cleaning, which the position limit has made visible, comes before.
+/// Release, as in C: who sees the end moved on sees all frames before the last published. The driver, when
+/// it unblocks, takes what has no length there for a gap.
 #[inline(always)]
 pub(crate) fn set_tail(tail: &impl Word<Value = i64>, raw_tail: i64) {
     tail.store(raw_tail, Ordering::Release);
@@ -179,9 +180,9 @@ impl Tail {
 impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     /// The end of the active term; `None` while the log is being rotated.
     ///
-    /// Both loads are acquires as in C, which pair with the exchanges in [`rotate`](Self::rotate). The
-    /// count is read first, and the tail is that of the count's term or of a later one of this buffer:
-    /// which, the term id tells.
+    /// Both loads are acquires as in C, but nothing depends on that: whether count and tail are of the
+    /// same term, the term id tells, and that a place may be written to, the position limit and
+    /// [`claim`](Self::claim).
     #[inline(always)]
     pub(crate) fn tail(&self) -> Option<Tail> {
         let term_count = self.active_term_count.load(Ordering::Acquire);
@@ -193,8 +194,10 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     /// Takes `length` bytes at the end of the term in the buffer with this index, and says where they
     /// are: each place is given once.
     ///
-    /// The addition orders nothing that the frames need: what was read and cleaned here before is
-    /// visible by the position limit, and what is written here later by the frame lengths.
+    /// What was read and cleaned here before is visible by the position limit. To a publisher that was
+    /// held up since it looked at that, until the buffer had become that of a later term, it is visible
+    /// by this addition: it comes after the exchange in [`rotate`](Self::rotate) of one that has seen a
+    /// later limit. What is written here is visible by the frame lengths.
     #[inline(always)]
     pub(crate) fn claim(&self, index: usize, length: usize) -> Tail {
         Tail { index, raw: self.tails[index].fetch_add(length as i64) }
@@ -210,7 +213,9 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     /// Everyone who finds a term full does this. The next tail is set first, from the value that it
     /// has had since its buffer was last used, so that nobody can be given a place by an old one; then
     /// the count, which sends publishers there. Both exchanges succeed for one publisher at the most:
-    /// neither value comes again.
+    /// neither value comes again. That of the tail hands on to [`claim`](Self::claim) what this publisher
+    /// has seen cleaned; the other orders are C's, and nothing depends on them: the load can see no term
+    /// before the buffer's last one, as this publisher's addition to the full term came after that.
     pub(crate) fn rotate(&self, term_id: i32) {
         let next_term_id = term_id.wrapping_add(1);
         let term_count = term_id.wrapping_sub(self.initial_term_id);

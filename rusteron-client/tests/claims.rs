@@ -2,15 +2,14 @@
 
 mod support;
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::sync::mpsc;
 use std::thread;
 
 use rusteron_client::{BufferClaim, OfferError};
 use support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, log_file, offer,
-    receive, receive_fragments, retry, shared_pair,
+    receive, receive_fragments, retry, shared_pair, unblock,
 };
 
 #[test]
@@ -142,15 +141,6 @@ fn threads_claim_next_to_each_other_and_finish_in_any_order() {
     assert_eq!(receive(&mut subscription, 2), [b"first".to_vec(), b"second".to_vec()]);
 }
 
-/// Does to a frame what the driver does when it gives up waiting: see
-/// `aeron_term_unblocker_unblock`.
-fn unblock(log: &mut File, offset: u64, length: i32) {
-    log.seek(SeekFrom::Start(offset + 6)).expect("a place");
-    log.write_all(&0_u16.to_ne_bytes()).expect("the type");
-    log.seek(SeekFrom::Start(offset)).expect("a place");
-    log.write_all(&length.to_ne_bytes()).expect("the length");
-}
-
 #[test]
 fn a_claim_that_the_driver_gave_up_is_not_published_again() {
     let driver = launch();
@@ -159,18 +149,18 @@ fn a_claim_that_the_driver_gave_up_is_not_published_again() {
     let mut log = log_file(&driver, shared.original_registration_id());
 
     let mut late = shared.try_claim(10).expect("a place");
-    unblock(&mut log, 0, 42);
+    unblock(&log, 0, 42);
     late.copy_from_slice(b"still mine");
     assert_eq!(late.commit(), Err(OfferError::Unblocked));
     assert!(OfferError::Unblocked.is_retryable());
     // What is consumed is cleaned: neither may a dropped claim write there.
     let dropped = shared.try_claim(10).expect("a place");
-    unblock(&mut log, 64, 0);
+    unblock(&log, 64, 0);
     drop(dropped);
     let mut length = [1; 4];
     log.seek(SeekFrom::Start(64)).and_then(|_| log.read_exact(&mut length)).expect("a length");
     assert_eq!(i32::from_ne_bytes(length), 0);
-    unblock(&mut log, 64, 42);
+    unblock(&log, 64, 42);
 
     retry(|| shared.offer(b"next")).expect("open");
     assert_eq!(receive(&mut subscription, 1), [b"next"]);

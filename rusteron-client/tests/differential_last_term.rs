@@ -56,14 +56,19 @@ fn claim(message: Vec<u8>, is_committed: bool) -> Operation {
     Operation::Claim { message, flags: 0xc0, reserved_value: i64::MIN, is_committed }
 }
 
-/// Everything that could still write something, shorter than any place.
-fn short_operations(can_pad: bool) -> Vec<Operation> {
+/// Everything that could still write something: of no bytes, and, through C, of several fragments.
+fn later_operations(can_pad: bool, max_payload: usize) -> Vec<Operation> {
+    let long = vec![7; max_payload + 1];
     let mut operations = vec![
         Operation::Offer(vec![]),
+        Operation::Offer(long.clone()),
         Operation::Parts(vec![vec![]]),
+        Operation::Parts(vec![long.clone(), vec![]]),
         claim(vec![], true),
         Operation::ReservedValues(vec![]),
+        Operation::ReservedValues(long.clone()),
         Operation::Batch(vec![vec![], vec![]]),
+        Operation::Batch(vec![long, vec![]]),
     ];
     if can_pad {
         operations.push(Operation::Padding(0));
@@ -114,7 +119,7 @@ fn until_the_end<P: Subject>() {
             // It stays so. C's exclusive publication would write over the padding, and its shared one
             // moves the tail on for ever.
             let tails = rust.tails();
-            for operation in short_operations(P::CAN_PAD) {
+            for operation in later_operations(P::CAN_PAD, max_payload) {
                 assert_eq!(rust.perform_in_rust(&operation), EXCEEDED, "{operation}, {stream:?}");
                 assert_eq!(rust.publication.position(), Ok(END), "{operation}, {stream:?}");
                 if !P::CAN_PAD {

@@ -218,8 +218,8 @@ fn revoked_before_everything_is_read() {
     assert_eq!(poll_in_c(&mut subscription), (0, 0));
 }
 
-/// In the last term there is. A shared publication fills it up when a message is too long for it, an
-/// exclusive one stays where it was, as in C.
+/// At the end of the last term there is: after a message that was too long for the rest of it, and after
+/// padding that just fits.
 #[test]
 fn at_the_end_of_all_positions() {
     let driver = launch();
@@ -229,7 +229,11 @@ fn at_the_end_of_all_positions() {
     let (shared, _other) = shared_pair(&aeron, channel);
     assert_eq!(shared.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
     assert_eq!(shared.position(), Ok(1 << 47));
-    assert_eq!(exclusive.append_padding(96), Ok(1 << 47));
     same_answers_shared(&shared, OfferError::MaxPositionExceeded);
+    assert_eq!(exclusive.append_padding(96), Ok(1 << 47));
+    same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
+    let (mut exclusive, _third) = connected_pair(&aeron, channel);
+    assert_eq!(exclusive.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
+    assert_eq!(exclusive.position(), Ok(1 << 47));
     same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
 }

@@ -2,10 +2,13 @@
 
 mod support;
 
-use rusteron_client::{Action, ErrorKind, Position};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusteron_client::{Action, ErrorKind, Header, Messages, Position, Subscription};
 use support::{
-    SHORT_TERMS, await_some, await_that, connect, connect_watchfully, connected_pair, launch,
-    offer, receive,
+    PATIENCE, SHORT_TERMS, await_some, await_that, connect, connect_watchfully, connected_pair,
+    launch, launch_with, offer, receive,
 };
 
 #[test]
@@ -287,6 +290,64 @@ fn an_image_outlives_its_publisher_while_it_is_borrowed() {
     assert_eq!(image.poll(|_, _| panic!("closed"), 10), 0);
     assert_eq!(image.term_buffer_length(), term_length);
     assert_eq!(image.mtu_length(), image.constants().mtu_length);
+}
+
+/// A poll that calls for a message, whatever else it gives to its handler.
+type Poll = fn(&mut Subscription, &mut dyn FnMut()) -> usize;
+
+/// The driver has the counter of an image's position back when the image is gone, and may give it away at
+/// once.
+#[test]
+fn a_poll_during_which_its_image_is_gone_leaves_the_counter_to_its_next_owner() {
+    let driver = launch_with(|context| {
+        context
+            .set_counters_free_to_reuse_timeout(Duration::ZERO)?
+            .set_timer_interval(Duration::from_millis(50))
+    });
+    let aeron = connect(&driver);
+    let (gone, is_gone) = mpsc::channel();
+    let mut subscription = aeron
+        .subscription_builder(SHORT_TERMS, 1001)
+        .on_unavailable_image(move |_| gone.send(()).expect("a receiver"))
+        .add()
+        .expect("a subscription");
+    let polls: [Poll; 4] = [
+        |subscription, handle| subscription.poll(|_, _| handle(), 10).expect("open"),
+        |subscription, handle| {
+            let handler = |messages: &mut Messages<'_>| messages.for_each(|_| handle());
+            subscription.poll_batch(handler, 10).expect("open")
+        },
+        |subscription, handle| {
+            let handler = |_: &[u8], _: &Header<'_>| {
+                handle();
+                Action::Commit
+            };
+            subscription.controlled_poll(handler, 10).expect("open")
+        },
+        |subscription, handle| subscription.block_poll(|_, _, _| handle(), 1 << 16).expect("open"),
+    ];
+    for poll in polls {
+        let mut publication =
+            aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+        offer(&mut publication, b"message");
+        let counter_id = await_some("the image", || {
+            subscription.images().next().map(|image| image.subscriber_position_id())
+        });
+        let mut publication = Some(publication);
+        let mut counters = Vec::new();
+        let mut handle = || {
+            publication.take().expect("one message").revoke();
+            is_gone.recv_timeout(PATIENCE).expect("the end of the image");
+            await_that("the counter is somebody else's", || {
+                let counter = aeron.add_counter(1001, &[], "the next owner's").expect("a counter");
+                counters.push(counter);
+                counters.last().is_some_and(|counter| counter.counter_id() == counter_id)
+            });
+            counters.last().expect("a counter").set(-7);
+        };
+        await_that("the message", || poll(&mut subscription, &mut handle) > 0);
+        assert_eq!(counters.last().expect("a counter").get(), -7);
+    }
 }
 
 #[test]

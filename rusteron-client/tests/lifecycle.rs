@@ -15,7 +15,7 @@ use rusteron_client::{
 use rusteron_sys as sys;
 use support::{
     PATIENCE, SHORT_TERMS, await_some, await_that, block_on, connect, connected_pair, context,
-    launch, offer, receive, watchful_context,
+    launch, launch_with, offer, receive, watchful_context,
 };
 
 /// Of the counters with the times at which clients have last said that they are alive.
@@ -152,6 +152,37 @@ fn log_buffers_are_unmapped_when_their_handles_are_dropped() {
     drop((publication, subscription));
     // The driver maps them as well, in this process, and lets go later.
     await_that("fewer mappings", || mapped() < before);
+}
+
+/// C frees an image that is gone when it has heard from the poller that this has seen a newer list.
+#[cfg(target_os = "linux")]
+#[test]
+fn log_buffers_of_publishers_that_are_gone_are_unmapped_under_a_subscription_that_is_polled() {
+    let short = Duration::from_millis(50);
+    let driver = launch_with(|context| {
+        context.set_timer_interval(short)?.set_publication_linger_timeout(short)
+    });
+    let mut settings = context(driver.aeron_dir());
+    settings.set_keepalive_interval(short).expect("a setting");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let publications = driver.aeron_dir().join("publications");
+    let publications = publications.to_str().expect("a name");
+    // The driver's are in this process as well, and go by themselves.
+    let is_one_mapped =
+        || fs::read_to_string("/proc/self/maps").expect("the mappings").contains(publications);
+    let mut subscription = aeron.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
+    for _ in 0..5 {
+        let mut publication =
+            aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+        offer(&mut publication, b"message");
+        assert_eq!(receive(&mut subscription, 1), [b"message"]);
+        assert!(is_one_mapped());
+    }
+    // Nothing but polls: C's functions of a subscription tell the conductor what they have seen.
+    await_that("the last log buffer is unmapped", || {
+        subscription.poll(|_, _| panic!("no more"), 10).expect("open");
+        !is_one_mapped()
+    });
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::sync::mpsc;
 use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
 use rusteron_media_driver::MediaDriver;
 use support::{
-    PATIENCE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_patient, log_file,
-    log_tails, receive, shared_pair, watchful_context,
+    PATIENCE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_patient, log_bytes,
+    log_file, log_tails, receive, shared_pair, unblock, watchful_context,
 };
 
 const TERM_LENGTH: usize = 64 * 1024;
@@ -225,4 +225,46 @@ fn a_batch_during_which_another_publisher_begins_the_next_term_says_what_it_has_
     let rest = offer(&messages[accepted..]);
     assert_eq!((rest.accepted, rest.stopped_by), (MESSAGES - accepted, None));
     assert!(receive(&mut subscription, MESSAGES) == bytes(&messages));
+}
+
+/// As to a thread that was held up between taking a place and writing there, until the driver gave it up.
+#[test]
+fn a_batch_whose_place_is_padding_by_then_writes_nothing() {
+    let driver = launch_patient();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let log = log_file(&driver, publication.original_registration_id());
+    let place = || log_bytes(&driver, publication.constants(), 64..64 + 4 * 64);
+    publication.offer(b"before").expect("a place");
+    unblock(&log, 64, 4 * 64);
+    let padding = place();
+    let batch = publication.offer_batch(&[[7; 10]; 4]);
+    assert_eq!((batch.accepted, batch.stopped_by), (0, Some(OfferError::Unblocked)));
+    assert_eq!(publication.position(), Ok(64 + 4 * 64));
+    assert!(place() == padding, "it was written over");
+
+    let batch = publication.offer_batch(&[[8; 10]; 4]);
+    assert_eq!((batch.accepted, batch.stopped_by), (4, None));
+    assert_eq!(receive(&mut subscription, 1), [b"before"]);
+    assert_eq!(receive(&mut subscription, 4), [[8; 10]; 4]);
+}
+
+/// The same to one that came to the end of a term.
+#[test]
+fn a_batch_goes_on_behind_the_end_of_a_term_that_is_padding_by_then() {
+    let driver = launch_patient();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=0|term-offset=65472";
+    let (publication, mut subscription) = shared_pair(&aeron, channel);
+    let log = log_file(&driver, publication.original_registration_id());
+    let (start, end) = (65_472, TERM_LENGTH as i64);
+    let place = || log_bytes(&driver, publication.constants(), start..end);
+    assert_eq!(publication.position(), Ok(start));
+    unblock(&log, start as u64, (end - start) as i32);
+    let padding = place();
+    let batch = publication.offer_batch(&[[7; 100]; 4]);
+    assert_eq!((batch.accepted, batch.stopped_by), (4, None));
+    assert_eq!(publication.position(), Ok(end + 4 * 160));
+    assert!(place() == padding, "it was written over");
+    assert_eq!(receive(&mut subscription, 4), [[7; 100]; 4]);
 }

@@ -2,6 +2,8 @@
 //!
 //! A payload is a cell in which `loom` reports accesses that nothing has ordered.
 
+use std::sync::atomic::AtomicBool;
+
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI32, AtomicI64, fence};
@@ -58,24 +60,62 @@ fn a_subscriber_sees_the_whole_frame_and_the_publisher_overwrites_what_was_read(
     });
 }
 
+/// What a publisher does to a frame's length, and to another word, while the driver looks at them.
+fn publisher_and_driver(publish: fn(&AtomicI32, &AtomicI64), look: fn(&AtomicI32, &AtomicI64)) {
+    model(2, move || {
+        let words = Arc::new((AtomicI32::new(0), AtomicI64::new(0)));
+        let publisher = {
+            let words = Arc::clone(&words);
+            thread::spawn(move || publish(&words.0, &words.1))
+        };
+        look(&words.0, &words.1);
+        publisher.join().expect("no assertion has failed");
+    });
+}
+
 /// What the driver concludes from the negative length when a publisher has died: its frame is not read
 /// as if it were finished, nor as if it had not begun.
 #[test]
 fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
-    model(2, || {
-        let frame = Arc::new((AtomicI32::new(0), AtomicI32::new(0)));
-        let publisher = {
-            let frame = Arc::clone(&frame);
-            thread::spawn(move || {
-                begin_frame(&frame.0, FRAME_LENGTH);
-                // Relaxed stands for a plain write, which a driver that unblocks can see at any time.
-                frame.1.store(7, Ordering::Relaxed);
-            })
-        };
-        let payload = frame.1.load(Ordering::Acquire);
-        let length = published_length(&frame.0);
+    let publish = |length: &AtomicI32, payload: &AtomicI64| {
+        begin_frame(length, FRAME_LENGTH);
+        // Relaxed stands for a plain write, which a driver that unblocks can see at any time.
+        payload.store(7, Ordering::Relaxed);
+    };
+    publisher_and_driver(publish, |length, payload| {
+        let payload = payload.load(Ordering::Acquire);
+        let length = published_length(length);
         assert!(payload == 0 || length == -FRAME_LENGTH, "payload {payload}, length {length}");
-        publisher.join().expect("no assertion has failed");
+    });
+}
+
+/// The driver that makes padding of an unfinished frame finds the end of the stream behind that.
+#[test]
+fn a_frame_that_has_begun_is_not_seen_before_the_end_of_the_stream_has_moved() {
+    let publish = |length: &AtomicI32, tail: &AtomicI64| {
+        set_tail(tail, raw_tail(0, 64));
+        begin_frame(length, FRAME_LENGTH);
+    };
+    publisher_and_driver(publish, |length, tail| {
+        if published_length(length) < 0 {
+            assert_eq!(tail.load(Ordering::Acquire), raw_tail(0, 64));
+        }
+    });
+}
+
+/// The driver takes what has no length before the end of the stream for a gap.
+#[test]
+fn the_end_of_the_stream_is_not_seen_to_move_on_before_a_frame_is_published() {
+    let publish = |length: &AtomicI32, tail: &AtomicI64| {
+        set_tail(tail, raw_tail(0, 64));
+        begin_frame(length, FRAME_LENGTH);
+        publish_frame(length, FRAME_LENGTH);
+        set_tail(tail, raw_tail(0, 128));
+    };
+    publisher_and_driver(publish, |length, tail| {
+        if tail.load(Ordering::Acquire) == raw_tail(0, 128) {
+            assert_eq!(published_length(length), FRAME_LENGTH);
+        }
     });
 }
 
@@ -137,13 +177,17 @@ impl Log {
         log
     }
 
-    /// Attempts to publish until it succeeds; returns term count and frame.
-    fn publish(&self, message: u64) -> (i32, usize) {
-        let terms = Terms {
+    fn terms(&self) -> Terms<'_, AtomicI64, AtomicI32> {
+        Terms {
             tails: &self.tails,
             active_term_count: &self.active_term_count,
             initial_term_id: INITIAL_TERM_ID,
-        };
+        }
+    }
+
+    /// Attempts to publish until it succeeds; returns term count and frame.
+    fn publish(&self, message: u64) -> (i32, usize) {
+        let terms = self.terms();
         loop {
             let Some(tail) = terms.tail() else {
                 thread::yield_now();
@@ -215,4 +259,44 @@ fn a_subscriber_follows_the_publishers_into_the_next_term() {
             publisher.join().expect("no assertion has failed");
         }
     });
+}
+
+/// It has looked at the limit before three terms went by, and did not see that its place was cleaned.
+#[test]
+fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen() {
+    let is_in_later_term = std::sync::Arc::new(AtomicBool::new(false));
+    let seen = std::sync::Arc::clone(&is_in_later_term);
+    model(3, move || {
+        let log = Arc::new((Log::new(0), AtomicI64::new(0)));
+        let other = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                while position(&log.1) == 0 {
+                    thread::yield_now();
+                }
+                for term_count in 0..PARTITION_COUNT as i32 {
+                    log.0.terms().rotate(INITIAL_TERM_ID.wrapping_add(term_count));
+                }
+            })
+        };
+        let held_up = {
+            let (log, seen) = (Arc::clone(&log), std::sync::Arc::clone(&seen));
+            thread::spawn(move || {
+                let tail = log.0.terms().claim(0, FRAME);
+                if tail.term_id() != INITIAL_TERM_ID {
+                    seen.store(true, Ordering::Relaxed);
+                    // SAFETY: checked by the model.
+                    log.0.frames[0][0].1.with_mut(|payload| unsafe { *payload = 7 });
+                }
+            })
+        };
+        // As the driver cleans.
+        // SAFETY: checked by the model.
+        log.0.frames[0][0].1.with_mut(|payload| unsafe { *payload = 0 });
+        set_position(&log.1, 1);
+        for publisher in [other, held_up] {
+            publisher.join().expect("no assertion has failed");
+        }
+    });
+    assert!(is_in_later_term.load(Ordering::Relaxed));
 }

@@ -5,7 +5,7 @@
 mod java;
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::path::Path;
@@ -187,6 +187,16 @@ pub fn log_bytes(
     log.seek(SeekFrom::Start(start as u64)).expect("a place in the log buffer");
     log.read_exact(&mut bytes).expect("the frames");
     bytes
+}
+
+/// Does to a frame what the driver does when it gives up waiting: see
+/// `aeron_term_unblocker_unblock`.
+pub fn unblock(log: &File, offset: u64, length: i32) {
+    let mut log = log;
+    log.seek(SeekFrom::Start(offset + 6)).expect("a place");
+    log.write_all(&0_u16.to_ne_bytes()).expect("the type");
+    log.seek(SeekFrom::Start(offset)).expect("a place");
+    log.write_all(&length.to_ne_bytes()).expect("the length");
 }
 
 /// What the metadata of a log says about where its terms end: the tail counters and the count of terms.
