@@ -25,8 +25,6 @@ pub struct Client {
     running: ManuallyDrop<Running>,
     /// Held during commands and work if the client has no conductor thread.
     invoker: Option<Mutex<()>>,
-    /// What was released in a callback without a conductor thread, until the callback has ended.
-    deferred: Mutex<Vec<Deferred>>,
 }
 
 type Deferred = Box<dyn FnOnce() + Send>;
@@ -34,6 +32,8 @@ type Deferred = Box<dyn FnOnce() + Send>;
 /// The C client and what it works with. Fields are dropped in order, after the C client.
 struct Running {
     raw: NonNull<sys::aeron_t>,
+    /// What was released in a callback without a conductor thread, until the callback has ended.
+    deferred: Mutex<Vec<Deferred>>,
     context: ManuallyDrop<Context>,
     subscription_callbacks: Arc<CallbackList>,
     kept: Kept,
@@ -70,11 +70,12 @@ impl Client {
         let invoker = context.use_conductor_agent_invoker().then(Mutex::default);
         let running = ManuallyDrop::new(Running {
             raw,
+            deferred: Mutex::default(),
             context: ManuallyDrop::new(context),
             subscription_callbacks: Arc::default(),
             kept: Kept::default(),
         });
-        let client = Self { running, invoker, deferred: Mutex::default() };
+        let client = Self { running, invoker };
         // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
         unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
         Ok(client)
@@ -142,12 +143,14 @@ impl Client {
     /// Runs a C function that gives a resource back. In a callback that forbids it, it runs later.
     ///
     /// `call` must not need anything but the C client, which outlives it. User code that it runs, or
-    /// drops, is run as a callback. If it is to come later and nobody does any work after that, it is
-    /// dropped with the client.
+    /// drops, is run as a callback. If it is to come later and nobody does any work after that, it runs
+    /// when the client goes.
     pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
         match &self.invoker {
             None => call(),
-            Some(_) if callback::is_running() => lock(&self.deferred).push(Box::new(call)),
+            Some(_) if callback::is_running() => {
+                lock(&self.running.deferred).push(Box::new(call));
+            }
             Some(invoker) => {
                 let lock = lock(invoker);
                 // Marked: what it logs must not wait for the lock.
@@ -182,14 +185,7 @@ impl Client {
 
     /// Releases what was deferred by the callbacks of the turn that ends.
     fn end_turn(&self, _turn: MutexGuard<'_, ()>) {
-        loop {
-            // Taken first: a release can lead to another callback, which can defer more.
-            let deferred = std::mem::take(&mut *lock(&self.deferred));
-            if deferred.is_empty() {
-                return;
-            }
-            deferred.into_iter().for_each(callback::mark);
-        }
+        self.running.release_deferred();
     }
 
     /// Why a closed client does nothing any more, in Aeron's words.
@@ -243,9 +239,28 @@ impl Drop for Client {
     }
 }
 
+impl Running {
+    /// Nobody else is doing the conductor's work. What is a user's can panic when it is dropped; the
+    /// others are released all the same.
+    fn release_deferred(&self) {
+        loop {
+            // Taken first: a release can lead to another callback, which can defer more.
+            let deferred = std::mem::take(&mut *lock(&self.deferred));
+            if deferred.is_empty() {
+                return;
+            }
+            for release in deferred {
+                callback::run("release of what was dropped in a callback", release);
+            }
+        }
+    }
+}
+
 impl Drop for Running {
     /// C uses the context and the callbacks up to the end of `aeron_close`.
     fn drop(&mut self) {
+        // It needs the C client.
+        self.release_deferred();
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {

@@ -216,7 +216,7 @@ fn every_test_that_is_named_here_exists() {
     let text = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the list");
     let list = text.split("## Soundness").nth(1).and_then(|rest| rest.split("\n## ").next());
     let mut code = String::new();
-    for crate_name in ["rusteron-client", "rusteron-media-driver"] {
+    for crate_name in ["rusteron-client", "rusteron-media-driver", "rusteron-archive"] {
         for folder in ["src", "tests"] {
             for entry in fs::read_dir(root.join(crate_name).join(folder)).expect("a folder") {
                 let path = entry.expect("a file").path();
