@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rusteron_archive::{Archive, ArchiveError, Context, RecordingPos, ReplayMergeError};
+use rusteron_archive::{
+    Archive, ArchiveError, Context, RecordingPos, ReplayMergeCloseError, ReplayMergeError,
+};
 use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Position};
 
 use crate::failure::Failure;
@@ -70,6 +72,12 @@ impl From<ArchiveError> for Failure {
 
 impl From<ReplayMergeError> for Failure {
     fn from(error: ReplayMergeError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<ReplayMergeCloseError> for Failure {
+    fn from(error: ReplayMergeCloseError) -> Self {
         Self::Run(error.to_string())
     }
 }

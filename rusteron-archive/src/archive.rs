@@ -294,6 +294,19 @@ impl Archive {
         relevant_id: Option<Id>,
         call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
     ) -> Result<T> {
+        let outcome = self.undelivered_request(operation, relevant_id, call);
+        self.deliver();
+        outcome
+    }
+
+    /// As [`request`](Self::request), for those who have to put something in order before they
+    /// [`deliver`](Self::deliver): a handler can panic.
+    pub(crate) fn undelivered_request<T>(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
+    ) -> Result<T> {
         forbid_reentry(operation)?;
         if let Some((name, id)) = relevant_id {
             not_negative(operation, name, id)?;
@@ -303,10 +316,17 @@ impl Archive {
             let _lock = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             client.command(operation, || call(self.connection.raw.as_ptr()))
         };
-        self.connection.context.events().deliver();
         outcome?.map_err(|error| {
             ArchiveError::from_c(&error, operation).about(relevant_id.map(|(_name, id)| id))
         })
+    }
+
+    /// Tells the handlers what C has reported, unless this is in the middle of a request, after which it
+    /// comes by itself.
+    pub(crate) fn deliver(&self) {
+        if !is_entered() {
+            self.connection.context.events().deliver();
+        }
     }
 
     /// As [`request`](Self::request), for listings.
@@ -401,9 +421,14 @@ pub(crate) fn entered(action: impl FnOnce()) {
     action();
 }
 
+/// Whether this is user code in the middle of a request.
+fn is_entered() -> bool {
+    ENTERED.get() > 0
+}
+
 /// An error where a request would be inside another one.
 pub(crate) fn forbid_reentry(operation: &'static str) -> Result<()> {
-    if ENTERED.get() > 0 {
+    if is_entered() {
         return Err(ArchiveError::new(
             ArchiveErrorKind::Reentrant,
             operation,

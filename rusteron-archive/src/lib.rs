@@ -67,7 +67,7 @@ pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay::{ReplayLength, ReplayParams};
-pub use replay_merge::{ReplayMerge, ReplayMergeError};
+pub use replay_merge::{ReplayMerge, ReplayMergeCloseError, ReplayMergeError};
 pub use replay_session_id::ReplaySessionId;
 pub use replication::ReplicationParams;
 pub use rusteron_client::{Error, ErrorKind};

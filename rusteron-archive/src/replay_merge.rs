@@ -15,7 +15,7 @@ use rusteron_client::{
 use rusteron_sys::archive as sys;
 
 use crate::archive::{Archive, Result, not_negative};
-use crate::error::ArchiveError;
+use crate::error::{ArchiveError, ArchiveErrorKind};
 
 /// Replays a recording from a position, and goes over to the live stream when it has caught up with it,
 /// without losing or repeating a message.
@@ -50,7 +50,7 @@ use crate::error::ArchiveError;
 /// while !merge.is_merged() {
 ///     merge.poll(|message, _header| println!("{message:?}"), 10)?;
 /// }
-/// let (archive, mut subscription) = merge.into_parts();
+/// let (archive, mut subscription) = merge.into_parts()?;
 /// subscription.poll(|message, _header| println!("{message:?}"), 10).ok();
 /// # drop(archive);
 /// # Ok(())
@@ -281,21 +281,74 @@ impl ReplayMerge {
     /// Ends the merge, and gives back the session and the subscription, which is at the live stream if
     /// it [is merged](Self::is_merged).
     ///
-    /// Waits as dropping does.
+    /// Waits as dropping does. If a handler that is told what the archive reports meanwhile panics, the
+    /// panic goes through to the caller, and the parts are dropped.
+    ///
+    /// # Errors
+    /// The merge could not be ended, and works on session and subscription as before. The error [gives it
+    /// back](ReplayMergeCloseError::into_merge), for another try; `?` drops it where an [`ArchiveError`] is
+    /// returned.
+    /// - [`Client`](ArchiveErrorKind::Client) with [`ErrorKind::CalledFromConductor`]: this is a callback
+    ///   of a conductor;
+    /// - [`Reentrant`](ArchiveErrorKind::Reentrant): this is a delegating invoker;
+    /// - [`Client`](ArchiveErrorKind::Client): the client failed, as when its queue of commands is full.
     ///
     /// Corresponds to `aeron_archive_replay_merge_close`.
-    pub fn into_parts(self) -> (Archive, Subscription) {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: taken once, and the structure is not used again.
-        unsafe {
-            let Parts { archive, subscription } = ManuallyDrop::take(&mut this.parts);
-            if let Err(error) = close(this.raw, &archive) {
-                log::debug!("replay merge of recording {}: {error}", this.recording_id);
-            }
-            (archive, subscription)
+    pub fn into_parts(self) -> Result<(Archive, Subscription), ReplayMergeCloseError> {
+        // SAFETY: once it is closed, `self` is taken apart at once; until then it is as good as before.
+        if let Err(error) = unsafe { close(self.raw, &self.parts.archive) } {
+            let merge = Mutex::new(self);
+            return Err(ReplayMergeCloseError(Box::new(Open { error, merge })));
         }
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: taken once, and `this` is not dropped.
+        let Parts { archive, subscription } = unsafe { ManuallyDrop::take(&mut this.parts) };
+        archive.deliver();
+        Ok((archive, subscription))
     }
 }
+
+/// Why a merge could not be ended, with the merge.
+#[derive(Debug)]
+pub struct ReplayMergeCloseError(Box<Open>);
+
+#[derive(Debug)]
+struct Open {
+    error: ArchiveError,
+    /// As in [`Refused`].
+    merge: Mutex<ReplayMerge>,
+}
+
+impl ReplayMergeCloseError {
+    /// What was wrong.
+    ///
+    /// Has no counterpart in C, which leaves the merge to the caller.
+    pub fn error(&self) -> &ArchiveError {
+        &self.0.error
+    }
+
+    /// The merge, which has not been ended.
+    ///
+    /// Has no counterpart in C, which leaves the merge to the caller.
+    pub fn into_merge(self) -> ReplayMerge {
+        self.0.merge.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Drops the merge.
+impl From<ReplayMergeCloseError> for ArchiveError {
+    fn from(error: ReplayMergeCloseError) -> Self {
+        error.0.error
+    }
+}
+
+impl fmt::Display for ReplayMergeCloseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.error(), f)
+    }
+}
+
+impl std::error::Error for ReplayMergeCloseError {}
 
 /// Why a merge could not begin, with what it was to work with.
 #[derive(Debug)]
@@ -350,10 +403,12 @@ fn channel(channel: &impl AsChannel) -> Result<CString> {
     Ok(text)
 }
 
+/// The handlers are yet to be told what was reported.
+///
 /// # Safety
-/// The structure is live, belongs to this session, and is not used again.
+/// The structure is live, belongs to this session, and is not used again unless this fails.
 unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archive) -> Result<()> {
-    archive.request(OPERATION, None, |_archive| {
+    archive.undelivered_request(OPERATION, None, |_archive| {
         // A destination that cannot be removed makes C stop half way, and go on with the next call.
         const ATTEMPTS: usize = 3;
         let mut closed = Ok(0);
@@ -381,7 +436,9 @@ impl Closing {
     /// Has to be called again, or what it has pointers to be left alone, if it fails.
     fn run(&self) -> Result<()> {
         // SAFETY: nobody uses the structure again, unless it was not closed.
-        unsafe { close(self.raw, &self.parts.archive) }
+        unsafe { close(self.raw, &self.parts.archive) }?;
+        self.parts.archive.deliver();
+        Ok(())
     }
 }
 
@@ -394,7 +451,7 @@ impl Drop for ReplayMerge {
             drop(ManuallyDrop::into_inner(closing));
             return;
         };
-        if error.kind() != crate::ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) {
+        if error.kind() != ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) {
             // It has pointers to what must not go before it.
             log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
             return;

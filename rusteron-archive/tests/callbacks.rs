@@ -1,12 +1,15 @@
-//! What is dropped in a callback.
+//! What is dropped or taken apart in a callback.
 
 mod support;
 
 use std::sync::mpsc;
 
-use rusteron_archive::{Archive, PersistentSubscription, PersistentSubscriptionContext};
-use rusteron_client::Aeron;
-use support::{JavaArchive, PATIENCE, REPLAY_STREAM, STREAM};
+use rusteron_archive::{
+    Archive, ArchiveError, ArchiveErrorKind, ErrorKind, PersistentSubscription,
+    PersistentSubscriptionContext, ReplayMerge, ReplayMergeCloseError, ReplayMergeError,
+};
+use rusteron_client::{Aeron, Subscription};
+use support::{JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, free_port};
 
 /// Says when it is dropped, and with it what has captured it.
 struct Witness(&'static str, mpsc::Sender<&'static str>);
@@ -23,7 +26,7 @@ impl Drop for Witness {
     }
 }
 
-/// A client without a conductor thread, whose context says when it goes, which is when the client does.
+/// A client whose context says when it goes, which is when the client does.
 fn client(java: &JavaArchive, witness: Witness) -> Aeron {
     let mut context = rusteron_client::Context::new().expect("a context");
     context
@@ -100,4 +103,60 @@ fn what_is_dropped_in_a_callback_of_another_client_goes_before_its_own() {
             assert_eq!(order, ["session", "client"]);
         }
     }
+}
+
+const MANUAL: &str = "aeron:udp?control-mode=manual";
+
+/// A merge, of a recording that there is not; it has asked the conductor for a destination only.
+fn merge(session: Archive, subscription: Subscription) -> Result<ReplayMerge, ReplayMergeError> {
+    let (replay, any) = ("aeron:udp?linger=0", "aeron:udp?endpoint=localhost:0");
+    let live = format!("aeron:udp?endpoint=localhost:{}", free_port());
+    ReplayMerge::new(session, subscription, replay, any, live.as_str(), 0, 0)
+}
+
+#[test]
+fn a_merge_that_cannot_be_ended_in_a_callback_is_given_back() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let parts = [(); 2].map(|()| {
+        let session = Archive::connect(&aeron, java.context()).expect("a session");
+        (session, aeron.add_subscription(MANUAL, STREAM).expect("a subscription"))
+    });
+
+    let (enter, entered) = mpsc::channel();
+    let (give, given) = mpsc::channel::<ReplayMerge>();
+    let (refuse, refused) = mpsc::channel();
+    let mut is_first = true;
+    let held = aeron
+        .subscription_builder("aeron:ipc", 9)
+        .on_available_image(move |_| {
+            if !std::mem::take(&mut is_first) {
+                return;
+            }
+            enter.send(()).expect("the test");
+            for merge in given.iter() {
+                refuse.send(merge.into_parts().expect_err("a callback")).expect("the test");
+            }
+        })
+        .add()
+        .expect("a subscription");
+    let publication = aeron.async_add_publication("aeron:ipc", 9).expect("a request");
+    entered.recv_timeout(PATIENCE).expect("a call");
+    // While the conductor is in the handler, its queue has commands that point to the subscriptions.
+    let refusals = parts.map(|(session, subscription)| {
+        give.send(merge(session, subscription).expect("a merge")).expect("the handler");
+        refused.recv_timeout(PATIENCE).expect("an error")
+    });
+    drop(give);
+
+    let kind = ArchiveErrorKind::Client(ErrorKind::CalledFromConductor);
+    let [kept, dropped] = refusals;
+    assert_eq!(kept.error().kind(), kind);
+    let (session, subscription) = kept.into_merge().into_parts().expect("the parts");
+    assert!(session.is_connected() && !subscription.is_closed());
+    let boxed: Box<dyn std::error::Error + Send + Sync> = dropped.into();
+    let dropped = boxed.downcast::<ReplayMergeCloseError>().expect("the error");
+    assert_eq!(ArchiveError::from(*dropped).kind(), kind);
+    session.stop_all_replays(None).expect("an answer");
+    drop((held, publication));
 }

@@ -240,7 +240,7 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
                 merge.poll(|text, _| expect(text, &mut next), 100).expect("a merge");
                 merge.is_merged()
             });
-            let (_session, mut subscription) = merge.into_parts();
+            let (_session, mut subscription) = merge.into_parts().expect("the parts");
             let end = next.max(live.published.load(Ordering::Relaxed)) + LIVE;
             await_that("live messages", || {
                 subscription.poll(|text, _| expect(text, &mut next), 100).expect("open");

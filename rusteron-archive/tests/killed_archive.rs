@@ -177,7 +177,7 @@ fn a_merge_that_loses_its_archive_is_an_error() {
     );
     assert!((1000..COUNT as usize).contains(&received.len()), "{}", received.len());
     assert!(received.iter().copied().eq(0..received.len() as u64));
-    let (session, subscription) = merge.into_parts();
+    let (session, subscription) = merge.into_parts().expect("the parts");
     await_that("the end of the session", || !session.is_connected());
     assert!(!subscription.is_closed() && !aeron.is_closed());
 }

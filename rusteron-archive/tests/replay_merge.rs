@@ -106,7 +106,7 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
             next = publisher.join().expect("a publisher");
         });
         assert!(merge.is_live_added());
-        let (session, mut subscription) = merge.into_parts();
+        let (session, mut subscription) = merge.into_parts().expect("the parts");
         offer_numbered(&mut publication, next..next + 1);
         next += 1;
         await_that("the rest, live", || {
@@ -164,7 +164,7 @@ fn a_merge_that_cannot_be_is_refused() {
     let (error, session, subscription) = refused.map(drop).expect_err("refused").into_parts();
     assert!(error.to_string().contains("start_position: -1"), "{error}");
     let merge = ReplayMerge::new(session, subscription, plain, any, udp, 0, 0).expect("a merge");
-    assert!(merge.into_parts().0.is_connected());
+    assert!(merge.into_parts().expect("the parts").0.is_connected());
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_merge_fails_for_an_unknown_recording_and_leaves_its_parts() {
     assert_eq!((error.relevant_id(), error.code()), (Some(4711), 205));
     assert!(merge.has_failed());
     assert_eq!(merge.poll(|_, _| (), 10).expect("it does nothing any more"), 0);
-    let (session, subscription) = merge.into_parts();
+    let (session, subscription) = merge.into_parts().expect("the parts");
     assert!(session.is_connected());
     assert!(!subscription.is_closed());
 }
@@ -257,7 +257,7 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
     assert!(error.message().contains("progress"), "{error:?}");
     assert!(merge.has_failed() && !merge.is_merged());
     assert_eq!(merge.do_work().expect("it does nothing any more"), 0);
-    let (session, subscription) = merge.into_parts();
+    let (session, subscription) = merge.into_parts().expect("the parts");
     assert_eq!(session.start_position(recording_id).expect("an answer"), 0);
     assert!(!subscription.is_closed());
 }
@@ -325,7 +325,7 @@ fn the_image_of_a_merge_goes_with_its_stream() {
             merge.poll(|_, _| (), 100).expect("a merge");
             merge.is_merged()
         });
-        let (_session, mut subscription) = merge.into_parts();
+        let (_session, mut subscription) = merge.into_parts().expect("the parts");
         // While the subscription is still there: C forgets one count too many when it goes with an image.
         drop(publication);
         await_that("the end of the stream", || {

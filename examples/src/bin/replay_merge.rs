@@ -95,7 +95,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     output.line(format_args!("Merged after {received} messages, at position {position}"))?;
 
     // From here on it is a subscription like any other. The session with the archive is ours again.
-    let (_archive, mut subscription) = merge.into_parts();
+    let (_archive, mut subscription) = merge.into_parts()?;
     let last = publisher.sent + options.messages;
     let mut turns = Turns::awaiting("messages", &interrupt);
     while receiver.received < last {
