@@ -111,10 +111,11 @@ impl Archive {
     /// - [`ArchiveErrorKind::AuthenticationRejected`]: the archive does not accept the credentials;
     /// - [`ArchiveErrorKind::IncompatibleVersion`]: the archive does not speak this client's version of
     ///   the protocol;
-    /// - [`ArchiveErrorKind::InvalidArgument`]: a channel is missing, or there are no retry attempts;
+    /// - [`ArchiveErrorKind::InvalidArgument`]: a channel is missing, there are no retry attempts, or the
+    ///   credentials are too long;
     /// - [`ArchiveErrorKind::Refused`] or others, in the archive's words;
-    /// - [`ArchiveErrorKind::Client`]: a channel is not valid, or the client or the media driver
-    ///   failed.
+    /// - [`ArchiveErrorKind::Client`]: a channel is not valid, the supplier of credentials panicked, or the
+    ///   client or the media driver failed.
     ///
     /// Corresponds to `aeron_archive_connect`.
     pub fn connect(aeron: &Aeron, context: Context) -> Result<Self> {

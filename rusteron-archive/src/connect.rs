@@ -107,24 +107,22 @@ impl AsyncConnect {
         }
         let Some(attempt) = self.attempt.take() else { return Ok(None) };
         let context = attempt.freed_by_c();
-        let failed = |error: Error| {
-            // SAFETY: C has ended the attempt, and asks for no credentials.
-            match unsafe { context.take_credentials_failure() } {
-                Some(failure) => ArchiveError::new(
-                    ArchiveErrorKind::AuthenticationRejected,
-                    OPERATION,
-                    failure.message(),
-                ),
-                None => refusal(&error),
-            }
-        };
+        // SAFETY: C has ended the attempt, and asks for no credentials.
+        let no_credentials = unsafe { context.take_credentials_failure() };
         let connected = outcome.and_then(|_| NonNull::new(raw).ok_or_else(Error::last));
-        let raw = connected.map_err(failed)?;
-        // SAFETY: C gives the structure to its caller, and it was connected with this context, which
-        // was given this client.
-        unsafe {
-            let connection = Connection::from_raw(raw, context);
-            Ok(Some(Archive::new(connection, self.aeron.clone())))
+        let archive = connected.map(|raw| {
+            // SAFETY: C gives the structure to its caller, and it was connected with this context, which
+            // was given this client.
+            unsafe {
+                let connection = Connection::from_raw(raw, context);
+                Archive::new(connection, self.aeron.clone())
+            }
+        });
+        match no_credentials {
+            // Empty ones went instead, and an archive that asks for none has let them in; the session
+            // ends here.
+            Some(failure) => Err(ArchiveError::from_c(&failure, OPERATION)),
+            None => archive.map(Some).map_err(|error| refusal(&error)),
         }
     }
 }

@@ -15,7 +15,8 @@ pub(crate) const MAX_LENGTH: usize = 3 * 1024;
 /// The bytes mean something to the archive's `Authenticator` only, and can have 3,072 at the most.
 ///
 /// Called while connecting, on the thread that does it. Calls in it that would wait for a conductor
-/// return an error; a panic in it ends the attempt with one.
+/// return an error. A panic in it, or too many bytes, ends the attempt with one, also if the archive would
+/// have let in somebody without credentials; a persistent subscription fails, and does not try again.
 ///
 /// ```
 /// use rusteron_archive::{Context, CredentialsSupplier};
@@ -65,7 +66,7 @@ impl Supplier {
         Self { supplier: Box::new(supplier), failure: None }
     }
 
-    /// Why the last attempt failed, if it was for this.
+    /// Why empty credentials were supplied in place of the right ones, if they were.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
     }

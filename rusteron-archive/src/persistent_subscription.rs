@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -106,6 +106,8 @@ unsafe impl Send for Inner {}
 
 pub(crate) const OPERATION: &str = "persistent_subscription";
 
+const EINVAL: c_int = 22;
+
 impl PersistentSubscription {
     /// Begins to subscribe; polls do the rest.
     ///
@@ -193,7 +195,7 @@ impl PersistentSubscription {
         let mut poll = Poll { handler, panic: None, in_conductor };
         let raw = inner.raw.as_ptr();
         let work = client.command(OPERATION, || {
-            inner.archive_context.connecting(&self.aeron, |_context| {
+            let work = inner.archive_context.connecting(&self.aeron, |_context| {
                 // SAFETY: the structure is live, and `&mut self` its only user; the handler is given
                 // what belongs to it.
                 unsafe {
@@ -204,7 +206,9 @@ impl PersistentSubscription {
                         fragment_limit,
                     )
                 }
-            })
+            });
+            inner.end_without_credentials();
+            work
         })?;
         inner.archive_context.events().deliver();
         inner.deliver();
@@ -234,7 +238,7 @@ impl PersistentSubscription {
     }
 
     /// Why the subscription has failed and does nothing any more, if that is so: it cannot go on by
-    /// trying again, as when there is no such recording.
+    /// trying again, as when there is no such recording, or when the supplier of its credentials fails.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and
     /// `aeron_archive_persistent_subscription_failure_reason`.
@@ -279,6 +283,20 @@ impl PersistentSubscription {
 }
 
 impl Inner {
+    /// Ends it if there were no credentials to be had: C has sent empty ones, or is about to.
+    fn end_without_credentials(&mut self) {
+        // SAFETY: C has returned, and asks for none.
+        let Some(failure) = (unsafe { self.archive_context.take_credentials_failure() }) else {
+            return;
+        };
+        let code = if failure.kind() == ErrorKind::InvalidArgument { EINVAL } else { 0 };
+        let text = CString::new(failure.message()).unwrap_or_default();
+        // SAFETY: the structure is live, and `&mut self` its only user; C copies the text.
+        unsafe {
+            sys::rusteron_persistent_subscription_fail(self.raw.as_ptr(), code, text.as_ptr());
+        }
+    }
+
     fn deliver(&mut self) {
         loop {
             // SAFETY: C is not running.
@@ -395,7 +413,6 @@ fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
     /// The archive's for no particular error, which C uses for one of its own texts.
     const GENERIC: c_int = -(sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as c_int);
-    const EINVAL: c_int = 22;
     let error = if ANSWERS.iter().any(|answer| text.starts_with(answer)) {
         // Without words it is another answer than an error, and the number that of a recording.
         let is_error = !text.trim_end().ends_with(':');

@@ -271,6 +271,45 @@ fn credentials_are_accepted_challenged_or_refused() {
     assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected);
 }
 
+/// Cannot say who it is.
+struct Nobody(Option<usize>);
+
+impl CredentialsSupplier for Nobody {
+    fn encoded_credentials(&mut self) -> Vec<u8> {
+        vec![7; self.0.expect("on purpose")]
+    }
+
+    fn on_challenge(&mut self, _encoded_challenge: &[u8]) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn credentials_that_cannot_be_supplied_are_an_error_if_the_archive_asks_for_none() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    for (length, kind, words) in [
+        (None, ArchiveErrorKind::Client(ErrorKind::Other), "panicked"),
+        (Some(3073), ArchiveErrorKind::InvalidArgument, "3073 bytes"),
+    ] {
+        let mut context = java.context();
+        context.set_credentials_supplier(Nobody(length)).expect("a supplier");
+        let error = Archive::connect(&aeron, context).expect_err("no credentials");
+        assert_eq!((error.kind(), error.operation()), (kind, "connect"), "{error:?}");
+        assert!(error.message().contains(words), "{error:?}");
+        await_that("the end of the session", || streams(&aeron) == 0);
+    }
+    let mut context = java.context();
+    context.set_credentials_supplier(Nobody(Some(3072))).expect("a supplier");
+    works(&Archive::connect(&aeron, context).expect("a session"));
+}
+
+/// How many publications and subscriptions the driver has with an image, or a place for one.
+fn streams(aeron: &Aeron) -> usize {
+    // Publisher limits, and positions of subscribers.
+    aeron.counters_reader().iter().filter(|counter| matches!(counter.type_id, 1 | 4)).count()
+}
+
 /// Needs no archive: there is none.
 fn without_archive() -> (MediaDriver, Aeron, Context) {
     let driver = MediaDriver::launch_embedded().expect("a driver");
@@ -315,11 +354,6 @@ fn an_archive_that_does_not_answer_is_a_timeout() {
 #[test]
 fn attempts_that_fail_or_are_given_up_leave_nothing_behind() {
     let (_driver, aeron, _) = without_archive();
-    let resources = || {
-        let counters = aeron.counters_reader();
-        // Publisher limits, and positions of subscribers.
-        counters.iter().filter(|counter| matches!(counter.type_id, 1 | 4)).count()
-    };
     for round in 0..20 {
         let mut context = ipc_context();
         context.set_message_timeout(Duration::from_millis(20)).expect("a timeout");
@@ -336,7 +370,7 @@ fn attempts_that_fail_or_are_given_up_leave_nothing_behind() {
             }
         }
     }
-    await_that("the end of all publications and subscriptions", || resources() == 0);
+    await_that("the end of all publications and subscriptions", || streams(&aeron) == 0);
 }
 
 #[test]

@@ -5,8 +5,8 @@ mod support;
 use std::sync::mpsc;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext,
-    PersistentSubscriptionEvent, SourceLocation, StartPosition,
+    Archive, ArchiveErrorKind, CredentialsSupplier, ErrorKind, PersistentSubscription,
+    PersistentSubscriptionContext, PersistentSubscriptionEvent, SourceLocation, StartPosition,
 };
 #[cfg(target_os = "linux")]
 use support::mapped_log_buffers;
@@ -253,6 +253,57 @@ fn an_unknown_recording_is_a_failure_with_a_reason() {
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     assert!(subscription.failure().is_some());
     assert!(!subscription.is_live() && !subscription.is_replaying());
+}
+
+/// Has nothing to say, in two ways.
+enum Silent {
+    Panics,
+    IsTooLong,
+}
+
+impl CredentialsSupplier for Silent {
+    fn encoded_credentials(&mut self) -> Vec<u8> {
+        match self {
+            Self::Panics => panic!("on purpose"),
+            Self::IsTooLong => vec![7; 3073],
+        }
+    }
+
+    fn on_challenge(&mut self, _encoded_challenge: &[u8]) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn credentials_that_cannot_be_supplied_are_a_failure() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 10);
+    for (supplier, kind, words) in [
+        (Silent::Panics, ArchiveErrorKind::Client(ErrorKind::Other), "panicked"),
+        (Silent::IsTooLong, ArchiveErrorKind::InvalidArgument, "3073 bytes"),
+    ] {
+        let (sender, events) = mpsc::channel();
+        let context = context(recording_id)
+            .start_position(StartPosition::Start)
+            .listener(move |event| sender.send(event.clone()).expect("us"));
+        let mut archive_context = java.context();
+        archive_context.set_credentials_supplier(supplier).expect("a supplier");
+        let subscription = PersistentSubscription::new(archive.aeron(), archive_context, context);
+        let mut subscription = subscription.expect("a subscription");
+        let error =
+            await_some("the failure", || subscription.poll(|_, _| panic!("no message"), 10).err());
+        assert_eq!(error.kind(), kind, "{error:?}");
+        assert!(error.message().contains(words), "{error:?}");
+        let again = subscription.poll(|_, _| panic!("no message"), 10).expect_err("for good");
+        assert_eq!(again.to_string(), error.to_string());
+        let state = subscription.counters().state;
+        const FAILED: i64 = 17;
+        assert_eq!(archive.aeron().counters_reader().value(state), Some(FAILED));
+        let told: Vec<_> = events.try_iter().collect();
+        let [PersistentSubscriptionEvent::Error(told)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(told.kind(), kind);
+    }
 }
 
 #[test]

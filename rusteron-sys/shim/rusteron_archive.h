@@ -31,6 +31,9 @@ int rusteron_persistent_subscription_controlled_poll(
     aeron_controlled_fragment_handler_t handler,
     void *clientd,
     size_t fragment_limit);
+/* As if C had met an error that ends it: it shows and reports the failure, and its session with the archive ends. */
+void rusteron_persistent_subscription_fail(
+    aeron_archive_persistent_subscription_t *persistent_subscription, int code, const char *message);
 int rusteron_persistent_subscription_close(aeron_archive_persistent_subscription_t *persistent_subscription);
 
 /*

@@ -85,3 +85,10 @@ static int rusteron_close_with_image(
     (persistent_subscription->live_image = aeron_subscription_image_at_index(subscription, index))
 
 #include "client/aeron_archive_persistent_subscription.c"
+
+void rusteron_persistent_subscription_fail(
+    aeron_archive_persistent_subscription_t *persistent_subscription, int code, const char *message)
+{
+    aeron_archive_persistent_subscription_transition(persistent_subscription, FAILED);
+    aeron_archive_persistent_subscription_on_terminal_error(persistent_subscription, code, message);
+}

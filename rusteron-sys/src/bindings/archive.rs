@@ -1120,6 +1120,11 @@ unsafe extern "C" {
         clientd: *mut ::core::ffi::c_void,
         fragment_limit: usize,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_persistent_subscription_fail(
+        persistent_subscription: *mut aeron_archive_persistent_subscription_t,
+        code: ::core::ffi::c_int,
+        message: *const ::core::ffi::c_char,
+    );
     pub fn rusteron_persistent_subscription_close(
         persistent_subscription: *mut aeron_archive_persistent_subscription_t,
     ) -> ::core::ffi::c_int;
