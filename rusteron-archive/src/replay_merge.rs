@@ -31,7 +31,7 @@ use crate::error::{ArchiveError, ArchiveErrorKind};
 /// waits for an answer of the archive's.
 ///
 /// Dropped before it has merged, it stops the replay; it then waits for the media driver to confirm
-/// that, as long as the client is open. It does not in a callback.
+/// that, as long as the client is open. In a callback, another thread does.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -451,7 +451,12 @@ impl Drop for ReplayMerge {
             drop(ManuallyDrop::into_inner(closing));
             return;
         };
-        if error.kind() != ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) {
+        // Both end, so that another thread can wait for what this one must not.
+        let is_callback = matches!(
+            error.kind(),
+            ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) | ArchiveErrorKind::Reentrant
+        );
+        if !is_callback {
             // It has pointers to what must not go before it.
             log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
             return;

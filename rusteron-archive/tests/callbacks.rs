@@ -27,12 +27,12 @@ impl Drop for Witness {
 }
 
 /// A client whose context says when it goes, which is when the client does.
-fn client(java: &JavaArchive, witness: Witness) -> Aeron {
+fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> Aeron {
     let mut context = rusteron_client::Context::new().expect("a context");
     context
         .set_dir(java.aeron_dir())
         .and_then(|context| context.set_driver_timeout(PATIENCE))
-        .and_then(|context| context.set_use_conductor_agent_invoker(true))
+        .and_then(|context| context.set_use_conductor_agent_invoker(!has_conductor_thread))
         .and_then(|context| {
             context.set_error_handler(move |error| panic!("{}: {error}", witness.name()))
         })
@@ -93,7 +93,7 @@ fn what_is_dropped_in_a_callback_of_another_client_goes_before_its_own() {
     for make in make {
         for is_last_handle in [false, true] {
             let (sender, order) = mpsc::channel();
-            let aeron = client(&java, Witness("client", sender.clone()));
+            let aeron = client(&java, Witness("client", sender.clone()), false);
             let owned = make(&aeron, witnessed(&java, Witness("session", sender)));
             let aeron = Some(aeron).filter(|_| !is_last_handle);
             in_a_callback_of(&other, move || drop(owned));
@@ -159,4 +159,30 @@ fn a_merge_that_cannot_be_ended_in_a_callback_is_given_back() {
     assert_eq!(ArchiveError::from(*dropped).kind(), kind);
     session.stop_all_replays(None).expect("an answer");
     drop((held, publication));
+}
+
+#[test]
+fn a_merge_in_a_delegating_invoker_is_given_back_or_goes_when_it_is_dropped() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let (sender, ended) = mpsc::channel();
+    let aeron = client(&java, Witness("client", sender), true);
+    let session = Archive::connect(&aeron, java.context()).expect("a session");
+    let subscription = aeron.add_subscription(MANUAL, STREAM).expect("a subscription");
+    drop(aeron);
+    let mut merge = Some(merge(session, subscription).expect("a merge"));
+    let (refuse, refused) = mpsc::channel();
+    let mut context = java.context();
+    context
+        .set_delegating_invoker(move || {
+            if let Some(merge) = merge.take() {
+                let error = merge.into_parts().expect_err("in the middle of a request");
+                refuse.send(error.error().kind()).expect("the test");
+                drop(error.into_merge());
+            }
+        })
+        .expect("an invoker");
+    let archive = Archive::connect(&java.aeron(), context).expect("a session");
+    assert_eq!(refused.try_recv(), Ok(ArchiveErrorKind::Reentrant));
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok("client"));
+    assert!(archive.is_connected());
 }
