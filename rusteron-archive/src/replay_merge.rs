@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use rusteron_client::ffi::{Fallible, c_string, millis, receive_destination};
+use rusteron_client::ffi::{Fallible, c_string, catch, millis, receive_destination};
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
 };
@@ -31,7 +31,8 @@ use crate::error::{ArchiveError, ArchiveErrorKind};
 /// waits for an answer of the archive's.
 ///
 /// Dropped before it has merged, it stops the replay; it then waits for the media driver to confirm
-/// that, as long as the client is open. In a callback, another thread does.
+/// that, as long as the client is open. In a callback, another thread does. A panic of a handler that
+/// is told what the archive has reported ends there, and is logged.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -148,15 +149,21 @@ impl ReplayMerge {
         );
         let parts = Parts { subscription, archive };
         match raw {
-            Ok(raw) => Ok(Self { raw, recording_id, parts: ManuallyDrop::new(parts) }),
+            Ok(raw) => {
+                let merge = Self { raw, recording_id, parts: ManuallyDrop::new(parts) };
+                merge.parts.archive.deliver();
+                Ok(merge)
+            }
             Err(error) => {
+                parts.archive.deliver();
                 let parts = Mutex::new(parts);
                 Err(ReplayMergeError(Box::new(Refused { error, parts })))
             }
         }
     }
 
-    /// The structure has pointers to both, which have to outlive it.
+    /// The structure has pointers to both, which have to outlive it. The handlers are yet to be told what
+    /// was reported.
     #[allow(clippy::too_many_arguments, reason = "as many as Aeron has")]
     fn begin(
         archive: &Archive,
@@ -177,7 +184,8 @@ impl ReplayMerge {
         let timeout = millis("progress_timeout", progress_timeout)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut raw = ptr::null_mut();
-        archive.request(OPERATION, Some(("recording_id", recording_id)), |archive| {
+        let relevant_id = Some(("recording_id", recording_id));
+        archive.undelivered_request(OPERATION, relevant_id, |archive| {
             // SAFETY: both structures are live, and are kept as long as what this makes; C copies the
             // channels, which are valid.
             unsafe {
@@ -436,9 +444,12 @@ impl Closing {
     /// Has to be called again, or what it has pointers to be left alone, if it fails.
     fn run(&self) -> Result<()> {
         // SAFETY: nobody uses the structure again, unless it was not closed.
-        unsafe { close(self.raw, &self.parts.archive) }?;
-        self.parts.archive.deliver();
-        Ok(())
+        unsafe { close(self.raw, &self.parts.archive) }
+    }
+
+    /// Drops the parts, now that nothing points to them.
+    fn end(self) {
+        catch("handler of an archive's events", || self.parts.archive.deliver());
     }
 }
 
@@ -448,7 +459,7 @@ impl Drop for ReplayMerge {
         let parts = unsafe { ManuallyDrop::take(&mut self.parts) };
         let closing = ManuallyDrop::new(Closing { raw: self.raw, parts });
         let Err(error) = closing.run() else {
-            drop(ManuallyDrop::into_inner(closing));
+            ManuallyDrop::into_inner(closing).end();
             return;
         };
         // Both end, so that another thread can wait for what this one must not.
@@ -464,7 +475,7 @@ impl Drop for ReplayMerge {
         let spawned = thread::Builder::new().name("aeron-close".into()).spawn(move || {
             let closing = closing;
             match closing.run() {
-                Ok(()) => drop(ManuallyDrop::into_inner(closing)),
+                Ok(()) => ManuallyDrop::into_inner(closing).end(),
                 Err(error) => log::warn!("replay merge: left open: {error}"),
             }
         });

@@ -1,15 +1,18 @@
-//! What is dropped or taken apart in a callback.
+//! What is dropped or taken apart in a callback, and callbacks that panic.
 
 mod support;
 
-use std::sync::mpsc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use rusteron_archive::{
     Archive, ArchiveError, ArchiveErrorKind, ErrorKind, PersistentSubscription,
     PersistentSubscriptionContext, ReplayMerge, ReplayMergeCloseError, ReplayMergeError,
+    SourceLocation,
 };
 use rusteron_client::{Aeron, Subscription};
-use support::{JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, free_port};
+use support::{JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, free_port};
 
 /// Says when it is dropped, and with it what has captured it.
 struct Witness(&'static str, mpsc::Sender<&'static str>);
@@ -185,4 +188,41 @@ fn a_merge_in_a_delegating_invoker_is_given_back_or_goes_when_it_is_dropped() {
     assert_eq!(refused.try_recv(), Ok(ArchiveErrorKind::Reentrant));
     assert_eq!(ended.recv_timeout(PATIENCE), Ok("client"));
     assert!(archive.is_connected());
+}
+
+#[test]
+fn a_handler_that_panics_while_a_merge_begins_ends_the_merge() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let (sender, ended) = mpsc::channel();
+    let aeron = client(&java, Witness("client", sender), true);
+    let panics = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&panics);
+    let mut context = java.context();
+    context
+        .set_recording_signal_consumer(move |_signal| {
+            count.fetch_add(1, Ordering::Relaxed);
+            panic!("on purpose");
+        })
+        .expect("a consumer");
+    let session = Archive::connect(&aeron, context).expect("a session");
+    let subscription = aeron.add_subscription(MANUAL, STREAM).expect("a subscription");
+    drop(aeron);
+    // Three signals that C finds before the answer to one request.
+    let other = java.connect();
+    session
+        .start_recording("aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    let publications = [(); 3].map(|()| {
+        let publication = other.aeron().add_exclusive_publication("aeron:ipc", STREAM);
+        let publication = publication.expect("a publication");
+        let recording_id = await_recording(&other, publication.session_id());
+        (publication, recording_id)
+    });
+    let caught = catch_unwind(AssertUnwindSafe(|| session.start_position(publications[0].1)));
+    assert!(caught.is_err() && panics.load(Ordering::Relaxed) == 1);
+    // The second comes out of this, and the third is caught when that drops the merge.
+    let caught = catch_unwind(AssertUnwindSafe(|| merge(session, subscription).map(drop)));
+    assert!(caught.is_err());
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok("client"));
+    assert_eq!(panics.load(Ordering::Relaxed), 3);
 }
