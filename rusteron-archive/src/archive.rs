@@ -21,9 +21,17 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 
 /// A session with an archive: what starts, stops, lists and replays its recordings.
 ///
-/// It can be shared by threads; requests are sent and answered one at a time, and each blocks until
-/// the archive has answered, for the [message timeout](Context::message_timeout) at the most. A method
-/// called in a callback of a conductor returns an error instead.
+/// It can be shared by threads; requests are sent and answered one at a time. Each blocks until the
+/// archive has answered, or
+/// - while the requests of other threads are under way, all of which can come first: if the archive does
+///   not answer, the last of n threads waits n times as long as one. Without a conductor thread, a client
+///   does one thing at a time for all of its sessions and whatever else it is used for;
+/// - then while there is no space to send it, for as many idles as there are
+///   [retry attempts](Context::message_retry_attempts);
+/// - then until the [message timeout](Context::message_timeout) is over. That of a listing begins again
+///   with each item. A replay over a response channel is two requests.
+///
+/// A method called in a callback of a conductor returns an error instead.
 ///
 /// Ids of recordings, subscriptions and replications are not negative, and neither are positions, which
 /// count bytes of a stream. A method that is given such a one asks nobody, and returns
@@ -103,8 +111,8 @@ impl Archive {
     /// Connects to the archive at the context's control request channel, over the media driver of
     /// `aeron`.
     ///
-    /// Waits for the archive, if it is not there yet, and for its answers, for the context's message
-    /// timeout at the most.
+    /// Waits until the media driver has answered one question, and then for the archive, if it is not there
+    /// yet, and for its answers, for the context's message timeout at the most.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Timeout`]: no answer in time;

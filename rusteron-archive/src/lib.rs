@@ -10,9 +10,10 @@
 //! the client's. Handlers run on the thread that calls a method, before it returns.
 //!
 //! # Allocation and blocking
-//! Every request waits for the archive's answer, up to the message timeout, 10 s by default, and may
-//! allocate. What is recorded and replayed takes the client's message path, with which the archive's
-//! session has nothing to do. [`Archive::async_connect`] waits by being polled or awaited.
+//! Every request waits for those of other threads on the same session, and then for the archive's answer,
+//! up to the message timeout, 10 s by default; [`Archive`] says what can add to that. It may allocate.
+//! What is recorded and replayed takes the client's message path, with which the archive's session has
+//! nothing to do. [`Archive::async_connect`] waits by being polled or awaited.
 //!
 //! # Lifetimes
 //! A session keeps its client open. What it has started goes on without it: publications and

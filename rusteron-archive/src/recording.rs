@@ -382,9 +382,8 @@ impl Archive {
     /// Waits until everything up to a position has been recorded, and returns how far the recording
     /// has come.
     ///
-    /// Asks the archive again and again, at intervals up to 10 ms. An answer that is late is waited for,
-    /// so that this can take two [message timeouts](crate::Context::message_timeout) longer than
-    /// `timeout`.
+    /// Asks the archive again and again, at intervals up to 10 ms. A request that has begun is not given up:
+    /// this can take two of them longer than `timeout`, each for as long as [`Archive`] says.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Timeout`]: it has not come so far when the timeout was over;

@@ -145,6 +145,9 @@ impl Archive {
     /// The subscription is the caller's affair: usually added before, with a channel that has this
     /// endpoint, or afterwards, with the session id. [`replay`](Self::replay) does both.
     ///
+    /// With a response channel this is two requests, for a token and for the replay, and what is between
+    /// them has to be done within one message timeout from the beginning: it can take two.
+    ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a parameter is negative, or a
     ///   response channel comes without a
