@@ -12,7 +12,9 @@ use rusteron_archive::{
     SourceLocation,
 };
 use rusteron_client::{Aeron, Subscription};
-use support::{JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, free_port};
+use support::{
+    JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, free_port,
+};
 
 /// Says when it is dropped, and with it what has captured it.
 struct Witness(&'static str, mpsc::Sender<&'static str>);
@@ -162,6 +164,46 @@ fn a_merge_that_cannot_be_ended_in_a_callback_is_given_back() {
     assert_eq!(ArchiveError::from(*dropped).kind(), kind);
     session.stop_all_replays(None).expect("an answer");
     drop((held, publication));
+}
+
+#[test]
+fn a_merge_that_cannot_be_ended_for_a_full_queue_is_given_back() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let aeron = java.aeron();
+    let session = Archive::connect(&aeron, java.context()).expect("a session");
+    let subscription = aeron.add_subscription(MANUAL, STREAM).expect("a subscription");
+    let mut merge = merge(session, subscription).expect("a merge");
+    // There is no such recording; by then the destination has been added.
+    let error = await_some("the failure", || merge.do_work().err());
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+
+    let (enter, entered) = mpsc::channel();
+    let (leave, left) = mpsc::channel::<()>();
+    let held = aeron
+        .subscription_builder("aeron:ipc", 9)
+        .on_available_image(move |_| {
+            let _ = enter.send(());
+            let _ = left.recv();
+        })
+        .add()
+        .expect("a subscription");
+    let publication = aeron.async_add_publication("aeron:ipc", 9).expect("a request");
+    entered.recv_timeout(PATIENCE).expect("a call");
+    // Nobody empties the conductor's queue.
+    let mut requests = Vec::new();
+    while let Ok(request) = aeron.async_add_counter(2001, b"", "one of many") {
+        requests.push(request);
+    }
+    let refused = merge.into_parts().expect_err("a full queue");
+    assert_eq!(refused.error().kind(), ArchiveErrorKind::Client(ErrorKind::BufferFull));
+    drop(leave);
+    let mut refused = Some(refused);
+    let (session, subscription) = await_some("the parts", || {
+        let outcome = refused.take()?.into_merge().into_parts();
+        outcome.map_err(|again| refused = Some(again)).ok()
+    });
+    assert!(session.is_connected() && !subscription.is_closed());
+    drop((requests, held, publication));
 }
 
 #[test]
