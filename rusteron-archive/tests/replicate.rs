@@ -178,8 +178,19 @@ fn a_source_that_refuses_is_an_error_that_says_why() {
     // Let in, but there is no such recording.
     let error = refusal(b"admin:admin");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
-    assert!(error.message().contains("17"), "{error:?}");
+    assert_eq!(error.relevant_id(), Some(17), "{error:?}");
     assert_eq!(copy.recordings().count(), 0);
+}
+
+#[test]
+fn a_destination_that_is_not_there_is_named_and_not_the_source() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, id, _) = record(&archive, 10);
+    let params = ReplicationParams::new().dst_recording_id(88);
+    let error = archive.replicate(id, java.control_channel(), 10, &params).expect_err("unknown");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert_eq!(error.relevant_id(), Some(88), "{error:?}");
 }
 
 #[test]
