@@ -70,12 +70,7 @@ fn the_archive_answers_over_a_response_channel() {
 #[test]
 fn a_client_without_a_conductor_thread_is_served_by_whoever_waits() {
     let Some(java) = JavaArchive::launch() else { return };
-    let mut context = rusteron_client::Context::new().expect("a context");
-    context
-        .set_dir(java.aeron_dir())
-        .and_then(|context| context.set_use_conductor_agent_invoker(true))
-        .expect("settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let aeron = java.aeron_with_invoker();
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let inner = aeron.clone();

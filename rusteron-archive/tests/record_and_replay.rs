@@ -275,6 +275,27 @@ fn recording_is_started_and_stopped_in_every_way() {
 }
 
 #[test]
+fn what_is_published_elsewhere_is_recorded_from_the_network() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    // A driver of the publisher's own; and one that does not count spies as subscribers.
+    let driver = support::launch_with(|context| Ok(context));
+    let aeron = support::client_of(&driver);
+    let channel = format!("aeron:udp?endpoint=localhost:{}|term-length=64k", support::free_port());
+    let id = archive
+        .start_recording(&channel, STREAM, SourceLocation::Remote, false)
+        .expect("a subscription");
+    let mut publication = aeron.add_exclusive_publication(&channel, STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let position = offer_numbered(&mut publication, 0..1000);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.stop_recording_subscription(id).expect("it was recorded");
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    assert!(descriptor.source_identity.starts_with("127.0.0.1:"), "{descriptor:?}");
+}
+
+#[test]
 fn a_recording_with_auto_stop_ends_its_subscription() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
