@@ -33,7 +33,7 @@ const FIRST_STREAM_ID: i32 = 3001;
 /// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput, with the archive as a
 /// process of its own that both sides use. They take turns. A recording is over when all of it is
 /// written; a replay is timed from the request until the last message. Loops yield. What the archive's
-/// process needs of processor, memory and disk is measured with it. Needs Java.
+/// process needs of processor, memory and disk is measured with it. Needs Java, and space for one recording.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -54,10 +54,10 @@ pub struct RecordingOptions {
           default_value = "32,1344", value_parser = byte_size::parse_message_length)]
     pub message_lengths: Vec<usize>,
 
-    /// How many messages to record
-    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "500000",
-          value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
-    pub messages: u64,
+    /// How many bytes to record in a run, headers included: as many messages as that is
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "1536m",
+          value_parser = byte_size::parse_length)]
+    pub recording_length: usize,
 
     /// How many messages to record and replay before that
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "50000",
@@ -83,7 +83,8 @@ pub struct RecordingOptions {
           value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
     pub fragment_limit: usize,
 
-    /// Directory for the recordings; they are deleted [default: the directory for temporary files]
+    /// Directory for the recordings, which are deleted; one in memory, such as /dev/shm, leaves the disk out
+    /// [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub archive_dir: Option<PathBuf>,
 
@@ -103,6 +104,7 @@ enum Phase {
 #[derive(Debug)]
 struct Runs {
     message_length: usize,
+    messages: u64,
     client: Client,
     outcomes: Vec<Outcome>,
 }
@@ -154,20 +156,22 @@ fn measure(
     let mut runs: Vec<Runs> = options::distinct(&options.message_lengths)
         .into_iter()
         .flat_map(|message_length| {
-            let empty = move |&client| Runs { message_length, client, outcomes: Vec::new() };
+            let messages = messages_in(options.recording_length, message_length);
+            let empty =
+                move |&client| Runs { message_length, messages, client, outcomes: Vec::new() };
             clients.iter().map(empty).collect::<Vec<_>>()
         })
         .collect();
     let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
     for number in 1..=options.runs {
-        for Runs { message_length, client, outcomes } in &mut runs {
+        for Runs { message_length, messages, client, outcomes } in &mut runs {
             let load = Load {
                 channel: options.channel.clone(),
                 stream_id: stream_ids.next().unwrap_or(FIRST_STREAM_ID),
-                messages: options.messages,
+                messages: *messages,
                 message_length: *message_length,
                 fragment_limit: options.fragment_limit,
-                warmup_messages: options.warmup_messages.min(options.messages),
+                warmup_messages: options.warmup_messages.min(*messages),
                 warmup: options.warmup,
             };
             let outcome = match bench.measure(*client, &load) {
@@ -177,7 +181,7 @@ fn measure(
                 Err(failure) => return Err(failure),
             };
             let [record, replay] = [Phase::Record, Phase::Replay]
-                .map(|phase| Grouped::rounded(phase.rate(&outcome, options.messages)));
+                .map(|phase| Grouped::rounded(phase.rate(&outcome, *messages)));
             output.line(format_args!(
                 "Run {number}, {message_length} B, {client}: recorded {record}, replayed {replay} msgs/sec"
             ))?;
@@ -185,6 +189,14 @@ fn measure(
         }
     }
     Ok(runs)
+}
+
+/// How many messages a recording of about so many bytes has, at least one.
+fn messages_in(recording_length: usize, message_length: usize) -> u64 {
+    const HEADER_LENGTH: usize = 32;
+    const ALIGNMENT: usize = 32;
+    let frame_length = (message_length + HEADER_LENGTH).next_multiple_of(ALIGNMENT);
+    (recording_length / frame_length).max(1) as u64
 }
 
 impl Phase {
@@ -212,7 +224,7 @@ fn cases(options: &RecordingOptions, runs: &[Runs]) -> Vec<Case> {
             let name = format!("{}, {message_length} B", phase.name());
             let mut case = Case::new(name, of_length().map(|runs| runs.client.to_string()));
             for (side, runs) in case.sides.iter_mut().zip(of_length()) {
-                let rate = |outcome| vec![phase.rate(outcome, options.messages)];
+                let rate = |outcome| vec![phase.rate(outcome, runs.messages)];
                 side.runs = runs.outcomes.iter().map(rate).collect();
             }
             cases.push(case);
@@ -227,7 +239,7 @@ fn usage_table(runs: &[Runs]) -> Vec<String> {
         "{:<10} {:<6} {:>18} {:>18} {:>16} {:>14}",
         "archive", "side", "CPU s, recording", "CPU s, replaying", "disk/recorded", "peak RSS, MiB"
     )];
-    for Runs { message_length, client, outcomes } in runs {
+    for Runs { message_length, client, outcomes, .. } in runs {
         let median = |value: &dyn Fn(&Outcome) -> Option<f64>| {
             let statistics = Statistics::new(outcomes.iter().filter_map(value));
             statistics.map_or_else(|| "-".to_owned(), |it| format!("{:.3}", it.median()))
@@ -250,7 +262,7 @@ fn chart(options: &RecordingOptions, cases: &[Case], java: &Java) -> BarChart {
     let mut notes = results::notes();
     notes.push(java.versions().to_owned());
     notes.push(settings_note(&[
-        ("messages", &options.messages),
+        ("recording length", &byte_size::display(options.recording_length)),
         ("channel", &options.channel),
         ("fragment limit", &options.fragment_limit),
         ("runs", &options.runs),
@@ -274,6 +286,7 @@ fn report(options: &RecordingOptions, cases: &[Case], runs: &[Runs], java: &Java
     let outcomes = |runs: &Runs| {
         json!({
             "message_length": runs.message_length,
+            "messages": runs.messages,
             "side": runs.client.to_string(),
             "runs": runs.outcomes.iter().map(Outcome::to_json).collect::<Vec<_>>(),
         })
@@ -283,7 +296,7 @@ fn report(options: &RecordingOptions, cases: &[Case], runs: &[Runs], java: &Java
         "versions": versions,
         "host": host::describe(),
         "settings": {
-            "messages": options.messages,
+            "recording_length": options.recording_length,
             "warmup_messages": options.warmup_messages,
             "warmup_seconds": options.warmup.as_secs_f64(),
             "runs": options.runs,
@@ -308,9 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn recordings_of_all_lengths_have_as_many_bytes() {
+        assert_eq!(messages_in(64 << 20, 32), 1 << 20);
+        assert_eq!(messages_in(64 << 20, 33), (64 << 20) / 96);
+        assert_eq!(messages_in(1 << 30, 1344), 780_335);
+        assert_eq!(messages_in(1, 1344), 1);
+    }
+
+    #[test]
     fn rates_and_what_the_archive_needed_are_told_by_length_and_side() {
-        let options = RecordingOptions::try_parse_from(["program", "--messages", "100"])
-            .expect("valid arguments");
+        let options = RecordingOptions::try_parse_from(["program"]).expect("valid arguments");
         let outcome = Outcome {
             recorded_in: Duration::from_secs(2),
             replayed_in: Duration::from_secs(1),
@@ -319,7 +339,8 @@ mod tests {
             recording: Some(Usage { cpu_seconds: 0.5, peak_resident_bytes: 3 << 20 }),
             replay: None,
         };
-        let runs = [Runs { message_length: 32, client: Client::Java, outcomes: vec![outcome] }];
+        let (client, outcomes) = (Client::Java, vec![outcome]);
+        let runs = [Runs { message_length: 32, messages: 100, client, outcomes }];
         let cases = cases(&options, &runs);
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         assert_eq!(names, ["record, 32 B", "replay, 32 B", "record, 1344 B", "replay, 1344 B"]);

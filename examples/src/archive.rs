@@ -1,12 +1,13 @@
 //! What the programs that use an archive share: where it is, and sessions with it.
 
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 use clap::Args;
 use rusteron_archive::{
     Archive, ArchiveError, Context, RecordingPos, ReplayMergeCloseError, ReplayMergeError,
 };
-use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Position};
+use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Media, Parameter, Position};
 
 use crate::failure::Failure;
 use crate::sample::Turns;
@@ -28,16 +29,32 @@ pub struct ArchiveOptions {
 }
 
 impl ArchiveOptions {
-    /// A client of the media driver.
+    /// Runs a program with a client of the media driver, which is closed then. If that was closed by a
+    /// fatal error, such as a media driver that is gone, the failure says so.
     ///
     /// # Errors
-    /// [`Failure::Run`] if no driver answers.
-    pub fn client(&self) -> Result<Aeron, Failure> {
+    /// [`Failure::Run`] if no driver answers; others are the program's.
+    pub fn with_client(
+        &self,
+        program: impl FnOnce(&Aeron) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (sender, background) = mpsc::channel();
         let mut context = rusteron_client::Context::new()?;
         if let Some(dir) = &self.aeron_dir {
             context.set_dir(dir)?;
         }
-        Ok(Aeron::connect(context)?)
+        context.set_error_handler(move |error| {
+            // It fails only when the program has ended.
+            let _ = sender.send(error.clone());
+        })?;
+        let aeron = Aeron::connect(context)?;
+        let outcome = program(&aeron);
+        // Waits for its thread, which may be about to say what was wrong.
+        drop(aeron);
+        match (outcome, background.try_recv()) {
+            (Err(Failure::Run(text)), Ok(error)) => Err(Failure::run(text, error)),
+            (outcome, _) => outcome,
+        }
     }
 
     /// The settings of a session with the archive.
@@ -82,6 +99,19 @@ impl From<ReplayMergeCloseError> for Failure {
     }
 }
 
+/// The channel for a publication that is recorded, and which may have no other subscriber: over UDP, the
+/// archive spies on it, which counts only where the channel says so.
+///
+/// # Errors
+/// [`Failure::Run`] if the channel is not valid.
+pub fn for_recording(channel: &ChannelUri) -> Result<ChannelUri, Failure> {
+    let is_said = channel.get(Parameter::SpiesSimulateConnection).is_some();
+    if channel.media() != Media::Udp || is_said {
+        return Ok(channel.clone());
+    }
+    Ok(channel.to_builder().spies_simulate_connection(true).build()?)
+}
+
 /// Waits until a publication is being recorded, and returns the id of the recording.
 ///
 /// # Errors
@@ -118,6 +148,27 @@ pub fn publish(
             }
             Err(error) if error.is_retryable() => turns.idle(0)?,
             Err(error) => return Err(Failure::run("cannot publish", error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spies_count_as_subscribers_unless_the_channel_says_otherwise() {
+        let cases = [
+            ("aeron:ipc", "aeron:ipc"),
+            ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:1|ssc=true"),
+            (
+                "aeron:udp?endpoint=localhost:1|ssc=false",
+                "aeron:udp?endpoint=localhost:1|ssc=false",
+            ),
+        ];
+        for (given, used) in cases {
+            let channel = for_recording(&given.parse().expect(given)).expect(given);
+            assert_eq!(channel, used.parse().expect(used));
         }
     }
 }

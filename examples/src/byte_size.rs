@@ -24,6 +24,16 @@ fn parse(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(1 << shift)
 }
 
+/// How many bytes there are to be of something that may be long, such as a recording.
+///
+/// # Errors
+/// A text that names the range, from 1 byte on, if this is not a length in it.
+pub fn parse_length(text: &str) -> Result<usize, String> {
+    parse(text)
+        .filter(|length| *length > 0)
+        .ok_or_else(|| "expected a number of bytes from 1 on, such as 64k or 1g".to_owned())
+}
+
 /// The length of a message.
 ///
 /// # Errors

@@ -102,6 +102,7 @@ impl ArchiveError {
         let kind = refine(kind, &words);
         let mut content = Self::new(kind, operation, words).0;
         content.code = code.unwrap_or(0);
+        content.relevant_id = named_recording(kind, &content.message);
         content.correlation_id = number_after(text, &["correlationId=", "correlation_id="]);
         Self(content)
     }
@@ -119,13 +120,15 @@ impl ArchiveError {
         let kind = refine(known.unwrap_or(ArchiveErrorKind::Refused), &words);
         let mut content = Self::new(kind, operation, words).0;
         content.code = if known.is_some() { code } else { 0 };
+        content.relevant_id = named_recording(kind, &content.message);
         content.correlation_id = number_after(text, &["correlationId="]);
         Self(content)
     }
 
-    /// With the id that the operation was about.
+    /// With the id that the operation was about, unless the archive has named the one that is wrong: a
+    /// request can have several.
     pub(crate) fn about(mut self, relevant_id: Option<i64>) -> Self {
-        self.0.relevant_id = relevant_id.or(self.0.relevant_id);
+        self.0.relevant_id = self.0.relevant_id.or(relevant_id);
         self
     }
 
@@ -147,8 +150,11 @@ impl ArchiveError {
         self.0.code
     }
 
-    /// The id that the operation was about: of a recording, a replay, a replication or a subscription,
-    /// as it was passed to the method; `None` if there was none, or if it was refused.
+    /// The id that the operation was about: of a recording, a replay, a replication or a subscription.
+    ///
+    /// Of an [unknown recording](ArchiveErrorKind::UnknownRecording) it is the one that the archive's words
+    /// name, which matters where a method is given two; otherwise as it was passed to the method. `None` if
+    /// there was none, or if it was refused.
     ///
     /// Has no counterpart in C.
     pub fn relevant_id(&self) -> Option<i64> {
@@ -318,6 +324,12 @@ fn last_words(text: &str) -> String {
     lines.collect::<Vec<_>>().join(": ")
 }
 
+/// Which recording is unknown, as the archive has it.
+fn named_recording(kind: ArchiveErrorKind, words: &str) -> Option<i64> {
+    let is_unknown = kind == ArchiveErrorKind::UnknownRecording;
+    is_unknown.then(|| number_after(words, &["recording id: ", "recording id "])).flatten()
+}
+
 fn number_after(text: &str, names: &[&str]) -> Option<i64> {
     let (_, rest) = names.iter().find_map(|name| text.split_once(name))?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
@@ -413,6 +425,26 @@ mod tests {
             let error = ArchiveError::from_c(&Error::from_code(code, text), "it");
             assert_eq!((error.kind(), error.code()), (kind, archive_code), "{code} {text}");
         }
+    }
+
+    #[test]
+    fn an_unknown_recording_is_the_one_that_the_archive_names() {
+        let cases = [
+            (-205, "errorCode=5, error: unknown recording id: 99", Some(99)),
+            (-205, "errorCode=5, error: unknown destination recording id 88", Some(88)),
+            (-205, "errorCode=5, error: unknown recording id", Some(0)),
+            (22, "unexpected response code: 2", Some(0)),
+            // Another recording than the one that is wrong, or no recording.
+            (-202, "errorCode=2, error: recording id 99 is active", Some(0)),
+            (-204, "errorCode=4, error: unknown subscription id: 99", Some(0)),
+        ];
+        for (code, text, id) in cases {
+            let error = ArchiveError::from_c(&Error::from_code(code, text), "it").about(Some(0));
+            assert_eq!(error.relevant_id(), id, "{text}");
+        }
+        let reported = ArchiveError::reported("it", 205, "unknown recording id: 99");
+        assert_eq!(reported.relevant_id(), Some(99));
+        assert_eq!(reported.about(Some(7)).relevant_id(), Some(99));
     }
 
     fn unknown_errno() -> std::io::ErrorKind {

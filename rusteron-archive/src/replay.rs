@@ -257,9 +257,11 @@ impl Archive {
 
     /// Stops a replay.
     ///
+    /// That there is no replay with this id, or not any more, is no error: archives, up to 1.54 at least,
+    /// answer as if there had been one.
+    ///
     /// # Errors
-    /// [`UnknownReplay`](crate::ArchiveErrorKind::UnknownReplay): there is no such replay, or not any
-    /// more; others, as for [`start_recording`](Self::start_recording).
+    /// As for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_replay`.
     pub fn stop_replay(&self, replay_session_id: ReplaySessionId) -> Result<()> {

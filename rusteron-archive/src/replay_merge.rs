@@ -28,7 +28,8 @@ use crate::error::{ArchiveError, ArchiveErrorKind};
 /// [consumer](crate::Context::set_recording_signal_consumer), by the polls of the merge.
 ///
 /// It can be moved to another thread, and is used by one at a time. Neither making one nor polling it
-/// waits for an answer of the archive's.
+/// waits for an answer of the archive's. Polls do not do the work of a client without a conductor thread:
+/// call [`Aeron::do_work`](rusteron_client::Aeron::do_work) between them.
 ///
 /// Dropped before it has merged, it stops the replay; it then waits for the media driver to confirm
 /// that, as long as the client is open. In a callback, another thread does. A panic of a handler that

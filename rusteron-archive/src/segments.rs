@@ -121,7 +121,8 @@ impl Archive {
     ///
     /// # Errors
     /// As for [`detach_segments`](Self::detach_segments);
-    /// [`relevant_id`](crate::ArchiveError::relevant_id) is the source.
+    /// [`relevant_id`](crate::ArchiveError::relevant_id) is the source, or of two recordings the one that
+    /// is unknown.
     ///
     /// Corresponds to `aeron_archive_migrate_segments`.
     pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {

@@ -7,7 +7,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, Context, CredentialsSupplier, ErrorKind, RecordingSignalKind,
+    Archive, ArchiveError, ArchiveErrorKind, Context, CredentialsSupplier, ErrorKind,
+    RecordingSignalKind,
 };
 use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::MediaDriver;
@@ -70,12 +71,7 @@ fn the_archive_answers_over_a_response_channel() {
 #[test]
 fn a_client_without_a_conductor_thread_is_served_by_whoever_waits() {
     let Some(java) = JavaArchive::launch() else { return };
-    let mut context = rusteron_client::Context::new().expect("a context");
-    context
-        .set_dir(java.aeron_dir())
-        .and_then(|context| context.set_use_conductor_agent_invoker(true))
-        .expect("settings");
-    let aeron = Aeron::connect(context).expect("a client");
+    let aeron = java.aeron_with_invoker();
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let inner = aeron.clone();
@@ -349,6 +345,57 @@ fn an_archive_that_does_not_answer_is_a_timeout() {
     let error = Archive::connect(&aeron, context).expect_err("nobody is there");
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
     assert_eq!(error.operation(), "connect");
+}
+
+/// What connecting makes of an answer that somebody in an archive's place gives.
+fn answered(schema_id: u16, text: &str) -> ArchiveError {
+    /// Of an error, in a `ControlResponse` of the archive's protocol; it begins with the lengths of its
+    /// fixed fields, and the numbers of the message, the schema, and the schema's version.
+    fn answer(schema_id: u16, correlation_id: [u8; 8], text: &str) -> Vec<u8> {
+        let mut answer: Vec<u8> = [32, 1, schema_id, 14].map(u16::to_le_bytes).concat();
+        let (control_session_id, relevant_id) = (1_i64, -1_i64);
+        answer.extend(control_session_id.to_le_bytes());
+        answer.extend(correlation_id);
+        answer.extend(relevant_id.to_le_bytes());
+        let (code, version, length) = (1, 2 << 16, text.len() as i32);
+        answer.extend([code, version, length].map(i32::to_le_bytes).concat());
+        answer.extend(text.as_bytes());
+        answer
+    }
+    let (_driver, aeron, mut context) = without_archive();
+    context.set_message_timeout(support::PATIENCE).expect("a timeout");
+    let stream_id = context.control_request_stream_id();
+    let mut requests = aeron.add_subscription("aeron:ipc", stream_id).expect("a subscription");
+    let stream_id = context.control_response_stream_id();
+    let mut attempt = Archive::async_connect(&aeron, context).expect("an attempt");
+    let (correlation_id, channel) = support::await_some("the request", || {
+        let mut found = None;
+        let request = |request: &[u8], _: &rusteron_client::Header<'_>| {
+            // Behind the lengths and numbers; the channel for answers behind the fixed fields.
+            let correlation_id = *request[8..].first_chunk().expect("an id");
+            let length = u32::from_le_bytes(*request[24..].first_chunk().expect("a length"));
+            let channel = std::str::from_utf8(&request[28..][..length as usize]).expect("a text");
+            found = Some((correlation_id, channel.to_owned()));
+        };
+        requests.poll(request, 1).expect("open");
+        assert!(attempt.poll().expect("no error yet").is_none());
+        found
+    });
+    let mut answers = aeron.add_exclusive_publication(channel, stream_id).expect("a publication");
+    support::offer(&mut answers, &answer(schema_id, correlation_id, text));
+    support::await_some("the error", || attempt.poll().err())
+}
+
+#[test]
+fn an_archive_of_another_version_is_told_from_one_that_refuses_for_other_reasons() {
+    const SCHEMA: u16 = 101;
+    let error = answered(SCHEMA, "invalid client version 1.14.0, archive is 2.0.0");
+    assert_eq!(error.kind(), ArchiveErrorKind::IncompatibleVersion, "{error:?}");
+    assert!(error.message().ends_with("archive is 2.0.0"), "{error:?}");
+    let error = answered(SCHEMA + 1, "");
+    assert_eq!(error.kind(), ArchiveErrorKind::IncompatibleVersion, "{error:?}");
+    let error = answered(SCHEMA, "authentication rejected");
+    assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected, "{error:?}");
 }
 
 #[test]

@@ -167,6 +167,11 @@ fn recordings_that_are_not_there_are_named() {
         assert_eq!((error.code(), error.relevant_id()), (205, Some(41)), "{error:?}");
         assert!(error.to_string().contains("unknown recording (id 41)"), "{error}");
     }
+    // The other of two.
+    let id = stopped(&archive, 1).recording_id;
+    let error = archive.migrate_segments(id, 42).expect_err("there is no such recording");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert_eq!((error.code(), error.relevant_id()), (205, Some(42)), "{error:?}");
 }
 
 #[test]

@@ -5,14 +5,15 @@ mod support;
 use std::sync::mpsc;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, CredentialsSupplier, ErrorKind, PersistentSubscription,
+    Archive, ArchiveErrorKind, CredentialsSupplier, ErrorKind, MessageInfo, PersistentSubscription,
     PersistentSubscriptionContext, PersistentSubscriptionEvent, SourceLocation, StartPosition,
 };
+use rusteron_client::{Action, Position};
 #[cfg(target_os = "linux")]
 use support::mapped_log_buffers;
 use support::{
-    JavaArchive, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, numbered,
-    offer_numbered, record,
+    JavaArchive, PATIENCE, REPLAY_STREAM, Random, STREAM, await_recording, await_some, await_that,
+    long_message, numbered, offer, offer_numbered, record,
 };
 
 fn context(recording_id: i64) -> PersistentSubscriptionContext {
@@ -196,7 +197,8 @@ fn one_begins_at_the_position_that_it_is_told() {
     let error = await_some("the failure", || {
         subscription.poll(|text, _| panic!("{}", numbered(text)), 10).err()
     });
-    assert!(error.to_string().contains("position"), "{error:?}");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{error:?}");
+    assert_eq!(error.relevant_id(), Some(recording_id), "{error:?}");
 }
 
 #[test]
@@ -242,6 +244,109 @@ fn a_panic_goes_through_and_the_next_poll_continues() {
         received.len() >= 50
     });
     assert_eq!(received, (50..100).collect::<Vec<_>>());
+}
+
+/// Follows messages of one to six fragments, which are published all the time: from the recording into the
+/// live stream, and on in that. `poll` has to append the position of each message that it takes.
+fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut Vec<Position>)) {
+    const RECORDED: u64 = 300;
+    const LIVE: usize = 500;
+    /// How many messages there may be that were not received yet, so that it catches up.
+    const AHEAD: usize = 30;
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let mut published: Vec<_> =
+        (0..RECORDED).map(|number| offer(&mut publication, &long_message(number))).collect();
+    let end = published[published.len() - 1];
+    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+
+    let context = context(recording_id).start_position(StartPosition::Start);
+    let mut subscription = subscribe(&java, &archive, context);
+    let (mut received, mut received_before) = (Vec::new(), None);
+    await_that("what is live", || {
+        poll(&mut subscription, &mut received);
+        if subscription.is_live() {
+            received_before.get_or_insert(received.len());
+        }
+        if published.len() < received.len() + AHEAD {
+            // Not awaited: this thread has to poll for there to be a place.
+            published.extend(publication.offer(&long_message(published.len() as u64)));
+        }
+        received_before.is_some_and(|before| received.len() >= before + LIVE)
+    });
+    assert_eq!(received, published[..received.len()]);
+}
+
+#[test]
+fn long_messages_arrive_whole_from_the_recording_and_live() {
+    follow_long_messages(|subscription, received| {
+        let handler = |text: &[u8], info: &MessageInfo| {
+            assert_eq!(text, long_message(received.len() as u64));
+            received.push(info.position);
+        };
+        subscription.poll(handler, 10).expect("open");
+    });
+}
+
+#[test]
+fn a_handler_that_decides_gets_again_what_it_does_not_take_and_nothing_else() {
+    let mut random = Random::new(1);
+    let mut aborted = 0;
+    follow_long_messages(|subscription, received| {
+        let fragment_limit = 1 + random.below(12);
+        let mut is_over = false;
+        let handler = |text: &[u8], info: &MessageInfo| {
+            assert!(!is_over, "the poll goes on after a handler that has ended it");
+            assert_eq!(text, long_message(received.len() as u64));
+            let actions = [Action::Abort, Action::Break, Action::Commit, Action::Continue];
+            let action = actions[random.below(actions.len())];
+            is_over = matches!(action, Action::Abort | Action::Break);
+            if action == Action::Abort {
+                aborted += 1;
+            } else {
+                received.push(info.position);
+            }
+            action
+        };
+        subscription.controlled_poll(handler, fragment_limit).expect("open");
+    });
+    assert_ne!(aborted, 0);
+}
+
+#[test]
+fn a_client_without_a_conductor_thread_needs_nothing_but_polls() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, _) = record(&archive, 500);
+    let aeron = java.aeron_with_invoker();
+    let session = Archive::connect(&aeron, java.context()).expect("a session");
+    let context = context(recording_id).start_position(StartPosition::Start);
+    let mut subscription =
+        PersistentSubscription::new(&aeron, java.context(), context).expect("a subscription");
+    let mut received = Vec::new();
+    let mut poll = |subscription: &mut PersistentSubscription| {
+        let handler = |text: &[u8], _: &MessageInfo| {
+            received.push(numbered(text));
+            // The conductor's work is being done, which a request would wait for.
+            let refused = session.start_position(recording_id).map_err(|error| error.kind());
+            let kind = ArchiveErrorKind::Client(ErrorKind::CalledFromConductor);
+            assert_eq!(refused, Err(kind));
+        };
+        subscription.poll(handler, 10).expect("open");
+        received.len()
+    };
+    await_that("the live stream", || {
+        poll(&mut subscription);
+        subscription.is_live()
+    });
+    offer_numbered(&mut publication, 500..600);
+    await_that("what is live", || poll(&mut subscription) == 600);
+    assert_eq!(session.start_position(recording_id).expect("an answer"), 0);
+    drop(subscription);
+    assert!(received.into_iter().eq(0..600));
 }
 
 #[test]

@@ -305,6 +305,45 @@ fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
 }
 
 #[test]
+fn a_merge_of_a_client_without_a_conductor_thread_goes_on_with_its_work() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, live) = published(&archive);
+    let position = offer_numbered(&mut publication, 0..500);
+    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    let aeron = java.aeron_with_invoker();
+    let own = Archive::connect(&aeron, java.context()).expect("a session");
+    let begin = |publication: &_| {
+        let session = Archive::connect(&aeron, java.context()).expect("a session");
+        begin(session, &own, publication, recording_id, &live)
+    };
+    let mut given_up = begin(&publication);
+    await_that("an image", || {
+        aeron.do_work().expect("an open client");
+        given_up.do_work().expect("a merge");
+        given_up.image().is_some()
+    });
+    drop(given_up);
+
+    let mut merge = begin(&publication);
+    let mut received = Vec::new();
+    await_that("the merge", || {
+        aeron.do_work().expect("an open client");
+        merge.poll(|text, _| received.push(numbered(text)), 10).expect("a merge");
+        merge.is_merged()
+    });
+    let (session, mut subscription) = merge.into_parts().expect("its parts");
+    offer_numbered(&mut publication, 500..600);
+    await_that("what is live", || {
+        aeron.do_work().expect("an open client");
+        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        received.len() >= 600
+    });
+    assert!(received.into_iter().eq(0..600));
+    assert_eq!(session.start_position(recording_id).expect("an answer"), 0);
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn the_image_of_a_merge_goes_with_its_stream() {
     let Some(java) = JavaArchive::launch() else { return };

@@ -33,6 +33,12 @@ fn await_signal(
     })
 }
 
+/// Whether the archive's driver has a counter with all of that in its label.
+fn is_counted(archive: &Archive, texts: &[&str]) -> bool {
+    let counters = archive.aeron().counters_reader();
+    counters.iter().any(|counter| texts.iter().all(|text| counter.label.contains(text)))
+}
+
 fn replayed(archive: &Archive, recording_id: i64) -> Vec<u64> {
     replay_all(archive, recording_id, ReplayParams::new().length(ReplayLength::Recorded))
 }
@@ -151,6 +157,61 @@ fn a_copy_joins_the_live_stream_and_goes_on_without_its_source() {
 }
 
 #[test]
+fn a_copy_comes_over_the_channel_and_with_the_session_id_that_it_is_told() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (_publication, id, position) = record(&source, 1000);
+    let endpoint = format!("127.0.0.1:{}", free_port());
+    let params = ReplicationParams::new()
+        .replication_channel(format!("aeron:udp?endpoint={endpoint}"))
+        .replication_session_id(-4711)
+        .file_io_max_length(4096);
+    let control_channel = source_java.control_channel();
+    let replication = copy.replicate(id, &control_channel, 10, &params).expect("an id");
+    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
+    copy.await_recorded(extend.recording_id, position, PATIENCE).expect("a copy");
+    // The source is being recorded, so that the replication goes on.
+    assert!(is_counted(&copy, &[&endpoint, "-4711"]));
+    let descriptor = copy.recording(extend.recording_id).expect("an answer").expect("a copy");
+    assert_eq!(descriptor.session_id, -4711);
+    copy.stop_replication(replication).expect("it was going on");
+    assert_eq!(replayed(&copy, extend.recording_id), (0..1000).collect::<Vec<_>>());
+
+    // The source cannot read less at a time than a packet has.
+    let params = ReplicationParams::new().file_io_max_length(100);
+    copy.replicate(id, &control_channel, 10, &params).expect("an id");
+    let error = await_some("an error", || copy.check_for_error_response().err());
+    assert!(error.message().contains("fileIoMaxLength"), "{error:?}");
+}
+
+#[test]
+fn a_copy_and_the_answers_of_its_source_come_over_response_channels() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (_publication, id, position) = record(&source, 1000);
+    let controls = [(); 2].map(|()| format!("localhost:{}", free_port()));
+    let [replication, answers] = controls
+        .each_ref()
+        .map(|control| format!("aeron:udp?control-mode=response|control={control}"));
+    let params =
+        ReplicationParams::new().replication_channel(replication).src_response_channel(answers);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
+    copy.await_recorded(extend.recording_id, position, PATIENCE).expect("a copy");
+    // The source is being recorded, so that the replication goes on.
+    for control in &controls {
+        assert!(is_counted(&copy, &[control]), "{control}");
+    }
+    copy.stop_replication(replication).expect("it was going on");
+    assert_eq!(replayed(&copy, extend.recording_id), (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_source_that_refuses_is_an_error_that_says_why() {
     let options = Options {
         properties: vec![
@@ -178,8 +239,19 @@ fn a_source_that_refuses_is_an_error_that_says_why() {
     // Let in, but there is no such recording.
     let error = refusal(b"admin:admin");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
-    assert!(error.message().contains("17"), "{error:?}");
+    assert_eq!(error.relevant_id(), Some(17), "{error:?}");
     assert_eq!(copy.recordings().count(), 0);
+}
+
+#[test]
+fn a_destination_that_is_not_there_is_named_and_not_the_source() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, id, _) = record(&archive, 10);
+    let params = ReplicationParams::new().dst_recording_id(88);
+    let error = archive.replicate(id, java.control_channel(), 10, &params).expect_err("unknown");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert_eq!(error.relevant_id(), Some(88), "{error:?}");
 }
 
 #[test]

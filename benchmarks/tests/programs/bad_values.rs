@@ -151,7 +151,8 @@ fn the_recording_benchmark_refuses_them() {
     let own: &[Case] = &[
         (&["--sides", "c"], "--sides", "rust, java"),
         (&["--message-lengths", "7"], "--message-lengths", "8 bytes or more"),
-        (&["--messages", "0"], "--messages", "1..="),
+        (&["--recording-length", "0"], "--recording-length", "from 1 on"),
+        (&["--recording-length", "1x"], "--recording-length", "from 1 on"),
         (&["--warmup-messages", "0"], "--warmup-messages", "1..="),
         (&["--warmup", "1"], "--warmup", "m, s, ms, us or ns"),
         (&["--runs", "0"], "--runs", "1..=1000"),

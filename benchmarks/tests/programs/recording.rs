@@ -8,9 +8,9 @@ fn both_sides_record_and_replay_on_one_archive() {
         eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
         return;
     }
-    let small = ["--runs", "2", "--messages", "5000", "--warmup-messages", "100", "--warmup", "0s"];
-    let results =
-        Results::with(command(RECORDING, small.iter().chain(&["--message-lengths", "64"])));
+    let small = ["--runs", "2", "--recording-length", "480000", "--message-lengths", "64"];
+    let no_warmup = ["--warmup-messages", "100", "--warmup", "0s"];
+    let results = Results::with(command(RECORDING, small.iter().chain(&no_warmup)));
     let report = results.report("recording-throughput.json");
     let names: Vec<_> = list(&report, "/cases").iter().map(|case| &case["name"]).collect();
     assert_eq!(names, ["record, 64 B", "replay, 64 B"]);

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use crc32fast::Hasher;
 use indicatif::{ProgressBar, ProgressStyle};
 use rusteron_archive::{Archive, RecordingDescriptor, ReplayLength, ReplayParams};
-use rusteron_client::{ChannelUri, Position};
+use rusteron_client::{Aeron, ChannelUri, Position};
 use rusteron_examples::archive::ArchiveOptions;
 use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
@@ -104,14 +104,14 @@ const FRAGMENT_LIMIT: usize = 10;
 const BLOCK_LENGTH_LIMIT: usize = 1 << 20;
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    let options = Options::parse();
+    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
-    let aeron = options.archive.client()?;
-    let archive = options.archive.connect(&aeron)?;
+    let archive = options.archive.connect(aeron)?;
     let json = options.json;
     match &options.command {
         Command::List(filter) => list(&archive, filter, json, &mut output),

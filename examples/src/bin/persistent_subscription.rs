@@ -15,8 +15,8 @@ use rusteron_archive::{
     PersistentSubscription, PersistentSubscriptionContext, PersistentSubscriptionEvent,
     SourceLocation, StartPosition,
 };
-use rusteron_client::{ChannelUri, ExclusivePublication};
-use rusteron_examples::archive::{ArchiveOptions, await_recording, publish};
+use rusteron_client::{Aeron, ChannelUri, ExclusivePublication};
+use rusteron_examples::archive::{ArchiveOptions, await_recording, for_recording, publish};
 use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::output::Output;
@@ -30,7 +30,7 @@ struct Options {
     #[command(flatten)]
     archive: ArchiveOptions,
 
-    /// Channel to publish on, and to record from
+    /// Channel to publish on, and to record from; over UDP with ssc=true, unless it says otherwise
     #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
     channel: ChannelUri,
 
@@ -49,15 +49,15 @@ const FRAGMENT_LIMIT: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    let options = Options::parse();
+    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
-    let aeron = options.archive.client()?;
-    let archive = options.archive.connect(&aeron)?;
-    let (channel, stream_id) = (&options.channel, options.stream_id);
+    let archive = options.archive.connect(aeron)?;
+    let (channel, stream_id) = (&for_recording(&options.channel)?, options.stream_id);
 
     // What is published before anybody subscribes is in the recording only.
     let mut publication = archive.add_recorded_exclusive_publication(channel, stream_id)?;
@@ -85,7 +85,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         // It fails only when this program has ended.
         let _ = sender.send(event.clone());
     });
-    let subscription = PersistentSubscription::new(&aeron, options.archive.context()?, context)?;
+    let subscription = PersistentSubscription::new(aeron, options.archive.context()?, context)?;
     let mut receiver = Receiver { subscription, events, received: 0 };
 
     let mut turns = Turns::awaiting("the live stream", &interrupt);

@@ -9,9 +9,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use rusteron_archive::{ArchiveError, ReplayLength, ReplayParams};
-use rusteron_client::ChannelUri;
-use rusteron_examples::archive::{ArchiveOptions, await_recording, publish};
+use rusteron_client::{Aeron, ChannelUri};
+use rusteron_examples::archive::{ArchiveOptions, await_recording, for_recording, publish};
 use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
 use rusteron_examples::output::Output;
@@ -25,7 +26,7 @@ struct Options {
     #[command(flatten)]
     archive: ArchiveOptions,
 
-    /// Channel to publish on, and to record from
+    /// Channel to publish on, and to record from; over UDP with ssc=true, unless it says otherwise
     #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
     channel: ChannelUri,
 
@@ -34,7 +35,8 @@ struct Options {
     stream_id: i32,
 
     /// How many messages to record
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     messages: usize,
 }
 
@@ -44,22 +46,21 @@ const FRAGMENT_LIMIT: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    let options = Options::parse();
+    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
 }
 
 fn failed(doing: &str) -> impl Fn(ArchiveError) -> Failure + '_ {
     move |error| Failure::run(doing, error)
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
-
-    let aeron = options.archive.client()?;
-    let archive = options.archive.connect(&aeron)?;
+    let archive = options.archive.connect(aeron)?;
 
     let mut publication = archive
-        .add_recorded_exclusive_publication(&options.channel, options.stream_id)
+        .add_recorded_exclusive_publication(for_recording(&options.channel)?, options.stream_id)
         .map_err(failed("cannot record"))?;
     let turns = Turns::awaiting("the recording", &interrupt);
     let recording_id = await_recording(&archive, publication.session_id(), turns)?;

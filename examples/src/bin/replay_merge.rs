@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_archive::ReplayMerge;
-use rusteron_client::{ExclusivePublication, Position};
+use rusteron_client::{Aeron, ExclusivePublication, Position};
 use rusteron_examples::archive::{ArchiveOptions, await_recording, publish};
 use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
@@ -42,14 +42,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_millis(1);
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    let options = Options::parse();
+    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
-    let aeron = options.archive.client()?;
-    let archive = options.archive.connect(&aeron)?;
+    let archive = options.archive.connect(aeron)?;
 
     // Subscribers come to the publication by themselves, at its control address. It waits for the
     // slowest of them (fc=min), and the archive counts as one (ssc=true).

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 
 use clap::Parser;
 use rusteron_archive::{Archive, RecordingSignal, RecordingSignalKind, ReplicationParams};
-use rusteron_client::ChannelUri;
+use rusteron_client::{Aeron, ChannelUri};
 use rusteron_examples::archive::ArchiveOptions;
 use rusteron_examples::failure::{self, Failure};
 use rusteron_examples::interrupt::Interrupt;
@@ -49,13 +49,13 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    let options = Options::parse();
+    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
-    let aeron = options.archive.client()?;
 
     // Signals arrive among the archive's answers, while somebody waits for one or polls.
     let (sender, signals) = mpsc::channel();
@@ -64,14 +64,14 @@ fn run(options: &Options) -> Result<(), Failure> {
         // It fails only when this program has ended.
         let _ = sender.send(*signal);
     })?;
-    let archive = Archive::connect(&aeron, context)
+    let archive = Archive::connect(aeron, context)
         .map_err(|error| Failure::run("cannot connect to the archive of the copy", error))?;
 
     let mut context = options.archive.context()?;
     context
         .set_control_request_channel(&options.source_control_channel.to_string())?
         .set_control_request_stream_id(options.source_control_stream_id)?;
-    let source = Archive::connect(&aeron, context)
+    let source = Archive::connect(aeron, context)
         .map_err(|error| Failure::run("cannot connect to the source", error))?;
     let recorded = source.max_recorded_position(options.recording_id)?;
     if recorded == source.start_position(options.recording_id)? && !options.follow {

@@ -62,6 +62,28 @@ fn what_was_recorded_is_replayed() {
 }
 
 #[test]
+fn what_goes_over_udp_is_recorded_although_nobody_else_receives_it() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let channel = || format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    for (path, messages) in [
+        (env!("CARGO_BIN_EXE_record_and_replay"), 50),
+        (env!("CARGO_BIN_EXE_persistent_subscription"), 150),
+    ] {
+        let finished = succeed(&java, path, &["--channel", &channel(), "--messages", "50"]);
+        let last = finished.stdout.lines().last().expect("a line");
+        assert!(last.starts_with(&format!("Done: {messages} messages")), "{finished:#?}");
+    }
+}
+
+#[test]
+fn no_messages_are_not_recorded() {
+    let record_and_replay = env!("CARGO_BIN_EXE_record_and_replay");
+    let finished = run(command(record_and_replay, ["--messages", "0"]));
+    finished.assert_exit_code(2);
+    assert!(finished.stderr.contains("--messages"), "{finished:#?}");
+}
+
+#[test]
 fn the_tool_lists_counts_and_describes_recordings() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
@@ -191,6 +213,21 @@ fn the_tool_tails_a_recording_until_it_stops() {
     }
     assert_eq!(succeed(&java, ARCHIVE_TOOL, &["tail", &id, "--new"]).stdout, "");
     assert_eq!(succeed(&java, ARCHIVE_TOOL, &["tail", &id]).stdout.lines().count(), 4);
+}
+
+#[test]
+fn a_tail_whose_media_driver_is_killed_says_so() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, id, position) = record(&archive, 1);
+    let mut command = with_archive(&java, ARCHIVE_TOOL, &["tail", &id.to_string()]);
+    command.env("AERON_DRIVER_TIMEOUT", "5000");
+    let mut tail = Running::start(command);
+    tail.await_line(&format!("{position:>12}  "));
+    java.kill();
+    let finished = tail.finish();
+    finished.assert_exit_code(1);
+    assert!(finished.stderr.contains("driver timeout"), "{finished:#?}");
 }
 
 #[test]

@@ -148,10 +148,20 @@ impl JavaArchive {
     }
 
     pub fn aeron(&self) -> Aeron {
+        self.client(false)
+    }
+
+    /// A client without a conductor thread.
+    pub fn aeron_with_invoker(&self) -> Aeron {
+        self.client(true)
+    }
+
+    fn client(&self, use_invoker: bool) -> Aeron {
         let mut context = rusteron_client::Context::new().expect("a context");
         context
             .set_dir(self.aeron_dir())
             .and_then(|context| context.set_driver_timeout(PATIENCE))
+            .and_then(|context| context.set_use_conductor_agent_invoker(use_invoker))
             .expect("settings");
         Aeron::connect(context).expect("a client")
     }

@@ -16,6 +16,14 @@ pub fn message(number: u64) -> [u8; 64] {
     message
 }
 
+/// As [`message`], of one fragment or of several.
+pub fn long_message(number: u64) -> Vec<u8> {
+    let length = 8 + (number * 977 % 7000) as usize;
+    let mut message = vec![number as u8; length];
+    message[..8].copy_from_slice(&number.to_le_bytes());
+    message
+}
+
 /// Which one a message is; panics if it is none of ours.
 pub fn numbered(text: &[u8]) -> u64 {
     let number = u64::from_le_bytes(*text.first_chunk().expect("a number"));
