@@ -16,15 +16,25 @@ use crate::sample::Turns;
 #[derive(Debug, Clone, Args)]
 pub struct ArchiveOptions {
     /// Directory of the archive's media driver [default: Aeron's default directory]
-    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR", global = true)]
     pub aeron_dir: Option<PathBuf>,
 
     /// Where the archive takes requests
-    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
+    #[arg(
+        long,
+        value_name = "URI",
+        default_value = "aeron:udp?endpoint=localhost:8010",
+        global = true
+    )]
     pub control_channel: ChannelUri,
 
     /// Where the archive is to answer
-    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
+    #[arg(
+        long,
+        value_name = "URI",
+        default_value = "aeron:udp?endpoint=localhost:0",
+        global = true
+    )]
     pub response_channel: ChannelUri,
 }
 

@@ -310,12 +310,13 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
     }
 }
 
-/// The text without the places in C's sources, and without what else the error has as a number.
+/// The text without the places in C's sources, and without what else the error has as a number, which
+/// begins the first line and those with numbers of Aeron's; others say what the operating system minds.
 fn last_words(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter_map(|line| {
+    let lines = text.lines().map(str::trim).enumerate().filter_map(|(index, line)| {
         let words = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((_place, words)) => words.trim(),
-            None if line.starts_with('(') => "",
+            None if index == 0 && line.starts_with('(') || line.starts_with("(-") => "",
             None => line,
         };
         let words = words.split_once(", error: ").map_or(words, |(_numbers, words)| words);
@@ -449,6 +450,14 @@ mod tests {
 
     fn unknown_errno() -> std::io::ErrorKind {
         std::io::Error::from_raw_os_error(i32::MAX).kind()
+    }
+
+    #[test]
+    fn what_the_operating_system_minds_is_part_of_the_words() {
+        let text = "(-11) generic error, see message\n[f, aeron_client.c:1] registration error\n\
+                    (98) Address already in use\n[g, aeron_udp.c:2] failed to bind";
+        let words = "registration error: (98) Address already in use: failed to bind";
+        assert_eq!(last_words(text), words);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Aeron's archive client for Rust: streams that are recorded, and replayed later.
 //!
-//! [`Archive`] is a session with an archive, such as Aeron's Java `ArchivingMediaDriver`. It is made
+//! [`Archive`] is a session with an archive, such as Aeron's Java `ArchivingMediaDriver`, which
+//! `just run-archive-java` starts in a checkout of the source. It is made
 //! with a client of `rusteron-client`, and takes and gives that crate's types: what is recorded is a
 //! [`Publication`](rusteron_client::Publication), and what is replayed arrives at a
 //! [`Subscription`](rusteron_client::Subscription).

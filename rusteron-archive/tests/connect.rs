@@ -345,6 +345,7 @@ fn an_archive_that_does_not_answer_is_a_timeout() {
     let error = Archive::connect(&aeron, context).expect_err("nobody is there");
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
     assert_eq!(error.operation(), "connect");
+    assert!(error.message().contains("no answer at aeron:ipc?"), "{error:?}");
 }
 
 /// What connecting makes of an answer that somebody in an archive's place gives.

@@ -10,6 +10,10 @@
 //! [`MediaDriver`] ends and joins them. A [`DriverInvoker`] leaves the main agent to the caller's loop.
 //! What a driver calls back (hooks of a [`Context`]) runs on its threads.
 //!
+//! # Names
+//! `Context` is the driver's here and the client's in `rusteron_client`: a program that imports
+//! everything of both has to name the one that it means.
+//!
 //! # Blocking
 //! Launching creates the driver's files, of about 50 MB by default, and waits for them; dropping
 //! waits for the threads. Neither waits for a client.
