@@ -164,7 +164,11 @@ fn measure(
         .collect();
     let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
     for number in 1..=options.runs {
-        for Runs { message_length, messages, client, outcomes } in &mut runs {
+        // What a run leaves for the disk to do comes upon the next: now this side is first, now that.
+        let of_length = runs.chunks_mut(clients.len());
+        for Runs { message_length, messages, client, outcomes } in
+            of_length.flat_map(|runs| comparison::in_turn(runs, number))
+        {
             let load = Load {
                 channel: options.channel.clone(),
                 stream_id: stream_ids.next().unwrap_or(FIRST_STREAM_ID),
