@@ -83,8 +83,10 @@ impl ReplayMerge {
 
     /// Begins to merge, with the default timeout for progress.
     ///
-    /// The replay goes to `replay_destination`, whose port may be 0, with `replay_channel` for its
-    /// other parameters; the live stream is at `live_destination`. The stream id is that of the
+    /// The replay goes to `replay_destination`, with `replay_channel` for its other parameters. Its port may
+    /// be 0, for one that is free; should that be the port of the same stream's last merge, the archive
+    /// refuses the replay as long as its driver has not closed the other one: the merge fails, and can be
+    /// made again. The live stream is at `live_destination`. The stream id is that of the
     /// subscription. `replay_channel` has to have the session id of the publication: the replay and the
     /// live stream are one image. `start_position` is in bytes of the stream, and that of a frame.
     ///

@@ -218,6 +218,9 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
             let session = session_on(&java, &archive);
             // The media driver may not have closed that of the last merge yet.
             let endpoint = free_port();
+            // Nor that of the last replay, whose port the operating system could give out again: the
+            // archive would then refuse a second session of this number.
+            let replay_destination = format!("aeron:udp?endpoint=localhost:{}", free_port());
             let live_channel =
                 format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
             let subscription = archive
@@ -228,7 +231,7 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
                 session,
                 subscription,
                 &replay,
-                "aeron:udp?endpoint=localhost:0",
+                &replay_destination,
                 &live_channel,
                 recording_id,
                 position,
