@@ -110,8 +110,7 @@ impl AsyncConnect {
         // SAFETY: C has ended the attempt, and asks for no credentials.
         let no_credentials = unsafe { context.take_credentials_failure() };
         let connected = outcome.and_then(|_| NonNull::new(raw).ok_or_else(Error::last));
-        let whereabouts = connected.is_err().then(|| whereabouts(&context));
-        let archive = connected.map(|raw| {
+        let archive = connected.map_err(|error| explain(&error, &context)).map(|raw| {
             // SAFETY: C gives the structure to its caller, and it was connected with this context, which
             // was given this client.
             unsafe {
@@ -123,32 +122,25 @@ impl AsyncConnect {
             // Empty ones went instead, and an archive that asks for none has let them in; the session
             // ends here.
             Some(failure) => Err(ArchiveError::from_c(&failure, OPERATION)),
-            None => archive
-                .map(Some)
-                .map_err(|error| explain(refusal(&error), &whereabouts.unwrap_or_default())),
+            None => archive.map(Some),
         }
     }
 }
 
-/// Where an archive was asked, and how long it had for an answer.
-fn whereabouts(context: &Context) -> String {
-    format!(
-        "no answer at {}, stream {}, in {:?}",
+/// C says of a timeout that there was one, and not where an archive was asked.
+fn explain(error: &Error, context: &Context) -> ArchiveError {
+    let error = refusal(error);
+    if error.kind() != ArchiveErrorKind::Timeout {
+        return error;
+    }
+    let text = format!(
+        "{}: no answer at {}, stream {}, in {:?}",
+        error.message(),
         context.control_request_channel(),
         context.control_request_stream_id(),
         context.message_timeout()
-    )
-}
-
-/// C says of a timeout that there was one.
-fn explain(error: ArchiveError, whereabouts: &str) -> ArchiveError {
-    match error.kind() {
-        ArchiveErrorKind::Timeout => {
-            let text = format!("{}: {whereabouts}", error.message());
-            ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
-        }
-        _ => error,
-    }
+    );
+    ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
 }
 
 /// C's own checks are incomplete, and come too late to clean up.

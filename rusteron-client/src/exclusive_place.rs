@@ -103,12 +103,17 @@ impl ExclusivePublication {
 
     /// Where the next frame begins; or why no message of `length` bytes, `max` at the most, is taken
     /// now.
-    #[inline(always)]
+    ///
+    /// C says that a message is too long only when it would otherwise take it, which keeps a caller trying
+    /// in vain, and puts that into words, for which it allocates.
     pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
         let Some((place, limit)) = self.place_and_limit() else { return Err(OfferError::Closed) };
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
         let position = place.term_begin_position + i64::from(place.term_offset);
         if position >= limit {
-            return Err(self.back_pressure(position, length, max));
+            return Err(self.back_pressure(position, length));
         }
         Ok(place)
     }
@@ -129,13 +134,8 @@ impl ExclusivePublication {
         (!is_closed).then_some((place, limit))
     }
 
-    /// C says that a message is too long only when it would otherwise take it; that no subscriber is
-    /// there would keep a caller trying in vain.
     #[cold]
-    fn back_pressure(&self, position: Position, length: usize, max: usize) -> OfferError {
-        if length > max {
-            return OfferError::MessageTooLong { length, max_message_length: max };
-        }
+    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
         let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
         if end >= self.fields.max_possible_position {
             OfferError::MaxPositionExceeded

@@ -74,10 +74,6 @@ impl ExclusivePublication {
     /// term.
     #[cold]
     fn offer_in_c(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        // C would put the refusal into words, and allocate the place for them.
-        if message.len() > self.fields.max_message_length {
-            return Err(self.too_long(message.len()));
-        }
         self.next_place(message.len(), self.fields.max_message_length)?;
         // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
         // for its whole length, and without a supplier C calls nothing back.
@@ -252,6 +248,7 @@ impl ExclusivePublication {
     #[cold]
     fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let max = self.fields.max_payload_length;
+        // As in C, and for a closed publication as well.
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });
         }
@@ -306,8 +303,9 @@ impl ExclusivePublication {
     ///
     /// Corresponds to `aeron_exclusive_publication_offer_block`, which checks the first frame only.
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
-        let max = self.fields.term_buffer_length as usize;
-        let mut place = self.next_place(block.len(), max)?;
+        // What does not fit is found out with the rest.
+        let any = usize::MAX;
+        let mut place = self.next_place(block.len(), any)?;
         if place.term_offset >= self.fields.term_buffer_length {
             // A claim at the very end of a term writes nothing but moves on to the next, and unlike
             // C's function for blocks it does not do so from the last term there is.
@@ -316,7 +314,7 @@ impl ExclusivePublication {
                 Err(error) => return Err(error),
                 Ok(_aborted_on_drop) => return Err(OfferError::AdminAction),
             }
-            place = self.next_place(block.len(), max)?;
+            place = self.next_place(block.len(), any)?;
         }
         let expected = Expected {
             term_offset: place.term_offset,

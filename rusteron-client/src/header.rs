@@ -256,8 +256,9 @@ pub(crate) mod tests {
         FrameHeader(bytes)
     }
 
-    pub(crate) fn image() -> ImageFields {
-        let fields = rusteron_sys::rusteron_image_t {
+    /// Of an image without memory.
+    pub(crate) fn raw_image() -> rusteron_sys::rusteron_image_t {
+        rusteron_sys::rusteron_image_t {
             image: std::ptr::null_mut(),
             term_buffers: [std::ptr::null_mut(); 3],
             subscriber_position: std::ptr::null_mut(),
@@ -267,9 +268,12 @@ pub(crate) mod tests {
             session_id: 0,
             term_length: 1 << 30,
             initial_term_id: i32::MIN,
-        };
+        }
+    }
+
+    pub(crate) fn image() -> ImageFields {
         // SAFETY: headers only read the numbers.
-        unsafe { ImageFields::new(fields) }
+        unsafe { ImageFields::new(raw_image()) }
     }
 
     /// What a frame may say while another publisher overwrites it.

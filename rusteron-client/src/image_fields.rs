@@ -426,9 +426,8 @@ fn invalid(what: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
-
     use super::*;
+    use crate::header::tests::raw_image;
 
     const TERM_LENGTH: usize = 64 * 1024;
 
@@ -438,15 +437,10 @@ mod tests {
         let mut term = vec![0_u64; TERM_LENGTH / 8];
         let term: *mut u8 = term.as_mut_ptr().cast();
         let fields = sys::rusteron_image_t {
-            image: ptr::null_mut(),
             term_buffers: [term; PARTITION_COUNT],
-            subscriber_position: ptr::null_mut(),
-            is_closed: ptr::null_mut(),
-            position_bits_to_shift: 16,
-            correlation_id: 0,
-            session_id: 0,
+            position_bits_to_shift: TERM_LENGTH.trailing_zeros() as usize,
             term_length: TERM_LENGTH as i32,
-            initial_term_id: 0,
+            ..raw_image()
         };
         // SAFETY: what the test calls reads the numbers, and the term, which lives as long as the test.
         let image = unsafe { ImageFields::new(fields) };

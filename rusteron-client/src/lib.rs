@@ -29,6 +29,35 @@
 //! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]; an invalid
 //! one is refused, with the name and the range of the [`Parameter`], before a media driver sees it.
 //!
+//! # Handlers
+//! A closure written where it is used needs no types; one that is kept in a variable does:
+//! `|message: &[u8], header: &Header<'_>|`. An error leaves a handler in a variable that it captures;
+//! [`controlled_poll`](Subscription::controlled_poll) with [`Action::Break`] ends the poll at once as well.
+//! What owns both a subscription and what its handler works on is taken apart first:
+//!
+//! ```
+//! # use rusteron_client::{Error, ExclusivePublication, Header, Subscription};
+//! struct Echo {
+//!     requests: Subscription,
+//!     responses: ExclusivePublication,
+//! }
+//!
+//! impl Echo {
+//!     fn work(&mut self) -> Result<usize, Error> {
+//!         let Self { requests, responses } = self;
+//!         let mut outcome = Ok(0);
+//!         let handler = |request: &[u8], _header: &Header<'_>| {
+//!             if outcome.is_ok() {
+//!                 outcome = responses.offer(request);
+//!             }
+//!         };
+//!         let fragments = requests.poll(handler, 10)?;
+//!         outcome?;
+//!         Ok(fragments)
+//!     }
+//! }
+//! ```
+//!
 //! # Errors
 //! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
 //! returns [`OfferError`] and [`PollError`], which are plain enumerations; `?` makes an [`Error`] of

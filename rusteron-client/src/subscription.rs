@@ -90,35 +90,7 @@ impl Subscription {
     /// may write. If the handler panics, the panic goes through to the caller, and the next poll
     /// continues after the message that caused it.
     ///
-    /// A handler that is kept in a variable needs its types: `|message: &[u8], header: &Header<'_>|`. An
-    /// error gets out of it through a variable that it captures, or ends the poll at once with
-    /// [`controlled_poll`](Self::controlled_poll) and [`Action::Break`]. What owns both a subscription
-    /// and what the handler works on is taken apart first:
-    ///
-    /// ```
-    /// # use rusteron_client::{Error, ExclusivePublication, OfferError, Subscription};
-    /// struct Echo {
-    ///     requests: Subscription,
-    ///     responses: ExclusivePublication,
-    /// }
-    ///
-    /// impl Echo {
-    ///     fn work(&mut self) -> Result<usize, Error> {
-    ///         let Self { requests, responses } = self;
-    ///         let mut outcome = Ok(0);
-    ///         let fragments = requests.poll(
-    ///             |request, _header| {
-    ///                 if outcome.is_ok() {
-    ///                     outcome = responses.offer(request);
-    ///                 }
-    ///             },
-    ///             10,
-    ///         )?;
-    ///         outcome?;
-    ///         Ok(fragments)
-    ///     }
-    /// }
-    /// ```
+    /// How to write a handler, and how an error leaves it: [Handlers](crate#handlers).
     ///
     /// # Errors
     /// [`PollError::Closed`] if the client was closed by a fatal error.

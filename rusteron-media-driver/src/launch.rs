@@ -109,7 +109,7 @@ fn mend(context: &Context) -> Result<()> {
         sys::rusteron_driver_context_guard_resolver(context.as_ptr());
     }
     drop(lock);
-    // SAFETY: as above.
+    // SAFETY: the context is still live and not used by a driver.
     unsafe { sys::rusteron_driver_context_check_fixed_loss(context.as_ptr()) }
         .into_result()
         .map(drop)

@@ -40,7 +40,7 @@ use crate::{Context, ThreadingMode};
 /// | setting | effect |
 /// |---|---|
 /// | one thread instead of four | 2 % of a core without clients instead of 4 %; messages and round trips as above |
-/// | conductor yielding, sender no-op, receiver no-op | each takes a core without clients, instead of 1 % |
+/// | conductor yielding, sender no-op, receiver no-op | each takes a core without clients, where all four threads that back off take 4 % of one |
 /// | term buffers that are not sparse | adding an IPC publication takes 143 ms instead of 0.1 ms, and 192 MiB at once |
 /// | terms of 1 MiB | the log buffer may take 3 MiB instead of 192 MiB; 32-byte messages pass it as fast (255 and 236 million a second) |
 /// | timer interval of 100 ms | a client that is gone is noticed 15 ms after its timeout instead of 500 ms to 1 s |
