@@ -17,15 +17,15 @@ import java.io.IOException;
 /**
  * The Java side of recording_throughput: records messages with an archive that runs already and replays them, with the
  * loops of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. First with WARMUP messages, again and
- * again until WARMUP_NS have passed, and then once with MESSAGES of them, printing
+ * again until WARMUP_NS have passed, and then RECORDINGS times with MESSAGES of them, printing
  *
  * <pre>
- * recording
+ * ready
  * recorded NANOSECONDS RECORDING_ID BYTES
  * replayed NANOSECONDS
  * </pre>
  *
- * and waiting for a line on its standard input after the second and the third. Ends at once when it is closed.
+ * each time, and waiting for a line on its standard input after each line. Ends at once when it is closed.
  */
 public class Recording
 {
@@ -44,15 +44,16 @@ public class Recording
 
     public static void main(final String[] args) throws IOException
     {
-        if (args.length != 8)
+        if (args.length != 9)
         {
             System.err.println("usage: Recording DIR CHANNEL STREAM_ID MESSAGE_LENGTH FRAGMENT_LIMIT" +
-                " WARMUP WARMUP_NS MESSAGES");
+                " WARMUP WARMUP_NS RECORDINGS MESSAGES");
             System.exit(2);
         }
         final int warmup = Integer.parseInt(args[5]);
         final long warmupNs = Long.parseLong(args[6]);
-        final long messages = Long.parseLong(args[7]);
+        final int recordings = Integer.parseInt(args[7]);
+        final long messages = Long.parseLong(args[8]);
 
         try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(args[0]));
             AeronArchive archive = AeronArchive.connect(new AeronArchive.Context()
@@ -73,12 +74,14 @@ public class Recording
             }
             while (System.nanoTime() - start < warmupNs);
 
-            System.out.println("recording");
-            final long recordNs = recording.record(messages);
-            System.out.println("recorded " + recordNs + " " + recording.recordingId + " " + recording.recordedBytes);
-            awaitLine();
-            System.out.println("replayed " + recording.replay(messages));
-            awaitLine();
+            for (int i = 0; i < recordings; i++)
+            {
+                answer("ready");
+                final long recordNs = recording.record(messages);
+                answer("recorded " + recordNs + " " + recording.recordingId + " " + recording.recordedBytes);
+                answer("replayed " + recording.replay(messages));
+                recording.purge();
+            }
         }
     }
 
@@ -208,8 +211,9 @@ public class Recording
         idleStrategy.idle();
     }
 
-    private static void awaitLine() throws IOException
+    private static void answer(final String line) throws IOException
     {
+        System.out.println(line);
         int character;
         while ((character = System.in.read()) != '\n')
         {

@@ -32,8 +32,9 @@ const FIRST_STREAM_ID: i32 = 3001;
 ///
 /// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput, with the archive as a
 /// process of its own that both sides use. They take turns. A recording is over when all of it is
-/// written; a replay is timed from the request until the last message. Loops yield. What the archive's
-/// process needs of processor, memory and disk is measured with it. Needs Java, and space for one recording.
+/// written; a replay is timed from the request until the last message. Before either, the operating
+/// system writes what it has buffered. Loops yield. What the archive's process needs of processor, memory
+/// and disk is measured with it. Needs Java, and space for one recording.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -54,7 +55,7 @@ pub struct RecordingOptions {
           default_value = "32,1344", value_parser = byte_size::parse_message_length)]
     pub message_lengths: Vec<usize>,
 
-    /// How many bytes to record in a run, headers included: as many messages as that is
+    /// How many bytes a recording has, headers included: as many messages as that is
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "1536m",
           value_parser = byte_size::parse_length)]
     pub recording_length: usize,
@@ -68,6 +69,11 @@ pub struct RecordingOptions {
     #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "2s",
           value_parser = duration::parse)]
     pub warmup: Duration,
+
+    /// How many recordings to make and replay in a run
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "5",
+          value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    pub recordings: u32,
 
     /// How many rounds: in each, every side has one run, one after the other
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "5",
@@ -106,7 +112,8 @@ struct Runs {
     message_length: usize,
     messages: u64,
     client: Client,
-    outcomes: Vec<Outcome>,
+    /// Those of each run.
+    outcomes: Vec<Vec<Outcome>>,
 }
 
 /// Runs the program.
@@ -177,19 +184,23 @@ fn measure(
                 fragment_limit: options.fragment_limit,
                 warmup_messages: options.warmup_messages.min(*messages),
                 warmup: options.warmup,
+                recordings: options.recordings,
             };
-            let outcome = match bench.measure(*client, &load) {
-                Ok(outcome) => outcome,
+            let run = match bench.measure(*client, &load) {
+                Ok(run) => run,
                 // A run that was cut short would not be comparable with the others.
                 Err(Failure::Interrupted) => return Ok(runs),
                 Err(failure) => return Err(failure),
             };
             let [record, replay] = [Phase::Record, Phase::Replay]
-                .map(|phase| Grouped::rounded(phase.rate(&outcome, *messages)));
+                .map(|phase| Statistics::new(run.iter().map(|it| phase.rate(it, *messages))))
+                .map(|rates| {
+                    rates.map_or_else(String::new, |it| Grouped::rounded(it.median()).to_string())
+                });
             output.line(format_args!(
                 "Run {number}, {message_length} B, {client}: recorded {record}, replayed {replay} msgs/sec"
             ))?;
-            outcomes.push(outcome);
+            outcomes.push(run);
         }
     }
     Ok(runs)
@@ -228,8 +239,9 @@ fn cases(options: &RecordingOptions, runs: &[Runs]) -> Vec<Case> {
             let name = format!("{}, {message_length} B", phase.name());
             let mut case = Case::new(name, of_length().map(|runs| runs.client.to_string()));
             for (side, runs) in case.sides.iter_mut().zip(of_length()) {
-                let rate = |outcome| vec![phase.rate(outcome, runs.messages)];
-                side.runs = runs.outcomes.iter().map(rate).collect();
+                let rate = |outcome| phase.rate(outcome, runs.messages);
+                side.runs =
+                    runs.outcomes.iter().map(|run| run.iter().map(rate).collect()).collect();
             }
             cases.push(case);
         }
@@ -245,7 +257,7 @@ fn usage_table(runs: &[Runs]) -> Vec<String> {
     )];
     for Runs { message_length, client, outcomes, .. } in runs {
         let median = |value: &dyn Fn(&Outcome) -> Option<f64>| {
-            let statistics = Statistics::new(outcomes.iter().filter_map(value));
+            let statistics = Statistics::new(outcomes.iter().flatten().filter_map(value));
             statistics.map_or_else(|| "-".to_owned(), |it| format!("{:.3}", it.median()))
         };
         let cpu = |usage: Option<Usage>| usage.map(|usage| usage.cpu_seconds);
@@ -269,6 +281,7 @@ fn chart(options: &RecordingOptions, cases: &[Case], java: &Java) -> BarChart {
         ("recording length", &byte_size::display(options.recording_length)),
         ("channel", &options.channel),
         ("fragment limit", &options.fragment_limit),
+        ("recordings a run", &options.recordings),
         ("runs", &options.runs),
     ]));
     BarChart {
@@ -287,12 +300,13 @@ fn chart(options: &RecordingOptions, cases: &[Case], java: &Java) -> BarChart {
 fn report(options: &RecordingOptions, cases: &[Case], runs: &[Runs], java: &Java) -> Value {
     let mut versions = host::versions();
     versions["java"] = json!(java.versions());
+    let run = |run: &Vec<Outcome>| run.iter().map(Outcome::to_json).collect::<Vec<_>>();
     let outcomes = |runs: &Runs| {
         json!({
             "message_length": runs.message_length,
             "messages": runs.messages,
             "side": runs.client.to_string(),
-            "runs": runs.outcomes.iter().map(Outcome::to_json).collect::<Vec<_>>(),
+            "runs": runs.outcomes.iter().map(run).collect::<Vec<_>>(),
         })
     };
     json!({
@@ -303,6 +317,7 @@ fn report(options: &RecordingOptions, cases: &[Case], runs: &[Runs], java: &Java
             "recording_length": options.recording_length,
             "warmup_messages": options.warmup_messages,
             "warmup_seconds": options.warmup.as_secs_f64(),
+            "recordings": options.recordings,
             "runs": options.runs,
             "channel": options.channel.to_string(),
             "fragment_limit": options.fragment_limit,
@@ -343,7 +358,7 @@ mod tests {
             recording: Some(Usage { cpu_seconds: 0.5, peak_resident_bytes: 3 << 20 }),
             replay: None,
         };
-        let (client, outcomes) = (Client::Java, vec![outcome]);
+        let (client, outcomes) = (Client::Java, vec![vec![outcome]]);
         let runs = [Runs { message_length: 32, messages: 100, client, outcomes }];
         let cases = cases(&options, &runs);
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::archive_process::{ArchiveProcess, PATIENCE, Usage};
 use crate::java::{self, Java};
+use crate::program::Program;
 
 /// Who records and replays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -51,6 +52,8 @@ pub struct Load {
     pub warmup_messages: u64,
     /// How long that goes on.
     pub warmup: Duration,
+    /// How many recordings are made and replayed then, one after the other.
+    pub recordings: u32,
 }
 
 /// One recording and its replay.
@@ -98,18 +101,18 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One run; what was recorded is purged afterwards.
+    /// One run, with an outcome for each recording; they are purged.
     ///
     /// # Errors
     /// [`Failure::Run`] if anything fails; [`Failure::Interrupted`].
-    pub fn measure(&self, client: Client, load: &Load) -> Result<Outcome, Failure> {
+    pub fn measure(&self, client: Client, load: &Load) -> Result<Vec<Outcome>, Failure> {
         match client {
             Client::Rust => self.measure_rust(load),
             Client::Java => self.measure_java(load),
         }
     }
 
-    fn measure_rust(&self, load: &Load) -> Result<Outcome, Failure> {
+    fn measure_rust(&self, load: &Load) -> Result<Vec<Outcome>, Failure> {
         let start = Instant::now();
         loop {
             let recorded = self.record(load, load.warmup_messages)?;
@@ -119,14 +122,19 @@ impl Bench<'_> {
                 break;
             }
         }
-        let before = self.process.usage();
-        let recorded = self.record(load, load.messages)?;
-        let between = self.process.usage();
-        let replayed_in = self.replay(load, load.messages, recorded.recording_id)?;
-        self.outcome(recorded, replayed_in, [before, between, self.process.usage()])
+        let measure = |_| {
+            let before = self.settle();
+            let recorded = self.record(load, load.messages)?;
+            let between = [self.process.usage(), self.settle()];
+            let replayed_in = self.replay(load, load.messages, recorded.recording_id)?;
+            let outcome = self.outcome(&recorded, replayed_in, before, between)?;
+            self.purge(recorded.recording_id)?;
+            Ok(outcome)
+        };
+        (0..load.recordings).map(measure).collect()
     }
 
-    fn measure_java(&self, load: &Load) -> Result<Outcome, Failure> {
+    fn measure_java(&self, load: &Load) -> Result<Vec<Outcome>, Failure> {
         let arguments = [
             self.process.aeron_dir().display().to_string(),
             load.channel.to_string(),
@@ -135,49 +143,67 @@ impl Bench<'_> {
             load.fragment_limit.to_string(),
             load.warmup_messages.to_string(),
             load.warmup.as_nanos().to_string(),
+            load.recordings.to_string(),
             load.messages.to_string(),
         ];
         let patience = PATIENCE + load.warmup;
         let mut program = self.java.start("Recording.java", &[], &arguments, patience)?;
-        let mut line = || program.line(self.interrupt)?.ok_or(Failure::Interrupted);
-        let first = line()?;
-        if first != "recording" {
-            return Err(Failure::Run(format!("not understood: Java prints {first:?}")));
+        let mut outcomes = Vec::new();
+        for _ in 0..load.recordings {
+            let ready = self.line_of(&mut program)?;
+            if ready != "ready" {
+                return Err(Failure::Run(format!("not understood: Java prints {ready:?}")));
+            }
+            let before = self.settle();
+            program.go_on()?;
+            let line = self.line_of(&mut program)?;
+            let between = [self.process.usage(), self.settle()];
+            let mut fields =
+                line.strip_prefix("recorded ").into_iter().flat_map(|it| it.split(' '));
+            let recorded = Recorded {
+                nanos: java::number(&line, fields.next())?,
+                recording_id: java::number(&line, fields.next())?,
+                bytes: java::number(&line, fields.next())?,
+            };
+            program.go_on()?;
+            let line = self.line_of(&mut program)?;
+            let nanos = java::number(&line, line.strip_prefix("replayed "))?;
+            let replayed_in = Duration::from_nanos(nanos);
+            outcomes.push(self.outcome(&recorded, replayed_in, before, between)?);
+            program.go_on()?;
         }
-        let before = self.process.usage();
-        let second = line()?;
-        let between = self.process.usage();
-        let mut fields = second.strip_prefix("recorded ").into_iter().flat_map(|it| it.split(' '));
-        let recorded = Recorded {
-            nanos: java::number(&second, fields.next())?,
-            recording_id: java::number(&second, fields.next())?,
-            bytes: java::number(&second, fields.next())?,
-        };
-        program.go_on()?;
-        let third = program.line(self.interrupt)?.ok_or(Failure::Interrupted)?;
-        let after = self.process.usage();
-        let nanos = java::number(&third, third.strip_prefix("replayed "))?;
-        program.go_on()?;
         program.finish(self.interrupt)?;
-        self.outcome(recorded, Duration::from_nanos(nanos), [before, between, after])
+        Ok(outcomes)
     }
 
+    fn line_of(&self, program: &mut Program) -> Result<String, Failure> {
+        program.line(self.interrupt)?.ok_or(Failure::Interrupted)
+    }
+
+    /// Has written what still waits to be, as the disk would write it during what is measured; what the
+    /// archive's process has used until then.
+    fn settle(&self) -> Option<Usage> {
+        #[cfg(unix)]
+        rustix::fs::sync();
+        self.process.usage()
+    }
+
+    /// Right after the replay.
     fn outcome(
         &self,
-        recorded: Recorded,
+        recorded: &Recorded,
         replayed_in: Duration,
-        [before, between, after]: [Option<Usage>; 3],
+        before: Option<Usage>,
+        between: [Option<Usage>; 2],
     ) -> Result<Outcome, Failure> {
-        let disk_bytes = self.process.disk_bytes(recorded.recording_id)?;
-        self.purge(recorded.recording_id)?;
         let used = |from: Option<Usage>, to: Option<Usage>| Some(to?.since(from?));
         Ok(Outcome {
             recorded_in: Duration::from_nanos(recorded.nanos),
             replayed_in,
-            disk_bytes,
+            disk_bytes: self.process.disk_bytes(recorded.recording_id)?,
             recorded_bytes: recorded.bytes,
-            recording: used(before, between),
-            replay: used(between, after),
+            recording: used(before, between[0]),
+            replay: used(between[1], self.process.usage()),
         })
     }
 
@@ -227,19 +253,28 @@ impl Bench<'_> {
                 ReplayParams::new().length(ReplayLength::Recorded),
             )
             .map_err(failed("cannot replay"))?;
-        let mut received = 0;
+        let mut received = 0_u64;
         let mut strange = None;
-        self.await_progress("the replay", || {
+        let mut since = None;
+        while received < count {
             let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
-                if !message.starts_with(&u64::to_le_bytes(received)) {
+                if !message.starts_with(&received.to_le_bytes()) {
                     strange.get_or_insert(received);
                 }
                 received += 1;
             };
-            // An error is that the client has been closed: there is no progress any more.
-            let _ = subscription.poll(handler, load.fragment_limit);
-            (received as i64, received >= count)
-        })?;
+            let fragments = subscription
+                .poll(handler, load.fragment_limit)
+                .map_err(|error| Failure::run("cannot poll the replay", error))?;
+            // The clock is looked at by those who wait only.
+            if fragments > 0 {
+                since = None;
+            } else if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+                self.wait()?;
+            } else {
+                return Err(Failure::Run(format!("the replay stops after {received} messages")));
+            }
+        }
         match strange {
             None => Ok(start.elapsed()),
             Some(number) => Err(Failure::Run(format!("message {number} is another one"))),

@@ -155,6 +155,7 @@ fn the_recording_benchmark_refuses_them() {
         (&["--recording-length", "1x"], "--recording-length", "from 1 on"),
         (&["--warmup-messages", "0"], "--warmup-messages", "1..="),
         (&["--warmup", "1"], "--warmup", "m, s, ms, us or ns"),
+        (&["--recordings", "0"], "--recordings", "1..=1000"),
         (&["--runs", "0"], "--runs", "1..=1000"),
         (&["--channel", "aeron:x"], "--channel", "aeron:x"),
         (&["--fragment-limit", "0"], "--fragment-limit", "1..=2147483647"),
