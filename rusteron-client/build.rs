@@ -66,7 +66,7 @@ fn context() -> ContextSpec {
         )
         .setting(Setting::new("idle_strategy").choice("crate::IdleStrategyKind").summary(
             "What the conductor's thread does when there is nothing to do. The default is to \
-                     sleep.",
+                     sleep, until a command of this client ends it.",
         ))
         .setting(Setting::new("pre_touch_mapped_memory").summary(
             "Whether to touch every page of a log buffer when it is mapped, so that the \

@@ -8,6 +8,7 @@ use std::thread;
 use rusteron_sys as sys;
 
 use crate::callback;
+use crate::conductor_idle::ConductorIdle;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::Fallible;
@@ -35,6 +36,8 @@ struct Running {
     /// What was released in a callback without a conductor thread, until the callback has ended.
     deferred: Mutex<Vec<Deferred>>,
     context: ManuallyDrop<Context>,
+    /// If there is a conductor thread that sleeps.
+    idle: Option<Arc<ConductorIdle>>,
     subscription_callbacks: Arc<CallbackList>,
     kept: Kept,
 }
@@ -58,6 +61,9 @@ unsafe impl Sync for Running {}
 impl Client {
     /// Initialises and starts the C client.
     pub(crate) fn start(context: Context) -> Result<Self> {
+        let has_invoker = context.use_conductor_agent_invoker();
+        // SAFETY: the context is owned here; what idles lives as long as the client, see `Running`.
+        let idle = if has_invoker { None } else { unsafe { ConductorIdle::install(&context) }? };
         let mut raw = ptr::null_mut();
         // SAFETY: the context is live and, being owned here, no other client's.
         let initialised = unsafe { sys::aeron_init(&mut raw, context.as_ptr()) }.into_result();
@@ -67,11 +73,12 @@ impl Client {
             unsafe { sys::rusteron_context_forget_cnc(context.as_ptr()) };
             return Err(error);
         };
-        let invoker = context.use_conductor_agent_invoker().then(Mutex::default);
+        let invoker = has_invoker.then(Mutex::default);
         let running = ManuallyDrop::new(Running {
             raw,
             deferred: Mutex::default(),
             context: ManuallyDrop::new(context),
+            idle,
             subscription_callbacks: Arc::default(),
             kept: Kept::default(),
         });
@@ -105,7 +112,7 @@ impl Client {
 
     /// Runs a C function that gives the conductor a command.
     pub(crate) fn command<T>(&self, call: impl FnOnce() -> T) -> Result<T> {
-        let Some(invoker) = &self.invoker else { return Ok(call()) };
+        let Some(invoker) = &self.invoker else { return Ok(self.command_conductor(call)) };
         callback::forbid_blocking("without a conductor thread, a command")?;
         let lock = lock(invoker);
         let outcome = call();
@@ -147,7 +154,7 @@ impl Client {
     /// when the client goes.
     pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
         match &self.invoker {
-            None => call(),
+            None => self.command_conductor(call),
             Some(_) if callback::is_running() => {
                 lock(&self.running.deferred).push(Box::new(call));
             }
@@ -176,6 +183,19 @@ impl Client {
         let work = unsafe { sys::aeron_main_do_work(self.as_ptr()) }.into_result();
         self.end_turn(lock);
         work.map(|work| work as usize)
+    }
+
+    /// Runs what may give the conductor's thread a command, and wakes it if that was so.
+    fn command_conductor<T>(&self, call: impl FnOnce() -> T) -> T {
+        // SAFETY: the client is live; the function reads an atomic number, which grows with each command.
+        let commands = || unsafe { sys::rusteron_command_position(self.as_ptr()) };
+        let before = commands();
+        let outcome = call();
+        // One of another thread, which wakes the conductor as well, does no harm.
+        if commands() != before {
+            self.running.wake_conductor();
+        }
+        outcome
     }
 
     /// Whether somebody has to call [`do_work`](Self::do_work).
@@ -240,6 +260,13 @@ impl Drop for Client {
 }
 
 impl Running {
+    /// Has the conductor's thread look for something to do at once, and often for a while.
+    fn wake_conductor(&self) {
+        if let Some(idle) = &self.idle {
+            idle.wake();
+        }
+    }
+
     /// Nobody else is doing the conductor's work. What is a user's can panic when it is dropped; the
     /// others are released all the same.
     fn release_deferred(&self) {
@@ -261,12 +288,16 @@ impl Drop for Running {
     fn drop(&mut self) {
         // It needs the C client.
         self.release_deferred();
+        // Its next turns, of which one ends it, are near each other.
+        self.wake_conductor();
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
             // Its thread may go on: nothing that it uses is freed.
-            std::mem::forget((Arc::clone(&self.subscription_callbacks), self.kept.clone()));
+            let used =
+                (self.idle.clone(), Arc::clone(&self.subscription_callbacks), self.kept.clone());
+            std::mem::forget(used);
             return;
         }
         // SAFETY: dropped here only, and the client that used it is gone.

@@ -87,7 +87,13 @@ impl Context {
         Ok(context)
     }
 
-    /// Sets what the conductor's thread does when there is nothing to do. The default is to sleep.
+    /// Sets what the conductor's thread does when there is nothing to do. The default is to sleep, for
+    /// 16 ms.
+    ///
+    /// A sleep ends with a command of this client, such as adding a publication, and the next ones are
+    /// short, so that the driver's answer is noticed soon: a quarter of the time since that command, at
+    /// least 50 µs. In C nothing ends a sleep. What the driver reports by itself, such as the
+    /// image of a publisher that comes later, is noticed after one sleep at the most.
     ///
     /// The strategy's parameters are those of
     /// [`set_idle_strategy_init_args`](Self::set_idle_strategy_init_args), if that was called before,

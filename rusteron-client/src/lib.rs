@@ -108,6 +108,7 @@ mod channel_status;
 mod channel_uri;
 mod client;
 mod cnc;
+mod conductor_idle;
 mod context;
 mod counter;
 mod counter_handlers;

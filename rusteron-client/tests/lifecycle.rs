@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Context, Error, ErrorKind, ExclusivePublication, OfferError, PollError, Publication,
-    Subscription, UncheckedChannel,
+    Aeron, Context, Error, ErrorKind, ExclusivePublication, IdleStrategyKind, OfferError,
+    PollError, Publication, Subscription, UncheckedChannel,
 };
 use rusteron_sys as sys;
 use support::{
@@ -49,6 +49,22 @@ fn handles_keep_the_client_open_and_go_in_any_order() {
     assert_eq!(subscription.poll(|_, _| {}, 10), Ok(0));
     drop(subscription);
     drop(driver);
+}
+
+#[test]
+fn commands_wake_a_conductor_that_would_sleep_for_an_hour() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context.set_idle_strategy_init_args("3600s").expect("a duration");
+    context.set_idle_strategy(IdleStrategyKind::Sleeping).expect("a strategy");
+    let aeron = Aeron::connect(context).expect("connected");
+    // More than one turn after it, as the driver's answers come later.
+    let (publication, subscription) = connected_pair(&aeron, "aeron:ipc");
+    drop(publication);
+    await_that("the publisher is gone", || !subscription.is_connected());
+    drop(subscription);
+    // Waits for the conductor.
+    drop(aeron);
 }
 
 #[test]

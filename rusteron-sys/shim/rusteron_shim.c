@@ -2,6 +2,8 @@
 #include <sys/uio.h>
 #endif
 
+#include "aeron_agent.h"
+#include "aeron_alloc.h"
 #include "aeron_client.h"
 #include "aeron_cnc_file_descriptor.h"
 #include "aeron_context.h"
@@ -299,6 +301,40 @@ void rusteron_context_forget_cnc(aeron_context_t *context)
 {
     context->cnc_map.addr = NULL;
     context->cnc_map.length = 0;
+}
+
+bool rusteron_context_sleeps(const aeron_context_t *context, uint64_t *duration_ns)
+{
+    if (aeron_idle_strategy_sleeping_idle != context->idle_strategy_func)
+    {
+        return false;
+    }
+
+    *duration_ns = *(const uint64_t *)context->idle_strategy_state;
+    return true;
+}
+
+int rusteron_context_set_idle(
+    aeron_context_t *context, void (*idle)(void *idler_address, int work_count), void *idler)
+{
+    /* The context frees its strategy's state. */
+    void **state = NULL;
+    if (aeron_alloc((void **)&state, sizeof(void *)) < 0)
+    {
+        AERON_APPEND_ERR("%s", "failed to allocate the state of an idle strategy");
+        return -1;
+    }
+
+    *state = idler;
+    aeron_free(context->idle_strategy_state);
+    context->idle_strategy_state = state;
+    context->idle_strategy_func = idle;
+    return 0;
+}
+
+int64_t rusteron_command_position(aeron_t *client)
+{
+    return aeron_mpsc_rb_producer_position(client->conductor.command_rb);
 }
 
 size_t rusteron_registering_count(const aeron_t *client)

@@ -189,6 +189,20 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir);
  */
 void rusteron_context_forget_cnc(aeron_context_t *context);
 
+/* How long the conductor's thread is to sleep between turns without work; false if it is not to sleep. */
+bool rusteron_context_sleeps(const aeron_context_t *context, uint64_t *duration_ns);
+
+/*
+ * Has the conductor's thread call `idle` after every turn instead, with what was done in it and with
+ * the address of a pointer to `idler`, which is the caller's. Before aeron_init() only. Returns -1,
+ * with an error, if there is no memory.
+ */
+int rusteron_context_set_idle(
+    aeron_context_t *context, void (*idle)(void *idler_address, int work_count), void *idler);
+
+/* The end of the queue of commands to the conductor's thread, which moves with each command. */
+int64_t rusteron_command_position(aeron_t *client);
+
 /*
  * The length of the list of requests that await the driver's answer, and a way to cut it back. Only
  * for a client in invoker mode: aeron_async_add_publication() and its relatives, when the request

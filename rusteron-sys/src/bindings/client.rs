@@ -2431,6 +2431,21 @@ unsafe extern "C" {
         aeron_dir: *const ::core::ffi::c_char,
     ) -> rusteron_cnc_state_t;
     pub fn rusteron_context_forget_cnc(context: *mut aeron_context_t);
+    pub fn rusteron_context_sleeps(
+        context: *const aeron_context_t,
+        duration_ns: *mut u64,
+    ) -> bool;
+    pub fn rusteron_context_set_idle(
+        context: *mut aeron_context_t,
+        idle: ::core::option::Option<
+            unsafe extern "C" fn(
+                idler_address: *mut ::core::ffi::c_void,
+                work_count: ::core::ffi::c_int,
+            ),
+        >,
+        idler: *mut ::core::ffi::c_void,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_command_position(client: *mut aeron_t) -> i64;
     pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
     pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);
     pub fn rusteron_registration_has_timed_out(
