@@ -73,6 +73,9 @@ public class PingPong
             running = false;
             ponger.join();
         }
+        // Not before the client is closed: the standard input that is closed then ends this program, and a command
+        // that it has begun by then keeps the driver from all others until the driver gives this client up.
+        System.out.println("done");
         System.exit(0);
     }
 
@@ -197,7 +200,6 @@ public class PingPong
                 .append(value.getCountAtValueIteratedTo()).append('\n');
         }
         System.out.print(lines);
-        System.out.println("done");
     }
 
     private static IdleStrategy idleStrategy(final String name)

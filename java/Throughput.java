@@ -87,8 +87,10 @@ public class Throughput
                 FAILURE.get().printStackTrace();
                 System.exit(1);
             }
-            System.out.println("done " + PUBLISHED.get() + " " + RECEIVED_BYTES.get());
         }
+        // Not before the client is closed: the standard input that is closed then ends this program, and a command
+        // that it has begun by then keeps the driver from all others until the driver gives this client up.
+        System.out.println("done " + PUBLISHED.get() + " " + RECEIVED_BYTES.get());
         System.exit(0);
     }
 
