@@ -59,7 +59,7 @@ impl ExclusivePublication {
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
         let Some(BegunFrame { frame, end_position }) = self.begin_frame(message.len()) else {
-            return self.offer_in_c(message);
+            return self.offer_otherwise(message);
         };
         // SAFETY: the frame was begun for the message, and is this call's alone.
         unsafe {
@@ -70,11 +70,17 @@ impl ExclusivePublication {
         Ok(end_position)
     }
 
-    /// What keeps the message from being taken; or else C takes it: several fragments, or the end of a
+    /// What keeps the message from being taken; or else it is sent in several fragments, or C ends the
     /// term.
     #[cold]
-    fn offer_in_c(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        self.next_place(message.len(), self.fields.max_message_length)?;
+    fn offer_otherwise(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        let place = self.next_place(message.len(), self.fields.max_message_length)?;
+        let is_fragmented = message.len() > self.fields.max_payload_length;
+        if let Some(position) =
+            is_fragmented.then(|| self.write_fragments(place, message)).flatten()
+        {
+            return Ok(position);
+        }
         // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
         // for its whole length, and without a supplier C calls nothing back.
         let returned = unsafe {

@@ -123,6 +123,7 @@ mod exclusive_publication;
 #[doc(hidden)]
 pub mod ffi;
 mod fragment_assembler;
+mod fragments;
 mod frames;
 mod handlers;
 mod header;
