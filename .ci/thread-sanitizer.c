@@ -50,6 +50,17 @@ void RUSTERON_WRAP_CONDVAR_WAIT(void *condvar, void *mutex)
     __tsan_acquire(mutex);
 }
 
+/* As above, with a duration. */
+bool RUSTERON_REAL_CONDVAR_WAIT_TIMEOUT(void *condvar, void *mutex, uint64_t seconds, uint32_t nanos);
+
+bool RUSTERON_WRAP_CONDVAR_WAIT_TIMEOUT(void *condvar, void *mutex, uint64_t seconds, uint32_t nanos)
+{
+    __tsan_release(mutex);
+    const bool notified = RUSTERON_REAL_CONDVAR_WAIT_TIMEOUT(condvar, mutex, seconds, nanos);
+    __tsan_acquire(mutex);
+    return notified;
+}
+
 /*
  * An acquire fence after a relaxed load, which is how Rust reads memory that is mapped for reading only:
  * it acquires what the last such load of this thread saw, or what was released there since. Who stores
