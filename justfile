@@ -95,6 +95,10 @@ benchmark-recording-throughput *args:
 benchmark-ipc-latency *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_latency -- "$@"
 
+# Compare connecting, adding a stream's ends and closing, of Rust, C and Java in turn; results in target/benchmarks
+benchmark-registrations *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_registrations -- "$@"
+
 # Measure throughput by term length, idle strategy and threading mode; results in target/benchmarks
 benchmark-idle-strategies *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_idle_strategies -- "$@"

@@ -3,9 +3,10 @@
 //! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
 //!
 //! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`], `preset_settings`,
-//!   [`recording`], [`bounds`], and [`instructions`], which reports what callgrind has counted;
-//! - what they compare: [`throughput_side`], [`latency_side`] and [`recording_side`] say which ways
-//!   there are and run one of them once;
+//!   [`recording`], [`registrations`], [`bounds`], and [`instructions`], which reports what callgrind has
+//!   counted;
+//! - what they compare: [`throughput_side`], [`latency_side`], [`recording_side`] and
+//!   [`registration_side`] say which ways there are and run one of them once;
 //! - the ways themselves: [`message_path`] (C's functions called from Rust), [`c_loops`] (loops written
 //!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java), [`driver_process`] (drivers),
 //!   [`archive_process`] (an archive), all of them processes of their own ([`program`]);
@@ -38,6 +39,8 @@ pub mod process_usage;
 pub mod program;
 pub mod recording;
 pub mod recording_side;
+pub mod registration_side;
+pub mod registrations;
 pub mod repetition;
 pub mod resource_comparison;
 pub mod results;

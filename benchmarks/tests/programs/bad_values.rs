@@ -1,7 +1,8 @@
 //! Values of options that cannot be used.
 
 use crate::child::{
-    BOUNDS, DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, THROUGHPUT, command, run,
+    BOUNDS, DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, REGISTRATIONS, THROUGHPUT,
+    command, run,
 };
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
@@ -137,7 +138,7 @@ fn the_benchmark_of_bounds_refuses_them() {
 
 #[test]
 fn help_and_version_are_no_errors() {
-    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES, BOUNDS, DRIVER_RESOURCES] {
+    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES, BOUNDS, DRIVER_RESOURCES, REGISTRATIONS] {
         for option in ["--help", "--version"] {
             let finished = run(command(path, [option]));
             finished.assert_exit_code(0);
@@ -163,5 +164,23 @@ fn the_recording_benchmark_refuses_them() {
     ];
     for (arguments, option, allowed) in own {
         assert_refused(RECORDING, arguments, option, allowed);
+    }
+}
+
+#[test]
+fn the_benchmark_of_registrations_refuses_them() {
+    let own: &[Case] = &[
+        (&["--sides", "c-program"], "--sides", "rust, c, java"),
+        (&["--sides", ""], "--sides", ""),
+        (&["--runs", "0"], "--runs", "1..=1000"),
+        (&["--repetitions", "0"], "--repetitions", "1..=1000"),
+        (&["--repetitions", "-1"], "--repetitions", ""),
+        (&["--java-warmup", "1"], "--java-warmup", "m, s, ms, us or ns"),
+        (&["--java-option", "x"], "--java-option", "-D or -X"),
+        (&["--results", "/dev/null/x"], "--results", "can be written"),
+        (&["argument"], "argument", ""),
+    ];
+    for (arguments, option, allowed) in own {
+        assert_refused(REGISTRATIONS, arguments, option, allowed);
     }
 }

@@ -13,4 +13,5 @@ mod latency;
 #[cfg(target_os = "linux")]
 mod preset_settings;
 mod recording;
+mod registrations;
 mod throughput;

@@ -1,0 +1,11 @@
+//! Compares how long Rust, C and Java take to connect, to add a stream's ends, and to close.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use rusteron_benchmarks::registrations::{self, RegistrationsOptions};
+use rusteron_examples::failure;
+
+fn main() -> ExitCode {
+    failure::exit_code(registrations::run(&RegistrationsOptions::parse()))
+}
