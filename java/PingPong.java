@@ -148,12 +148,12 @@ public class PingPong
             }
         }
 
-        /** The next message goes when the last has come back. */
+        /** The next message goes when the last has come back; at least one is measured. */
         private void pingPong(final long end)
         {
             long sent = 0;
             long now;
-            while ((now = System.nanoTime()) < end)
+            while ((now = System.nanoTime()) < end || histogram.getTotalCount() == 0)
             {
                 message.putLong(0, now);
                 while (!isTaken(pings.offer(message)))

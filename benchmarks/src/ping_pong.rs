@@ -227,7 +227,8 @@ impl Pinger {
                 return Err(Failure::Interrupted);
             }
             let now = self.now();
-            if now >= until {
+            // At least one, however long the scheduler keeps it.
+            if now >= until && !self.histogram.is_empty() {
                 return Ok(());
             }
             while !self.offer(&mut end.publication, now)? {
