@@ -185,7 +185,8 @@ impl Client {
         work.map(|work| work as usize)
     }
 
-    /// Runs what may give the conductor's thread a command, and wakes it if that was so.
+    /// Runs what may give the conductor's thread a command, and then wakes it if that was so. What waits for
+    /// the answer within the call would wait for a sleep of the conductor's.
     fn command_conductor<T>(&self, call: impl FnOnce() -> T) -> T {
         // SAFETY: the client is live; the function reads an atomic number, which grows with each command.
         let commands = || unsafe { sys::rusteron_command_position(self.as_ptr()) };

@@ -15,6 +15,9 @@ use crate::error::Result;
 use crate::ffi::Fallible;
 use rusteron_sys as sys;
 
+/// How long a wait takes on Windows at the most, however short it was meant to be.
+const WINDOWS_TICK: Duration = Duration::from_millis(16);
+
 /// The idle strategy of a conductor's thread, which others can wake.
 pub(crate) struct ConductorIdle {
     last_command: Mutex<Option<Instant>>,
@@ -31,14 +34,15 @@ impl ConductorIdle {
     pub(crate) unsafe fn install(context: &Context) -> Result<Option<Arc<Self>>> {
         let mut nanos = 0;
         // SAFETY: the context is live, and its strategy's state is that of the strategy.
-        if !unsafe { sys::rusteron_context_sleeps(context.as_ptr(), &mut nanos) } {
+        let sleeps = unsafe { sys::rusteron_context_sleeps(context.as_ptr(), &mut nanos) };
+        let longest = Duration::from_nanos(nanos);
+        // There C asks for a finer clock, and the standard library does not.
+        let is_too_coarse = cfg!(windows) && longest < WINDOWS_TICK;
+        if !sleeps || is_too_coarse {
             return Ok(None);
         }
-        let this = Arc::new(Self {
-            last_command: Mutex::default(),
-            commanded: Condvar::new(),
-            longest: Duration::from_nanos(nanos),
-        });
+        let this =
+            Arc::new(Self { last_command: Mutex::default(), commanded: Condvar::new(), longest });
         let idler = Arc::as_ptr(&this).cast_mut().cast();
         // SAFETY: the context is live and, by the contract, nobody else's; `idle` takes what it is
         // called with for the address of a pointer to this, which lives as long as it is called.

@@ -92,7 +92,8 @@ impl Context {
     ///
     /// A sleep ends with a command of this client, such as adding a publication, and the next ones are
     /// short, so that the driver's answer is noticed soon: a quarter of the time since that command, at
-    /// least 50 µs. In C nothing ends a sleep. What the driver reports by itself, such as the
+    /// least 50 µs, unless it is to sleep for less, and at least what the operating system's clock is good
+    /// for. In C nothing ends a sleep. What the driver reports by itself, such as the
     /// image of a publisher that comes later, is noticed after one sleep at the most.
     ///
     /// The strategy's parameters are those of

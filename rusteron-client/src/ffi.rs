@@ -75,7 +75,8 @@ impl<'a> RawClient<'a> {
         self.0.client().has_invoker()
     }
 
-    /// Runs a C function that may wait and give the conductor commands; `operation` names it.
+    /// Runs a C function that may wait, or give the conductor commands; `operation` names it. The conductor is
+    /// woken for its commands when it returns.
     ///
     /// # Errors
     /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.

@@ -142,7 +142,8 @@ pub(crate) unsafe fn is_vacant(frame: *mut u8) -> bool {
 /// Copies the payload into a frame; a short one, as most are, without a call.
 ///
 /// # Safety
-/// The frame at `frame` is writable for a header and `payload.len()` bytes, which are no part of `payload`.
+/// The frame at `frame` is aligned to 32 bytes, and writable for a header and `payload.len()` bytes, which
+/// are no part of `payload`.
 #[inline(always)]
 pub(crate) unsafe fn copy_payload(payload: &[u8], frame: *mut u8) {
     let length = payload.len();
@@ -186,7 +187,7 @@ unsafe fn copy_ends<const N: usize>(source: *const u8, target: *mut u8, length: 
 #[cold]
 #[inline(never)]
 unsafe fn copy_by_call(payload: &[u8], frame: *mut u8) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract; the header's length keeps the alignment.
     unsafe {
         let target = frame.add(HEADER_LENGTH);
         #[cfg(target_arch = "x86_64")]
@@ -205,7 +206,7 @@ unsafe fn copy_by_call(payload: &[u8], frame: *mut u8) {
 /// the lines take to get to a subscriber.
 ///
 /// # Safety
-/// As for [`copy_payload`]; `target` is aligned to 16 bytes.
+/// `target` is aligned to 32 bytes, and writable for `payload.len()` bytes, which are no part of `payload`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn copy_forward(payload: &[u8], target: *mut u8) -> usize {
@@ -218,8 +219,9 @@ unsafe fn copy_forward(payload: &[u8], target: *mut u8) -> usize {
     let lines = payload.chunks_exact(size_of::<Line>());
     let copied = payload.len() - lines.remainder().len();
     for (number, line) in lines.enumerate() {
-        // SAFETY: each line lies within the payload and, by the contract, the frame; every x86-64
-        // processor has these instructions.
+        // SAFETY: each line lies within the payload and, by the contract, the target. Stores need 16-byte
+        // alignment, which each multiple of 16 bytes from the target has. Every x86-64 processor has these
+        // instructions.
         unsafe {
             let source = line.as_ptr().cast::<__m128i>();
             let target = target.cast::<Line>().add(number).cast::<__m128i>();
