@@ -142,13 +142,15 @@ fn what_callbacks_captured_is_freed_once_the_driver_has_ended() {
         let (hook, validator, start) =
             (Arc::clone(&captured), Arc::clone(&captured), Arc::clone(&captured));
         let replaced = Arc::clone(&captured);
+        // Callbacks that are running now hold no more than they captured.
+        let hold = |captured: &Arc<()>| assert!(Arc::strong_count(captured) > 0);
         context
-            .set_termination_hook(move || drop(Arc::clone(&replaced)))
-            .and_then(|context| context.set_termination_hook(move || drop(Arc::clone(&hook))))
+            .set_termination_hook(move || hold(&replaced))
+            .and_then(|context| context.set_termination_hook(move || hold(&hook)))
             .and_then(|context| {
                 context.set_termination_validator(move |_| Arc::strong_count(&validator) > 0)
             })
-            .and_then(|context| context.set_agent_on_start(move |_| drop(Arc::clone(&start))))
+            .and_then(|context| context.set_agent_on_start(move |_| hold(&start)))
             .expect("settings");
         context
     };
