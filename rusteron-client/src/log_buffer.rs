@@ -3,6 +3,8 @@
 //! Everything here mirrors `aeron_udp_protocol.h` and `aeron_logbuffer_descriptor.h`; the layout is
 //! also Aeron's wire format and does not change within a major version.
 
+#[cfg(target_arch = "x86_64")]
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
@@ -201,9 +203,10 @@ unsafe fn copy_by_call(payload: &[u8], frame: *mut u8) {
 
 /// Copies most of a long payload, a cache line's worth at a time, and returns how much.
 ///
-/// Log buffers are larger than caches, as a rule. There this takes a sixth less time than the C library's
-/// function, which stores more at a time. Within a cache it takes a third more, which is still less than
-/// the lines take to get to a subscriber.
+/// Log buffers are larger than caches, as a rule. There this takes a tenth to a fifth less time than the C
+/// library's function, which stores more at a time; for frames of a page it takes a tenth more, and those
+/// are left to that. Within a cache it takes a third to a half more, which is still much less than a
+/// message takes to get to a subscriber.
 ///
 /// # Safety
 /// `target` is aligned to 32 bytes, and writable for `payload.len()` bytes, which are no part of `payload`.
@@ -211,9 +214,9 @@ unsafe fn copy_by_call(payload: &[u8], frame: *mut u8) {
 #[inline(always)]
 unsafe fn copy_forward(payload: &[u8], target: *mut u8) -> usize {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_store_si128};
-    const SHORTEST: usize = 256;
+    const LENGTHS: RangeInclusive<usize> = 256..=3072;
     type Line = [__m128i; 4];
-    if payload.len() < SHORTEST {
+    if !LENGTHS.contains(&payload.len()) {
         return 0;
     }
     let lines = payload.chunks_exact(size_of::<Line>());
