@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
+use crate::guards::{guarded, guards};
 use crate::out_dir;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
@@ -78,6 +79,7 @@ fn configure(
         .define("BUILD_AERON_DRIVER", on_off(features.driver))
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
         .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
+        .define("CMAKE_PROJECT_TOP_LEVEL_INCLUDES", for_cmake(guards_file(sources, features)?))
         .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
     let platform = if target.os == Platform::Linux { LINUX_DEFINITIONS } else { &[] };
     for (name, value) in DEFINITIONS.iter().chain(platform) {
@@ -100,6 +102,27 @@ fn module_dir() -> Result<PathBuf, String> {
         .and_then(|()| fs::write(&module, FIND_JAVA))
         .map_err(|error| format!("{}: {error}", module.display()))?;
     Ok(dir)
+}
+
+/// A file that has CMake compile the guarded calls as the shim's, in each directory whose target contains them,
+/// once all directories are known.
+fn guards_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
+    let path = out_dir().join("guards.cmake");
+    let mut text = String::new();
+    let client = for_cmake(sources.client_dir());
+    let driver = for_cmake(sources.driver_dir());
+    let directories = if features.driver { format!("{client} {driver}") } else { client };
+    for guard in guards(features) {
+        let file = for_cmake(sources.tree.join(guard.file));
+        let names = guard.calls.iter().map(|call| format!("{call}={}", guarded(call)));
+        let names = names.collect::<Vec<_>>().join(";");
+        text += &format!(
+            "cmake_language(DEFER DIRECTORY \"${{CMAKE_SOURCE_DIR}}\" CALL set_source_files_properties \
+             \"{file}\" DIRECTORY {directories} PROPERTIES COMPILE_DEFINITIONS \"{names}\")\n"
+        );
+    }
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
 }
 
 /// CMake takes a backslash for the beginning of an escape sequence.
