@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
+use crate::compile;
 use crate::guards::{guarded, guards};
 use crate::out_dir;
 use crate::source::{Features, Sources};
@@ -89,7 +90,7 @@ fn configure(
         // As a list of directories and not as a flag, because flags are split at spaces.
         config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
     }
-    for flag in env::var(crate::compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
+    for flag in env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
         config.cflag(flag);
     }
     Ok(config)
@@ -109,9 +110,11 @@ fn module_dir() -> Result<PathBuf, String> {
 fn guards_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
     let path = out_dir().join("guards.cmake");
     let mut text = String::new();
-    let client = for_cmake(sources.client_dir());
-    let driver = for_cmake(sources.driver_dir());
-    let directories = if features.driver { format!("{client} {driver}") } else { client };
+    let driver = features.driver.then(|| sources.driver_dir());
+    let archive = features.archive.then(|| sources.archive_dir());
+    let directories = [Some(sources.client_dir()), driver, archive].into_iter().flatten();
+    let directories = directories.map(|dir| format!("\"{}\"", for_cmake(dir)));
+    let directories = directories.collect::<Vec<_>>().join(" ");
     for guard in guards(features) {
         let file = for_cmake(sources.tree.join(guard.file));
         let names = guard.calls.iter().map(|call| format!("{call}={}", guarded(call)));

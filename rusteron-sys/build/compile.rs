@@ -115,7 +115,11 @@ fn shim_files(features: Features) -> Vec<PathBuf> {
         false => &[],
     };
     let archive: &[_] = match features.archive {
-        true => &["rusteron_archive_shim.c", "rusteron_persistent_subscription_shim.c"],
+        true => &[
+            "rusteron_archive_messages.c",
+            "rusteron_archive_shim.c",
+            "rusteron_persistent_subscription_shim.c",
+        ],
         false => &[],
     };
     let client = ["rusteron_shim.c", "rusteron_client_guards.c"];

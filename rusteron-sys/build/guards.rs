@@ -38,9 +38,35 @@ const DRIVER: &[Guard] = &[
     },
 ];
 
+/// The files that decode messages of an archive, and those that poll images themselves.
+const ARCHIVE: &[Guard] = &[
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_async_client.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_control_response_poller.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_recording_descriptor_poller.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_recording_subscription_descriptor_poller.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_replay_merge.c",
+        calls: &["aeron_image_poll"],
+    },
+];
+
 /// The guards of what is compiled.
 pub(crate) fn guards(features: Features) -> impl Iterator<Item = &'static Guard> {
-    CLIENT.iter().chain(features.driver.then_some(DRIVER).into_iter().flatten())
+    let driver = features.driver.then_some(DRIVER).into_iter().flatten();
+    let archive = features.archive.then_some(ARCHIVE).into_iter().flatten();
+    CLIENT.iter().chain(driver).chain(archive)
 }
 
 /// The function of the shim that stands before Aeron's.
