@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_sys as sys;
 
@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::counter::{self, Counter};
 use crate::counters_reader::CountersReader;
+use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
 use crate::ffi::c_path;
@@ -71,10 +72,10 @@ impl Aeron {
     /// Corresponds to `aeron_init` and `aeron_start`.
     pub fn connect(context: Context) -> Result<Self> {
         callback::forbid_blocking("connect")?;
-        await_cnc_file(&context)?;
-
         let cnc = context.dir().join("cnc.dat");
-        let client = Client::start(context).map_err(|error| explain_timeout(error, &cnc))?;
+        let client = await_driver(&context)
+            .and_then(|()| Client::start(context))
+            .map_err(|error| explain_timeout(error, &cnc))?;
         Ok(Self { client: Arc::new(client) })
     }
 
@@ -474,33 +475,55 @@ fn explain_timeout(error: Error, cnc: &Path) -> Error {
     }
 }
 
-/// Waits until the file that C will map is as long as it says it has to be: C itself would wait for
-/// that without a deadline.
-fn await_cnc_file(context: &Context) -> Result<()> {
+/// Waits for a driver with a heartbeat that is no older than the driver timeout.
+///
+/// C waits for the same, but goes on without a deadline while the file is shorter than it says it has to be. After
+/// this it finds all that it wants at its first look.
+fn await_driver(context: &Context) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(1);
     let dir = c_path("dir", context.dir())?;
     let timeout = context.driver_timeout();
     let start = Instant::now();
     loop {
+        let mut heartbeat = 0;
         // SAFETY: `dir` is a terminated string; the function maps the file and unmaps it again.
-        match unsafe { sys::rusteron_cnc_state(dir.as_ptr()) } {
+        let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
+        match state {
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
                 return Err(Error::last().with_kind(ErrorKind::IncompatibleDriver));
             }
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(Error::last()),
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPLETE => {}
-            // C waits for an absent file, with a deadline and with its own words for it.
-            _ => return Ok(()),
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY if is_recent(heartbeat, timeout) => {
+                return Ok(());
+            }
+            _ => {}
         }
-        if start.elapsed() >= timeout {
-            return Err(Error::new(
-                ErrorKind::DriverTimeout,
-                format!(
-                    "the CnC file in {} is not complete after {} ms",
-                    context.dir().display(),
-                    timeout.as_millis()
-                ),
-            ));
-        }
-        thread::sleep(Duration::from_millis(1));
+        let Some(remaining) =
+            timeout.checked_sub(start.elapsed()).filter(|remaining| !remaining.is_zero())
+        else {
+            return Err(driver_timeout(context, state));
+        };
+        thread::sleep(remaining.min(PAUSE));
     }
+}
+
+/// As C decides it.
+fn is_recent(heartbeat: i64, timeout: Duration) -> bool {
+    let oldest = SystemTime::now().checked_sub(timeout).map_or(0, epoch::millis);
+    heartbeat != 0 && heartbeat >= oldest
+}
+
+/// In C's words, but for a file that is not complete: C has none for that.
+fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t) -> Error {
+    let (dir, timeout) = (context.dir(), context.driver_timeout().as_millis());
+    let message = match state {
+        sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT => {
+            format!("CnC file not created: {}", dir.join("cnc.dat").display())
+        }
+        sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {
+            format!("no driver heartbeat detected after: {timeout}ms")
+        }
+        _ => format!("the CnC file in {} is not complete after {timeout} ms", dir.display()),
+    };
+    Error::from_code(-(sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT as i32), message)
 }

@@ -265,7 +265,35 @@ void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rust
     fields->initial_term_id = image->metadata->initial_term_id;
 }
 
-rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
+int64_t rusteron_image_position(aeron_image_t *image)
+{
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, image->is_closed);
+    if (is_closed)
+    {
+        return image->final_position;
+    }
+
+    int64_t position;
+    AERON_GET_ACQUIRE(position, *image->subscriber_position);
+    return position;
+}
+
+static int64_t rusteron_cnc_heartbeat(aeron_cnc_metadata_t *metadata)
+{
+    aeron_mpsc_rb_t to_driver;
+
+    if (aeron_mpsc_rb_init(
+        &to_driver, aeron_cnc_to_driver_buffer(metadata), (size_t)metadata->to_driver_buffer_length) < 0)
+    {
+        aeron_err_clear();
+        return INT64_MAX;
+    }
+
+    return aeron_mpsc_rb_consumer_heartbeat_time_value(&to_driver);
+}
+
+rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir, int64_t *heartbeat_ms)
 {
     aeron_mapped_file_t mapped_file = { .addr = NULL, .length = 0 };
     aeron_cnc_metadata_t *metadata = NULL;
@@ -280,6 +308,10 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
     switch (aeron_cnc_map_readonly_file_and_load_metadata(aeron_dir, &mapped_file, &metadata))
     {
         case AERON_CNC_LOAD_SUCCESS:
+            if (NULL != heartbeat_ms)
+            {
+                *heartbeat_ms = rusteron_cnc_heartbeat(metadata);
+            }
             aeron_unmap(&mapped_file);
             return RUSTERON_CNC_READY;
 

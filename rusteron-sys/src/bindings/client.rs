@@ -2427,8 +2427,10 @@ unsafe extern "C" {
         index: usize,
         fields: *mut rusteron_image_t,
     );
+    pub fn rusteron_image_position(image: *mut aeron_image_t) -> i64;
     pub fn rusteron_cnc_state(
         aeron_dir: *const ::core::ffi::c_char,
+        heartbeat_ms: *mut i64,
     ) -> rusteron_cnc_state_t;
     pub fn rusteron_context_forget_cnc(context: *mut aeron_context_t);
     pub fn rusteron_context_sleeps(
