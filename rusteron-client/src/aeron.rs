@@ -60,7 +60,8 @@ impl Aeron {
     /// Connects to the media driver in the context's directory, and starts the conductor thread, unless
     /// the context [asks for none](Context::set_use_conductor_agent_invoker).
     ///
-    /// Blocks until the driver answers, for the context's driver timeout at the most.
+    /// Blocks until the driver answers, for the context's driver timeout at the most. Logs a warning if the directory is
+    /// the [default](Context::default_dir) and belongs to another user, who can then read and forge all messages.
     ///
     /// # Errors
     /// - [`ErrorKind::DriverTimeout`]: no driver is running in the directory, or it has stopped
@@ -72,10 +73,11 @@ impl Aeron {
     /// Corresponds to `aeron_init` and `aeron_start`.
     pub fn connect(context: Context) -> Result<Self> {
         callback::forbid_blocking("connect")?;
-        let cnc = context.dir().join("cnc.dat");
+        let (dir, cnc) = (context.dir().to_owned(), context.dir().join("cnc.dat"));
         let client = await_driver(&context)
             .and_then(|()| Client::start(context))
             .map_err(|error| explain_timeout(error, &cnc))?;
+        warn_of_owner(&dir);
         Ok(Self { client: Arc::new(client) })
     }
 
@@ -458,6 +460,35 @@ impl fmt::Debug for Aeron {
             .finish()
     }
 }
+
+/// Warns of a default directory that belongs to another user.
+///
+/// All users may make files in `/dev/shm`, so that another user can make this directory before the driver does. A
+/// directory that the caller named may belong to any user.
+#[cfg(unix)]
+fn warn_of_owner(dir: &Path) {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    if dir != Context::default_dir() {
+        return;
+    }
+    // SAFETY: reads a number of the process, and cannot fail.
+    let user = unsafe { sys::rusteron_effective_user() };
+    // A link is followed: both its owner and its target's count.
+    let owners = [fs::symlink_metadata(dir), fs::metadata(dir)];
+    let mut owners = owners.into_iter().flatten().map(|metadata| metadata.uid());
+    if let Some(owner) = owners.find(|owner| i64::from(*owner) != user) {
+        log::warn!(
+            "{}: the default directory of this user, {user}, belongs to user {owner}, who can read and forge \
+             all messages of this client; a directory that is named in AERON_DIR or set_dir is not checked",
+            dir.display()
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_of_owner(_dir: &Path) {}
 
 /// Says what C leaves out: it takes a file that it may not open for one that is not there yet.
 fn explain_timeout(error: Error, cnc: &Path) -> Error {

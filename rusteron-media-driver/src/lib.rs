@@ -18,6 +18,12 @@
 //! Launching creates the driver's files, of about 50 MB by default, and waits for them; dropping
 //! waits for the threads. Neither waits for a client.
 //!
+//! # Access
+//! A driver's directory is private to the user of its process: directories have the mode 0700, files 0600. Aeron's own
+//! drivers leave the modes to the umask; usually all users can then read all messages. Clients and tools of other users
+//! need [`set_dir_access`](Context::set_dir_access): [`DirAccess::Group`] lets a group in, and [`DirAccess::Umask`] does
+//! as Aeron does.
+//!
 //! # Shared memory
 //! A publication is refused with [`ErrorKind::StorageSpace`] if there is no space for its log buffer
 //! at that moment. By default this reserves nothing: log buffers are sparse files, which take space
@@ -52,6 +58,7 @@ mod activity;
 mod callbacks;
 mod checks;
 mod context;
+mod dir_access;
 mod driver_invoker;
 mod embedded_dir;
 mod launch;
@@ -71,6 +78,7 @@ mod generated {
 
 pub use activity::is_driver_active;
 pub use context::Context;
+pub use dir_access::DirAccess;
 pub use driver_invoker::DriverInvoker;
 pub use generated::{InferableBoolean, ThreadNaming, ThreadingMode};
 pub use loss::{Loss, UdpInterceptor};

@@ -1,5 +1,6 @@
 #if !defined(_MSC_VER)
 #include <sys/uio.h>
+#include <unistd.h>
 #endif
 
 #include "aeron_agent.h"
@@ -277,6 +278,15 @@ int64_t rusteron_image_position(aeron_image_t *image)
     int64_t position;
     AERON_GET_ACQUIRE(position, *image->subscriber_position);
     return position;
+}
+
+int64_t rusteron_effective_user(void)
+{
+#if defined(_MSC_VER)
+    return -1;
+#else
+    return (int64_t)geteuid();
+#endif
 }
 
 static int64_t rusteron_cnc_heartbeat(aeron_cnc_metadata_t *metadata)

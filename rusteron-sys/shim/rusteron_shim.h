@@ -171,6 +171,9 @@ void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rust
 /* aeron_image_position(), which reads a position plainly that another thread may be writing to. */
 int64_t rusteron_image_position(aeron_image_t *image);
 
+/* The number of the user whose rights this process has; -1 on Windows, which has no such numbers. */
+int64_t rusteron_effective_user(void);
+
 /* How far the command-and-control file in a directory has come. */
 typedef enum rusteron_cnc_state_enum
 {

@@ -2428,6 +2428,7 @@ unsafe extern "C" {
         fields: *mut rusteron_image_t,
     );
     pub fn rusteron_image_position(image: *mut aeron_image_t) -> i64;
+    pub fn rusteron_effective_user() -> i64;
     pub fn rusteron_cnc_state(
         aeron_dir: *const ::core::ffi::c_char,
         heartbeat_ms: *mut i64,
