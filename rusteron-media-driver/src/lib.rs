@@ -26,11 +26,19 @@
 //!
 //! # Shared memory
 //! A publication is refused with [`ErrorKind::StorageSpace`] if there is no space for its log buffer
-//! at that moment. By default this reserves nothing: log buffers are sparse files, which take space
-//! when they are written to, and several of them may have been promised the same. Whoever then
-//! writes to a file system that is full, the driver or a client, is killed by the signal SIGBUS. With
-//! [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
-//! its space when it is added, or is refused.
+//! at that moment. By default this reserves nothing: log buffers are sparse files. On a file system in
+//! memory, such as `/dev/shm`, each page takes its space at the first access, and a read takes space like
+//! a write. Several log buffers can be promised the same space, and other processes can take it.
+//!
+//! If the file system is full at a first access, the signal SIGBUS ends the process: a publisher, the
+//! driver, or a subscriber that polls an empty stream, because a poll reads where the next message
+//! will be. Rust code cannot turn the signal into an error.
+//!
+//! With [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
+//! its space when it is added, or is refused. The presets [`Embedded`](Preset::Embedded), whose log buffers
+//! are small, and [`LowLatency`](Preset::LowLatency) have this setting. Without a preset it is not the
+//! default: an IPC publication would take 192 MiB at once, and adding it 0.1 s. Channels
+//! choose for themselves with `sparse=`.
 //!
 //! The directory of an embedded driver goes when that is dropped. A process that ends in another way, by
 //! a signal that it does not handle for instance, leaves it behind, with its 50 MB and all log buffers,
