@@ -135,7 +135,7 @@ fn a_merge_is_closed_although_the_media_driver_never_answers() {
     java.kill();
     assert!(!aeron.is_closed(), "it has not noticed yet");
     let (archive, subscription) = merge.into_parts().expect("the parts");
-    assert!(aeron.is_closed());
+    await_that("the client has noticed", || aeron.is_closed());
     assert!(!archive.is_connected());
     await_that("the end of the subscription", || subscription.is_closed());
 }

@@ -398,7 +398,9 @@ impl ImageFields {
     #[inline(always)]
     pub(crate) fn subscriber_position(&self) -> Option<Position> {
         let position = protocol::position(self.position.value());
-        (position == self.last_position.get() || self.is_moved_to(position)).then_some(position)
+        // An equal position can be another's: who joins a stream can do so where the image was.
+        let is_known = position == self.last_position.get() && self.owns_position();
+        (is_known || self.is_moved_to(position)).then_some(position)
     }
 
     /// Whether C's functions have moved this image's position; or else it is another's.

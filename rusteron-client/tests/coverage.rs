@@ -249,7 +249,7 @@ fn images_and_messages() -> Vec<Row> {
             Image::bounded_controlled_poll as fn(_, Controlled, _, _) -> _;
         replaces aeron_image_block_poll => Image::block_poll as fn(_, Block, _) -> _;
         calls aeron_image_constants => Image::constants;
-        calls aeron_image_position => Image::position;
+        replaces aeron_image_position => Image::position;
         replaces aeron_image_is_closed => Image::is_closed;
         calls aeron_image_is_end_of_stream => Image::is_end_of_stream;
         calls aeron_image_end_of_stream_position => Image::end_of_stream_position;
