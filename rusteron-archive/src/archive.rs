@@ -41,6 +41,11 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// It keeps its client open. Dropping it tells the archive that the session is over, and does not
 /// wait; recordings and replays go on.
 ///
+/// A message of the archive is checked before it is decoded. The method that polls a malformed one returns
+/// [`ArchiveErrorKind::MalformedMessage`] with the name of the message and of the field. The message is
+/// passed over, and the next method works as ever; whether the archive has done what was asked is not
+/// known.
+///
 /// When the archive goes away, the next method that asks it something returns
 /// [`ArchiveErrorKind::NotConnected`], and so does every one after that: connecting anew is up to the
 /// caller, who has the client for it in [`aeron`](Self::aeron).
@@ -119,6 +124,7 @@ impl Archive {
     /// - [`ArchiveErrorKind::AuthenticationRejected`]: the archive does not accept the credentials;
     /// - [`ArchiveErrorKind::IncompatibleVersion`]: the archive does not speak this client's version of
     ///   the protocol;
+    /// - [`ArchiveErrorKind::MalformedMessage`]: an answer cannot be decoded;
     /// - [`ArchiveErrorKind::InvalidArgument`]: a channel is missing, there are no retry attempts, or the
     ///   credentials are too long;
     /// - [`ArchiveErrorKind::Refused`] or others, in the archive's words;

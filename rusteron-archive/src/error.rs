@@ -65,6 +65,9 @@ pub enum ArchiveErrorKind {
     InvalidPosition,
     /// The archive speaks another version of the protocol, or refuses this client's.
     IncompatibleVersion,
+    /// The archive, or another publisher on the stream of its responses, sent a message that cannot be
+    /// decoded; the text says what is wrong with it. The message is passed over, and the session goes on.
+    MalformedMessage,
     /// The connection to the archive was lost; a new one has to be made.
     NotConnected,
     /// The archive did not answer within the message timeout.
@@ -231,6 +234,7 @@ impl ArchiveErrorKind {
             Self::EmptyRecording => "empty recording",
             Self::InvalidPosition => "invalid position",
             Self::IncompatibleVersion => "incompatible version",
+            Self::MalformedMessage => "malformed message",
             Self::NotConnected => "not connected to the archive",
             Self::Timeout => "timeout",
             Self::Reentrant => "called in a callback of an archive",
@@ -289,6 +293,7 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
     let text = error.message();
     match error.code() {
         REENTRANT => ArchiveErrorKind::Reentrant,
+        sys::RUSTERON_ARCHIVE_MALFORMED_MESSAGE => ArchiveErrorKind::MalformedMessage,
         // The second says that the first was reported before.
         NOT_CONNECTED | ILLEGAL_STATE => ArchiveErrorKind::NotConnected,
         _ if text.contains("awaiting response") => ArchiveErrorKind::Timeout,

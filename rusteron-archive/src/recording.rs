@@ -112,6 +112,7 @@ impl Archive {
     /// - [`ArchiveErrorKind::StorageSpace`]: there is not enough space;
     /// - [`ArchiveErrorKind::Refused`] or others, in the archive's words;
     /// - [`ArchiveErrorKind::Timeout`]: no answer in time;
+    /// - [`ArchiveErrorKind::MalformedMessage`]: an answer cannot be decoded;
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost;
     /// - [`ArchiveErrorKind::Reentrant`]: called in a delegating invoker;
     /// - [`ArchiveErrorKind::Client`]: the channel is not valid, or this is a callback of a conductor.

@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
+use crate::compile;
 use crate::out_dir;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
@@ -85,9 +86,10 @@ fn configure(
     }
     if let Some(codecs) = &sources.codecs {
         // As a list of directories and not as a flag, because flags are split at spaces.
-        config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
+        let dirs = [compile::codecs_shim(), codecs.clone()].map(for_cmake).join(";");
+        config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", dirs);
     }
-    for flag in env::var(crate::compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
+    for flag in env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
         config.cflag(flag);
     }
     Ok(config)

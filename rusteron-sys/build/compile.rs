@@ -18,6 +18,11 @@ pub(crate) struct Plan {
     includes: Vec<PathBuf>,
 }
 
+/// Has a file in the place of one of the archive's codecs, and therefore comes before them.
+pub(crate) fn codecs_shim() -> PathBuf {
+    manifest_dir().join("shim").join("codecs")
+}
+
 impl Plan {
     pub(crate) fn new(
         sources: &Sources,
@@ -70,6 +75,7 @@ impl Plan {
     fn builder(&self, target: &Target) -> cc::Build {
         let mut build = cc::Build::new();
         build
+            .include(codecs_shim())
             .includes(&self.includes)
             .include(manifest_dir().join("shim"))
             // An unoptimised driver is of no use, so a debug profile gets the same C code.
@@ -95,7 +101,11 @@ impl Plan {
 fn shim_files(features: Features) -> Vec<PathBuf> {
     let driver = features.driver.then_some("rusteron_driver_shim.c");
     let archive: &[_] = match features.archive {
-        true => &["rusteron_archive_shim.c", "rusteron_persistent_subscription_shim.c"],
+        true => &[
+            "rusteron_archive_messages.c",
+            "rusteron_archive_shim.c",
+            "rusteron_persistent_subscription_shim.c",
+        ],
         false => &[],
     };
     let names = ["rusteron_shim.c"].into_iter().chain(driver).chain(archive.iter().copied());

@@ -7,6 +7,9 @@
 #include "aeronc.h"
 #include "client/aeron_archive.h"
 
+/* The code of a message of an archive that cannot be decoded; C has none. The text says what is wrong with it. */
+#define RUSTERON_ARCHIVE_MALFORMED_MESSAGE (-3000)
+
 /* aeron_archive_replay_merge_do_work(), which also gives signals of recordings to their consumer. */
 int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
 

@@ -45,6 +45,7 @@
 #define aeron_archive_persistent_subscription_set_message_timeout_ns_for_testing rusteron_unused_persistent_subscription_set_message_timeout_ns_for_testing
 
 #include "client/aeron_archive_persistent_subscription.h"
+#include "client/aeron_archive_async_client.h"
 #include "aeron_subscription.h"
 #include "rusteron_archive.h"
 
@@ -83,6 +84,24 @@ static int rusteron_close_with_image(
  */
 #define aeron_subscription_image_at_index(subscription, index) \
     (persistent_subscription->live_image = aeron_subscription_image_at_index(subscription, index))
+
+/* C adds the failure of a poll to its count of work, and tells nobody (2281). */
+static int rusteron_async_client_poll(aeron_archive_persistent_subscription_t *persistent_subscription)
+{
+    const int work_count = aeron_archive_async_client_poll(persistent_subscription->archive);
+    if (work_count < 0)
+    {
+        if (NULL != persistent_subscription->listener.on_error)
+        {
+            persistent_subscription->listener.on_error(
+                persistent_subscription->listener.clientd, aeron_errcode(), aeron_errmsg());
+        }
+        return 1;
+    }
+    return work_count;
+}
+
+#define aeron_archive_async_client_poll(client) rusteron_async_client_poll(persistent_subscription)
 
 #include "client/aeron_archive_persistent_subscription.c"
 

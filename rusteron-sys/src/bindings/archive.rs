@@ -26,6 +26,7 @@ pub const AERON_NULL_POSITION: i32 = -1;
 pub const ARCHIVE_REPLAY_ALL_AND_FOLLOW: i32 = -1;
 pub const ARCHIVE_REPLAY_ALL_AND_STOP: i32 = -2;
 pub const REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS: u32 = 5000;
+pub const RUSTERON_ARCHIVE_MALFORMED_MESSAGE: i32 = -3000;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aeron_archive_stct {
