@@ -1,6 +1,9 @@
 //! What the fuzz targets share.
 
+pub mod archive_messages;
 pub mod cnc;
+#[path = "../../rusteron-archive/tests/support/fake_archive.rs"]
+pub mod fake_archive;
 pub mod frames;
 pub mod guard;
 pub mod input;
