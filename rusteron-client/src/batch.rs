@@ -93,7 +93,7 @@ impl ExclusivePublication {
         let Some((place, limit)) = self.place_and_limit() else { return Ok(0) };
         let position = place.term_begin_position + i64::from(place.term_offset);
         // Negative if the driver has taken the limit back.
-        let Ok(window) = usize::try_from(limit - position) else { return Ok(0) };
+        let Ok(window) = usize::try_from(limit.wrapping_sub(position)) else { return Ok(0) };
         let mut run = Run::gather(messages, self.fields.max_payload_length);
         let left_of_term = (self.fields.term_buffer_length - place.term_offset) as usize;
         run.cut(Room { window, length: left_of_term });

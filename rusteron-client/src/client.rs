@@ -110,6 +110,13 @@ impl Client {
         unsafe { sys::aeron_is_closed(self.as_ptr()) }
     }
 
+    /// Whether the driver has given up this client, which the conductor may not have noticed. Walks the counters.
+    #[cold]
+    pub(crate) fn is_given_up(&self) -> bool {
+        // SAFETY: the client is live; the function reads shared counters and constants of the client's.
+        unsafe { sys::rusteron_client_is_given_up(self.as_ptr()) }
+    }
+
     /// Runs a C function that gives the conductor a command.
     pub(crate) fn command<T>(&self, call: impl FnOnce() -> T) -> Result<T> {
         let Some(invoker) = &self.invoker else { return Ok(self.command_conductor(call)) };

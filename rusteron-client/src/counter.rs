@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rusteron_sys as sys;
 
 use crate::client::Client;
+use crate::counter_value::CounterValue;
 use crate::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr};
 use crate::generated::CounterConstants;
-use crate::log_buffer;
 use crate::registration::{Registration, Resource, poll_for_address, sealed};
 
 /// A number in shared memory that this client changes and all processes can read.
@@ -29,9 +29,11 @@ use crate::registration::{Registration, Resource, poll_for_address, sealed};
 ///
 /// # After the client is closed
 /// When a fatal error has closed the client, such as a driver that died, the number stays readable and
-/// writable as long as this handle exists, but it has stopped to mean anything: a driver that is still
-/// alive has freed the counter, and may give its place to another one. Writers that go on for long
-/// check [`is_closed`](Self::is_closed) now and then.
+/// writable as long as this handle exists, but it has stopped to mean anything. A driver that is still
+/// alive has freed the counter, and can give it to another client. From then on, the functions here work on
+/// a number of this handle's own, which is 0 at first. Each of them compares the counter's registration id
+/// before it works on the number. Writers that go on for long check [`is_closed`](Self::is_closed) now and
+/// then.
 ///
 /// Made by [`Aeron::add_counter`](crate::Aeron::add_counter) and
 /// [`Aeron::add_static_counter`](crate::Aeron::add_static_counter).
@@ -55,7 +57,9 @@ use crate::registration::{Registration, Resource, poll_for_address, sealed};
 /// ```
 pub struct Counter {
     raw: NonNull<sys::aeron_counter_t>,
-    value: NonNull<i64>,
+    shared: CounterValue,
+    /// Stands in for a counter that is another's.
+    detached: AtomicI64,
     constants: CounterConstants,
     client: Arc<Client>,
 }
@@ -74,13 +78,13 @@ impl Counter {
 
     /// The number itself, for operations and memory orders that have no function here.
     ///
+    /// It is looked up by each call. A reference that is held for long can become that to another client's
+    /// number, if the driver takes this client for dead.
+    ///
     /// Corresponds to `aeron_counter_addr`.
     #[inline]
     pub fn as_atomic(&self) -> &AtomicI64 {
-        // SAFETY: the driver allocated the place within the client's mapping of the values, where
-        // places are 128 bytes apart; the mapping goes with the context of the client, which lives
-        // as long as `self`; and everybody writes values in atomic steps.
-        unsafe { log_buffer::atomic_i64(self.value.as_ptr()) }
+        if self.shared.is_owned() { self.shared.value() } else { &self.detached }
     }
 
     /// The value, in one order with all sequentially consistent operations of all threads.
@@ -222,14 +226,15 @@ impl Counter {
         &self.constants
     }
 
-    /// Whether the client was closed by a fatal error, and this counter with it.
+    /// Whether the client was closed by a fatal error, and this counter with it; or the media driver has given up
+    /// the client, which was stopped for longer than its liveness timeout, and has given the counter to another.
     ///
     /// Corresponds to `aeron_counter_is_closed`.
     pub fn is_closed(&self) -> bool {
         // SAFETY: the counter is live; the function reads an atomic flag.
         let closed = unsafe { sys::aeron_counter_is_closed(self.raw.as_ptr()) };
         // C does not mark static counters.
-        closed || self.client.is_closed()
+        closed || self.client.is_closed() || !self.shared.is_owned()
     }
 }
 
@@ -312,11 +317,15 @@ impl sealed::Resource for Counter {
         let constants = CounterConstants::from_raw(unsafe { constants.assume_init_ref() });
         // SAFETY: the counter is live, and the function reads a constant.
         let value = unsafe { sys::aeron_counter_addr(raw.as_ptr()) };
-        match NonNull::new(value) {
-            Some(value) => Ok(Self { raw, value, constants, client }),
+        if value.is_null() {
             // C's address for a negative id, with which no driver answers.
-            None => Err(Error::new(ErrorKind::Other, "the driver gave the counter no place")),
+            return Err(Error::new(ErrorKind::Other, "the driver gave the counter no place"));
         }
+        // SAFETY: the driver allocated the record within the client's mapping of the values, where records are 128
+        // bytes long; the mapping goes with the context of the client, which lives as long as the counter; and
+        // everybody writes values in atomic steps.
+        let shared = unsafe { CounterValue::new(value.cast(), constants.registration_id) };
+        Ok(Self { raw, shared, detached: AtomicI64::new(0), constants, client })
     }
 }
 

@@ -61,21 +61,19 @@ impl ExclusivePublication {
     #[inline(always)]
     pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
         let fields = &self.fields;
+        // Copied before the acquires, which would have them read again.
+        let (limit, place) = (self.limit, fields.place);
         // SAFETY: as in `place_and_limit`.
-        let (is_closed, limit, place) = unsafe {
-            (
-                log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire),
-                protocol::position(log_buffer::atomic_i64(fields.position_limit)),
-                PlaceInTerm::of(fields.place),
-            )
-        };
-        if is_closed {
+        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
             return None;
         }
-        let raw_tail = place.raw_tail();
+        let limit = limit.position()?;
+        // SAFETY: as above.
+        let place_in_term = unsafe { PlaceInTerm::of(place) };
+        let raw_tail = place_in_term.raw_tail();
         let offset = raw_tail as u32;
         // SAFETY: as above.
-        let position = unsafe { (*fields.place).term_begin_position } + i64::from(offset);
+        let position = unsafe { (*place).term_begin_position } + i64::from(offset);
         if position >= limit || length > fields.max_payload_length {
             return None;
         }
@@ -88,13 +86,13 @@ impl ExclusivePublication {
         // limit, where payload and header are not read, nor anything cleaned, before the frame length
         // turns positive. For the index see `move_tail`.
         unsafe {
-            let index = (*fields.place).active_partition_index;
+            let index = (*place).active_partition_index;
             debug_assert!(index < PARTITION_COUNT);
             let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
             // The offset stays below 2³²: the id is not touched.
             let end = raw_tail + aligned as i64;
             protocol::set_tail(tail, end);
-            place.set(end);
+            place_in_term.set(end);
             let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
             log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, raw_tail, self.ids);
             Some(BegunFrame { frame, end_position: position + aligned as i64 })
@@ -124,13 +122,14 @@ impl ExclusivePublication {
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
         // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
         // place is the only writer's, which is the holder of this type, as it is not `Sync`.
-        let (is_closed, limit, place) = unsafe {
+        let (is_closed, place) = unsafe {
             (
                 log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
-                protocol::position(log_buffer::atomic_i64(self.fields.position_limit)),
                 *self.fields.place,
             )
         };
+        // Another's limit: the driver has given up the client, and closed the publication.
+        let limit = self.limit.position()?;
         (!is_closed).then_some((place, limit))
     }
 

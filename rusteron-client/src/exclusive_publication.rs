@@ -12,6 +12,7 @@ use rusteron_sys as sys;
 use crate::block::Expected;
 use crate::buffer_claim::BufferClaim;
 use crate::client::Client;
+use crate::counter_value::CounterValue;
 use crate::error::Result;
 use crate::exclusive_place::BegunFrame;
 use crate::ffi::Fallible;
@@ -33,6 +34,7 @@ use crate::reserved_value::Supplier;
 pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     pub(crate) fields: sys::rusteron_exclusive_publication_t,
+    pub(crate) limit: CounterValue,
     pub(crate) raw: NonNull<sys::aeron_exclusive_publication_t>,
     pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
@@ -435,8 +437,12 @@ impl sealed::Resource for ExclusivePublication {
             sys::rusteron_exclusive_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
+        // SAFETY: the counter stays mapped as long as the client, which the publication holds.
+        let limit = unsafe {
+            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
+        };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
-        Ok(Self { fields, raw, ids, constants, client, is_handed_over: false })
+        Ok(Self { fields, limit, raw, ids, constants, client, is_handed_over: false })
     }
 }
 

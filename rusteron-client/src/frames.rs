@@ -119,8 +119,8 @@ impl<'a> Frames<'a> {
     /// # Safety
     /// As for [`ImageFields::poll`], as long as this lives, and nobody uses a frame after it.
     #[inline(always)]
-    pub(crate) unsafe fn new(image: &'a ImageFields) -> Self {
-        Self(Progress::new(image))
+    pub(crate) unsafe fn new(image: &'a ImageFields) -> Option<Self> {
+        image.subscriber_position().map(|position| Self(Progress::new(image, position)))
     }
 
     /// The next frame of the term, if it has arrived.
@@ -154,8 +154,7 @@ pub(crate) struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// At the subscriber position.
     #[inline(always)]
-    pub(crate) fn new(image: &'a ImageFields) -> Self {
-        let position = image.subscriber_position();
+    pub(crate) fn new(image: &'a ImageFields, position: Position) -> Self {
         let term = image.term_of(position);
         Self { image, published: position, term, cursor: position - term.end_position }
     }
@@ -170,7 +169,7 @@ impl<'a> Progress<'a> {
 
     #[inline(always)]
     pub(crate) fn commit(&mut self) {
-        let position = self.term.end_position + self.cursor;
+        let position = self.term.end_position.wrapping_add(self.cursor);
         if position > self.published {
             self.published = position;
             self.image.publish(position);

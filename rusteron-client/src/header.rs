@@ -265,6 +265,8 @@ pub(crate) mod tests {
             is_closed: std::ptr::null_mut(),
             position_bits_to_shift: 30,
             correlation_id: 0,
+            subscription_registration_id: 0,
+            join_position: 0,
             session_id: 0,
             term_length: 1 << 30,
             initial_term_id: i32::MIN,

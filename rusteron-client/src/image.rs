@@ -282,8 +282,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_position`.
     pub fn position(&self) -> Position {
-        // SAFETY: the image is live, as in `poll`, and so it is in the functions below.
-        unsafe { sys::aeron_image_position(self.as_ptr()) }
+        self.image.fields.position()
     }
 
     /// Whether the image has gone, or the client was closed by a fatal error.
@@ -298,8 +297,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_is_end_of_stream`.
     pub fn is_end_of_stream(&self) -> bool {
-        // SAFETY: as in `position`.
-        unsafe { sys::aeron_image_is_end_of_stream(self.as_ptr()) }
+        self.end_of_stream_position().is_some_and(|end| self.position() >= end)
     }
 
     /// The position at which the stream ends, if the publisher has closed it; `None` until then.
@@ -307,7 +305,7 @@ impl Image<'_> {
     /// Corresponds to `aeron_image_end_of_stream_position`, which returns the greatest position until
     /// then.
     pub fn end_of_stream_position(&self) -> Option<Position> {
-        // SAFETY: as in `position`.
+        // SAFETY: the image is live, as in `poll`, and so it is in the functions below.
         let end = unsafe { sys::aeron_image_end_of_stream_position(self.as_ptr()) };
         Some(end).filter(|&end| end != Position::MAX)
     }
@@ -317,7 +315,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_active_transport_count`.
     pub fn active_transport_count(&self) -> usize {
-        // SAFETY: as in `position`. It is a count, and fails for a missing image only.
+        // SAFETY: as in `end_of_stream_position`. It is a count, and fails for a missing image only.
         unsafe { sys::aeron_image_active_transport_count(self.as_ptr()) }.max(0) as usize
     }
 
@@ -325,7 +323,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_is_publication_revoked`.
     pub fn is_publication_revoked(&self) -> bool {
-        // SAFETY: as in `position`.
+        // SAFETY: as in `end_of_stream_position`.
         unsafe { sys::aeron_image_is_publication_revoked(self.as_ptr()) }
     }
 
@@ -350,7 +348,7 @@ impl Image<'_> {
             ));
         }
         let reason = ffi::c_string("reason", reason)?;
-        // SAFETY: as in `position`; C copies the reason.
+        // SAFETY: as in `end_of_stream_position`; C copies the reason.
         let rejected = unsafe { sys::aeron_image_reject(self.as_ptr(), reason.as_ptr()) };
         rejected.into_result().map(drop).map_err(|error| match error.code() {
             // C has told the error handler, and no more.
@@ -422,7 +420,7 @@ impl Image<'_> {
     }
 
     fn raw_constants(&self) -> sys::aeron_image_constants_t {
-        // SAFETY: as in `position`.
+        // SAFETY: as in `end_of_stream_position`.
         unsafe { raw_constants(self.as_ptr()) }
     }
 }
@@ -503,7 +501,7 @@ impl SubscribedImage {
             return 0;
         }
         // SAFETY: handed on to the caller; handlers keep nothing of what they are given.
-        let frames = unsafe { Frames::new(fields) };
+        let Some(frames) = (unsafe { Frames::new(fields) }) else { return 0 };
         messages::poll(frames, assembly, handler, fragment_limit)
     }
 

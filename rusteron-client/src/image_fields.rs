@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusteron_sys as sys;
 
 use crate::action::Action;
+use crate::counter_value::CounterValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frames::{Frame, Progress, Term};
 use crate::header::Header;
@@ -24,6 +25,10 @@ const FRAGMENTS_PER_LOOK: usize = 16;
 /// given: a handler that panics has had its fragment.
 pub(crate) struct ImageFields {
     fields: sys::rusteron_image_t,
+    /// The counter `fields.subscriber_position`.
+    position: CounterValue,
+    /// The subscriber position as it was last seen or published here; negative until then.
+    last_position: Cell<Position>,
     /// The term that the subscriber position was in when a poll began.
     term: Cell<Term>,
 }
@@ -36,9 +41,19 @@ impl ImageFields {
     /// What the addresses point to stays mapped while the image is used, and the subscriber position
     /// is written through it by one thread at a time, by nobody else.
     pub(crate) unsafe fn new(fields: sys::rusteron_image_t) -> Self {
-        // No position is in it.
-        let term = Term { end: fields.term_buffers[0], end_position: 0 };
-        Self { fields, term: Cell::new(term) }
+        let end_position = i64::from(fields.term_length);
+        // The first term of the stream.
+        let end = fields.term_buffers[0].wrapping_add(fields.term_length as usize);
+        // SAFETY: by the contract.
+        let position = unsafe {
+            CounterValue::new(fields.subscriber_position, fields.subscription_registration_id)
+        };
+        Self {
+            fields,
+            position,
+            last_position: Cell::new(-1),
+            term: Cell::new(Term { end, end_position }),
+        }
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_image_t {
@@ -88,8 +103,10 @@ impl ImageFields {
         give: impl FnMut(Frame<'_>) -> bool,
         fragment_limit: usize,
     ) -> usize {
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let progress = Progress::new(self, position);
         // SAFETY: handed on to the caller.
-        unsafe { self.poll_to(give, fragment_limit, Progress::new(self), 0) }
+        unsafe { self.poll_to(give, fragment_limit, progress, 0) }
     }
 
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
@@ -103,7 +120,8 @@ impl ImageFields {
         limit_position: Position,
         fragment_limit: usize,
     ) -> usize {
-        let progress = Progress::new(self);
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let progress = Progress::new(self, position);
         let limit = progress.term.cursor_of(limit_position);
         if progress.cursor >= limit {
             return 0;
@@ -172,7 +190,8 @@ impl ImageFields {
         if self.is_closed() {
             return 0;
         }
-        let mut progress = Progress::new(self);
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let mut progress = Progress::new(self, position);
         let limit = progress.term.cursor_of(limit_position);
         let mut fragments = 0;
         while fragments < fragment_limit && progress.cursor < limit && !self.is_closed() {
@@ -217,8 +236,9 @@ impl ImageFields {
             return Ok(initial_position);
         }
         // SAFETY: handed on to the caller.
-        unsafe { self.check_position(initial_position) }?;
-        let term = self.term_of(initial_position);
+        let Some(term) = (unsafe { self.check_position(initial_position) })? else {
+            return Ok(initial_position);
+        };
         let limit = term.cursor_of(limit_position);
         let mut cursor = initial_position - term.end_position;
         let mut seen = cursor;
@@ -260,7 +280,8 @@ impl ImageFields {
         if self.is_closed() {
             return 0;
         }
-        let mut progress = Progress::new(self);
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let mut progress = Progress::new(self, position);
         let start = progress.cursor;
         let limit = i64::try_from(block_length_limit)
             .map_or(0, |length| start.saturating_add(length).min(0));
@@ -309,12 +330,14 @@ impl ImageFields {
             return Ok(());
         }
         // SAFETY: handed on to the caller.
-        unsafe { self.check_position(position) }?;
-        self.publish(position);
+        if (unsafe { self.check_position(position) })?.is_some() {
+            self.publish(position);
+        }
         Ok(())
     }
 
-    /// Whether a frame that has arrived ends, or begins, at `position`.
+    /// The term in which a frame that has arrived begins at `position`, or ends there; `None` if the subscriber
+    /// position is not the image's any more.
     ///
     /// C checks that the position is aligned, in the term, and not behind. But bytes in the middle of
     /// a message, or of one that is being written, taken for the length of a frame, would send the
@@ -322,11 +345,8 @@ impl ImageFields {
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
-    unsafe fn check_position(&self, position: Position) -> Result<()> {
-        let current = self.subscriber_position();
-        if position == current {
-            return Ok(());
-        }
+    unsafe fn check_position(&self, position: Position) -> Result<Option<Term>> {
+        let Some(current) = self.subscriber_position() else { return Ok(None) };
         let term = self.term_of(current);
         if position < current || position > term.end_position {
             let end = term.end_position;
@@ -346,7 +366,7 @@ impl ImageFields {
         if end > position {
             return Err(invalid(format!("{position} is in the middle of a frame")));
         }
-        Ok(())
+        Ok(Some(self.term_of(position)))
     }
 
     /// The frame at a cursor, if it has been published.
@@ -374,24 +394,57 @@ impl ImageFields {
         }
     }
 
+    /// The subscriber position, where a frame starts or will start; `None` once the counter is another image's.
     #[inline(always)]
-    pub(crate) fn subscriber_position(&self) -> Position {
-        // SAFETY: mapped, by the contract of `new`. Nobody else writes it, so that no order is
-        // needed.
-        unsafe { log_buffer::atomic_i64(self.fields.subscriber_position).load(Ordering::Relaxed) }
+    pub(crate) fn subscriber_position(&self) -> Option<Position> {
+        let position = protocol::position(self.position.value());
+        (position == self.last_position.get() || self.is_moved_to(position)).then_some(position)
+    }
+
+    /// Whether C's functions have moved this image's position; or else it is another's.
+    #[cold]
+    fn is_moved_to(&self, position: Position) -> bool {
+        let is_start = position >= 0 && position % FRAME_ALIGNMENT as i64 == 0;
+        let is_moved = is_start && self.owns_position();
+        if is_moved {
+            self.last_position.set(position);
+        }
+        is_moved
+    }
+
+    /// Whether the subscriber position is this image's: the driver takes it away, and can give it to others, when
+    /// it takes the client for dead, or when the image has gone.
+    #[inline(always)]
+    pub(crate) fn owns_position(&self) -> bool {
+        self.position.is_owned() && self.is_position_of_image()
+    }
+
+    /// Tells images of one subscription apart. Drivers that do not say which image a counter is for leave 0.
+    #[inline(always)]
+    fn is_position_of_image(&self) -> bool {
+        let image = self.position.reference_id();
+        image == self.correlation_id() || image == 0
+    }
+
+    /// The subscriber position, or how far this image has read if that is not its own any more.
+    pub(crate) fn position(&self) -> Position {
+        let last = || Some(self.last_position.get()).filter(|&position| position >= 0);
+        self.subscriber_position().or_else(last).unwrap_or(self.fields.join_position)
     }
 
     /// Tells the publisher how far it may overwrite. A closed image's position is final, as in C.
-    #[inline(always)]
+    ///
+    /// Not built into the polls, which call this once, also when a handler panics: they would keep in memory what
+    /// they can keep in registers.
+    #[inline(never)]
     pub(crate) fn publish(&self, position: Position) {
-        if !self.is_closed() {
-            // SAFETY: mapped, by the contract of `new`.
-            let counter = unsafe { log_buffer::atomic_i64(self.fields.subscriber_position) };
-            protocol::set_position(counter, position);
+        if !self.is_closed() && self.owns_position() {
+            protocol::set_position(self.position.value(), position);
+            self.last_position.set(position);
         }
     }
 
-    /// The term of a position; that of the last poll is found at once.
+    /// The term of a position that is not negative; that of the last poll is found at once.
     #[inline(always)]
     pub(crate) fn term_of(&self, position: Position) -> Term {
         let term = self.term.get();

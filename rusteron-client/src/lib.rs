@@ -112,6 +112,7 @@ mod conductor_idle;
 mod context;
 mod counter;
 mod counter_handlers;
+mod counter_value;
 mod counters_reader;
 mod destination;
 mod epoch;

@@ -102,6 +102,20 @@ pub(crate) fn position(counter: &impl Word<Value = i64>) -> i64 {
     counter.load(Ordering::Acquire)
 }
 
+/// The position in a counter, unless the driver has given the counter to another resource.
+///
+/// The driver first takes the registration id away, then sets the value to 0, each with release. This acquire pairs
+/// with the latter: a value of the next owner's is never taken for one of the owner before.
+#[inline(always)]
+pub(crate) fn owned_position<W: Word<Value = i64>>(
+    value: &W,
+    registration_id: &W,
+    owner: i64,
+) -> Option<i64> {
+    let position = position(value);
+    (registration_id.load(Ordering::Relaxed) == owner).then_some(position)
+}
+
 /// Says that everything before the position has been read, and may be overwritten.
 ///
 /// Release, as in C: the reads come before.

@@ -12,13 +12,14 @@ use rusteron_sys as sys;
 
 use crate::buffer_claim::BufferClaim;
 use crate::client::Client;
+use crate::counter_value::CounterValue;
 use crate::error::Result;
 use crate::ffi::Fallible;
 use crate::generated::PublicationConstants;
 use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::message_parts;
 use crate::offer_error::{OfferError, Position};
-use crate::protocol::{self, Tail, Terms};
+use crate::protocol::{Tail, Terms};
 use crate::registration::{Resource, poll_for_address, sealed};
 use crate::reserved_value::Supplier;
 
@@ -32,6 +33,7 @@ use crate::reserved_value::Supplier;
 pub struct Publication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     fields: sys::rusteron_publication_t,
+    pub(crate) limit: CounterValue,
     pub(crate) raw: NonNull<sys::aeron_publication_t>,
     pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
@@ -237,27 +239,24 @@ impl Publication {
         take: impl FnOnce(Room) -> usize,
     ) -> Result<Place, OfferError> {
         let fields = &self.fields;
-        // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
-        // memory that stays mapped until then, even if the driver dies; all write them atomically.
-        let (is_closed, limit) = unsafe {
-            (
-                log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire),
-                protocol::position(log_buffer::atomic_i64(fields.position_limit)),
-            )
-        };
-        if is_closed {
+        // Copied before the acquires, which would have them read again.
+        let (limit, terms) = (self.limit, self.terms());
+        // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
+        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
             return Err(OfferError::Closed.rare());
         }
-        let terms = self.terms();
+        // Another's limit: the driver has given up the client, and closed the publication.
+        let Some(limit) = limit.position() else { return Err(OfferError::Closed.rare()) };
         let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
-        let position = self.begin_position(tail) + tail.offset();
+        let term_count = tail.term_id().wrapping_sub(terms.initial_term_id);
+        let position = (i64::from(term_count) << fields.position_bits_to_shift) + tail.offset();
         if position >= limit {
             self.check_limit(tail, limit, length)?;
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
         let taken = take(Room {
             // Negative only for a tail beyond its term, where there is no room whatever this says.
-            window: usize::try_from(limit - position).unwrap_or(usize::MAX),
+            window: usize::try_from(limit.wrapping_sub(position)).unwrap_or(usize::MAX),
             length: fields.max_message_length.min(left_of_term.max(0) as usize),
         });
         // By now the tail can be further on, or, after a long pause, in a later term.
@@ -415,8 +414,12 @@ impl sealed::Resource for Publication {
             sys::rusteron_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
+        // SAFETY: the counter stays mapped as long as the client, which the publication holds.
+        let limit = unsafe {
+            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
+        };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
-        Ok(Self { fields, raw, ids, constants, client, is_handed_over: false })
+        Ok(Self { fields, limit, raw, ids, constants, client, is_handed_over: false })
     }
 }
 

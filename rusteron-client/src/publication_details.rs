@@ -37,12 +37,14 @@ macro_rules! details {
                 unsafe { sys::$is_connected(self.raw.as_ptr()) }
             }
 
-            /// Whether the client was closed by a fatal error, and this publication with it.
+            /// Whether the client was closed by a fatal error, and this publication with it; or the media
+            /// driver has given up the client, which was stopped for longer than its liveness timeout, and has
+            /// taken the publication's counters for others.
             ///
             #[doc = concat!("Corresponds to `", stringify!($is_closed), "`.")]
             pub fn is_closed(&self) -> bool {
                 // SAFETY: the publication is live; the function reads an atomic flag.
-                unsafe { sys::$is_closed(self.raw.as_ptr()) }
+                unsafe { sys::$is_closed(self.raw.as_ptr()) || !self.limit.is_owned() }
             }
 
             /// The position after everything that has been offered or claimed so far, in bytes.
@@ -67,9 +69,10 @@ macro_rules! details {
             ///
             #[doc = concat!("Corresponds to `", stringify!($position_limit), "`.")]
             pub fn position_limit(&self) -> Result<Position, OfferError> {
-                // SAFETY: the publication is live; the function reads atomics.
-                let returned = unsafe { sys::$position_limit(self.raw.as_ptr()) };
-                OfferError::from_c(returned, 0, 0)
+                if self.is_closed() {
+                    return Err(OfferError::Closed);
+                }
+                self.limit.position().ok_or(OfferError::Closed)
             }
 
             /// How far the position is from its limit, in bytes, frame headers included; 0 if it is
@@ -81,7 +84,7 @@ macro_rules! details {
             /// Corresponds to the difference of two functions of C, and to `availableWindow` in
             /// Java.
             pub fn available_window(&self) -> Result<usize, OfferError> {
-                let window = self.position_limit()? - self.position()?;
+                let window = self.position_limit()?.saturating_sub(self.position()?);
                 Ok(usize::try_from(window).unwrap_or(0))
             }
 

@@ -260,10 +260,7 @@ impl Subscription {
             // SAFETY: as in `poll_images`.
             length += unsafe { image.fields().block_poll(&mut handler, block_length_limit) };
         }
-        if length == 0 && self.is_closed() {
-            return Err(PollError::Closed);
-        }
-        Ok(length)
+        if length == 0 { self.nothing_polled() } else { Ok(length) }
     }
 
     /// Polls one image after the other, beginning with another one each time, and adds up how many
@@ -279,7 +276,7 @@ impl Subscription {
         let images = self.images.as_mut_slice();
         let count = images.len();
         if count == 0 {
-            return self.nothing_to_poll();
+            return self.nothing_polled();
         }
         let first = if self.round_robin_index < count { self.round_robin_index } else { 0 };
         self.round_robin_index = first + 1;
@@ -296,14 +293,10 @@ impl Subscription {
                 break;
             }
         }
-        if fragments == 0 && self.is_closed() {
-            return Err(PollError::Closed);
-        }
-        Ok(fragments)
+        if fragments == 0 { self.nothing_polled() } else { Ok(fragments) }
     }
 
-    #[cold]
-    fn nothing_to_poll(&self) -> Result<usize, PollError> {
+    fn nothing_polled(&self) -> Result<usize, PollError> {
         if self.is_closed() { Err(PollError::Closed) } else { Ok(0) }
     }
 
@@ -395,13 +388,22 @@ impl Subscription {
         unsafe { sys::aeron_subscription_image_count(self.raw.as_ptr()) as usize }
     }
 
-    /// Whether the client was closed by a fatal error, and this subscription with it.
+    /// Whether the client was closed by a fatal error, and this subscription with it; or the media driver has given
+    /// up the client, which was stopped for longer than its liveness timeout, and has taken positions of this
+    /// subscription for others.
     ///
     /// Corresponds to `aeron_subscription_is_closed`.
     #[inline]
     pub fn is_closed(&self) -> bool {
         // SAFETY: a field of the C subscription, which lives as long as `self`.
-        unsafe { log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire) }
+        let is_closed = unsafe { log_buffer::atomic_bool(self.fields.is_closed) };
+        is_closed.load(Ordering::Acquire) || self.is_given_up()
+    }
+
+    #[inline]
+    fn is_given_up(&self) -> bool {
+        // An image that has gone can lose its position, too, before the client knows.
+        self.images.iter().any(|image| !image.fields().owns_position()) && self.client.is_given_up()
     }
 
     /// The stream's channel, as it was given when the subscription was added.

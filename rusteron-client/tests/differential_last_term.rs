@@ -183,7 +183,7 @@ fn a_limit_that_moves_meanwhile_hides_neither_padding_nor_its_absence() {
         let place = &mut *fields.place;
         let index = place.active_partition_index;
         (
-            AtomicI64::from_ptr(fields.position_limit),
+            AtomicI64::from_ptr(&raw mut (*fields.position_limit).value),
             AtomicI64::from_ptr(fields.term_tail_counters.add(index)),
             AtomicI32::from_ptr(fields.term_buffers[index].add(stream.term_offset as usize).cast()),
             fields.place,

@@ -9,6 +9,7 @@ use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
 use crate::compile;
+use crate::guards::{guarded, guards};
 use crate::out_dir;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
@@ -79,6 +80,7 @@ fn configure(
         .define("BUILD_AERON_DRIVER", on_off(features.driver))
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
         .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
+        .define("CMAKE_PROJECT_TOP_LEVEL_INCLUDES", for_cmake(guards_file(sources, features)?))
         .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
     let platform = if target.os == Platform::Linux { LINUX_DEFINITIONS } else { &[] };
     for (name, value) in DEFINITIONS.iter().chain(platform) {
@@ -86,8 +88,7 @@ fn configure(
     }
     if let Some(codecs) = &sources.codecs {
         // As a list of directories and not as a flag, because flags are split at spaces.
-        let dirs = [compile::codecs_shim(), codecs.clone()].map(for_cmake).join(";");
-        config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", dirs);
+        config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
     }
     for flag in env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
         config.cflag(flag);
@@ -102,6 +103,29 @@ fn module_dir() -> Result<PathBuf, String> {
         .and_then(|()| fs::write(&module, FIND_JAVA))
         .map_err(|error| format!("{}: {error}", module.display()))?;
     Ok(dir)
+}
+
+/// A file that has CMake compile the guarded calls as the shim's, in each directory whose target contains them,
+/// once all directories are known.
+fn guards_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
+    let path = out_dir().join("guards.cmake");
+    let mut text = String::new();
+    let driver = features.driver.then(|| sources.driver_dir());
+    let archive = features.archive.then(|| sources.archive_dir());
+    let directories = [Some(sources.client_dir()), driver, archive].into_iter().flatten();
+    let directories = directories.map(|dir| format!("\"{}\"", for_cmake(dir)));
+    let directories = directories.collect::<Vec<_>>().join(" ");
+    for guard in guards(features) {
+        let file = for_cmake(sources.tree.join(guard.file));
+        let names = guard.calls.iter().map(|call| format!("{call}={}", guarded(call)));
+        let names = names.collect::<Vec<_>>().join(";");
+        text += &format!(
+            "cmake_language(DEFER DIRECTORY \"${{CMAKE_SOURCE_DIR}}\" CALL set_source_files_properties \
+             \"{file}\" DIRECTORY {directories} PROPERTIES COMPILE_DEFINITIONS \"{names}\")\n"
+        );
+    }
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
 }
 
 /// CMake takes a backslash for the beginning of an escape sequence.

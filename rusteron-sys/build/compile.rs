@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::guards::{guarded, guards};
 use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
@@ -16,11 +17,7 @@ pub(crate) struct Plan {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) defines: Vec<(String, Option<String>)>,
     includes: Vec<PathBuf>,
-}
-
-/// Has a file in the place of one of the archive's codecs, and therefore comes before them.
-pub(crate) fn codecs_shim() -> PathBuf {
-    manifest_dir().join("shim").join("codecs")
+    tree: PathBuf,
 }
 
 impl Plan {
@@ -40,16 +37,31 @@ impl Plan {
             collect_c_files(&sources.archive_dir(), &mut files)?;
         }
         files.sort();
-        Ok(Self { files, defines: defines(target), includes: sources.include_dirs(features) })
+        Ok(Self {
+            files,
+            defines: defines(target),
+            includes: sources.include_dirs(features),
+            tree: sources.tree.clone(),
+        })
     }
 
     #[cfg_attr(feature = "cmake", allow(dead_code))]
     pub(crate) fn compile(&self, features: Features, target: &Target) -> Result<(), String> {
+        let failed = |error| format!("compiling Aeron {AERON_VERSION} failed: {error}");
         let mut build = self.builder(target);
-        build.files(&self.files).files(shim_files(features));
-        build
-            .try_compile("rusteron_aeron")
-            .map_err(|error| format!("compiling Aeron {AERON_VERSION} failed: {error}"))
+        let mut unguarded = self.files.clone();
+        for guard in guards(features) {
+            let file = self.tree.join(guard.file);
+            unguarded.retain(|other| *other != file);
+            let mut build_guarded = self.builder(target);
+            build_guarded.file(file);
+            for call in guard.calls {
+                build_guarded.define(call, guarded(call).as_str());
+            }
+            build.objects(build_guarded.try_compile_intermediates().map_err(failed)?);
+        }
+        build.files(unguarded).files(shim_files(features));
+        build.try_compile("rusteron_aeron").map_err(failed)
     }
 
     /// The shim, and what Aeron's CMake target for the chosen features does not contain.
@@ -75,7 +87,6 @@ impl Plan {
     fn builder(&self, target: &Target) -> cc::Build {
         let mut build = cc::Build::new();
         build
-            .include(codecs_shim())
             .includes(&self.includes)
             .include(manifest_dir().join("shim"))
             // An unoptimised driver is of no use, so a debug profile gets the same C code.
@@ -99,7 +110,10 @@ impl Plan {
 }
 
 fn shim_files(features: Features) -> Vec<PathBuf> {
-    let driver = features.driver.then_some("rusteron_driver_shim.c");
+    let driver: &[_] = match features.driver {
+        true => &["rusteron_driver_shim.c", "rusteron_driver_guards.c"],
+        false => &[],
+    };
     let archive: &[_] = match features.archive {
         true => &[
             "rusteron_archive_messages.c",
@@ -108,9 +122,9 @@ fn shim_files(features: Features) -> Vec<PathBuf> {
         ],
         false => &[],
     };
-    let names = ["rusteron_shim.c"].into_iter().chain(driver).chain(archive.iter().copied());
+    let client = ["rusteron_shim.c", "rusteron_client_guards.c"];
     let shim = manifest_dir().join("shim");
-    names.map(|name| shim.join(name)).collect()
+    client.iter().chain(driver).chain(archive).map(|name| shim.join(name)).collect()
 }
 
 fn defines(target: &Target) -> Vec<(String, Option<String>)> {

@@ -1,7 +1,8 @@
 //! Compiles Aeron's C code once, into one static library, and publishes where its headers are.
 //!
 //! `source` finds the tree, `target` knows what each platform needs, `compile` drives `cc`
-//! (or `cmake_build` drives CMake), `bindings` regenerates the Rust declarations on request.
+//! (or `cmake_build` drives CMake), `guards` names the calls of Aeron's that the shim checks, `bindings`
+//! regenerates the Rust declarations on request.
 
 #[cfg(feature = "bindgen")]
 mod bindings;
@@ -10,6 +11,7 @@ mod cmake_build;
 #[cfg(feature = "cmake")]
 mod cmake_options;
 mod compile;
+mod guards;
 mod source;
 mod target;
 

@@ -276,7 +276,7 @@ static aeron_controlled_fragment_handler_action_t rusteron_archive_on_message(
  * aeron_subscription_controlled_poll() with an assembler, whose delegate gets checked messages. A message that is
  * refused fails the poll, and does not come again.
  */
-int rusteron_archive_controlled_poll(
+int rusteron_subscription_controlled_poll(
     aeron_subscription_t *subscription,
     aeron_controlled_fragment_handler_t handler,
     void *clientd,

@@ -103,6 +103,10 @@ static int rusteron_async_client_poll(aeron_archive_persistent_subscription_t *p
 
 #define aeron_archive_async_client_poll(client) rusteron_async_client_poll(persistent_subscription)
 
+/* As in build/guards.rs. */
+#define aeron_image_poll rusteron_image_poll
+#define aeron_image_controlled_poll rusteron_image_controlled_poll
+
 #include "client/aeron_archive_persistent_subscription.c"
 
 void rusteron_persistent_subscription_fail(

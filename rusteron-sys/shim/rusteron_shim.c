@@ -7,11 +7,13 @@
 #include "aeron_client.h"
 #include "aeron_cnc_file_descriptor.h"
 #include "aeron_context.h"
+#include "aeron_counters.h"
 #include "aeron_exclusive_publication.h"
 #include "aeron_image.h"
 #include "aeron_log_buffer.h"
 #include "aeron_publication.h"
 #include "aeron_subscription.h"
+#include "concurrent/aeron_counters_manager.h"
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
 
@@ -50,6 +52,16 @@ _Static_assert(
     offsetof(aeron_subscription_t, command_base) == 0,
     "the conductor reads the type of a resource through a pointer to its command base");
 
+#define RUSTERON_AT_SAME_OFFSET(field, aeron_field) \
+    (offsetof(rusteron_counter_value_t, field) == offsetof(aeron_counter_value_descriptor_t, aeron_field))
+
+_Static_assert(
+    RUSTERON_AT_SAME_OFFSET(value, counter_value) &&
+    RUSTERON_AT_SAME_OFFSET(registration_id, registration_id) &&
+    RUSTERON_AT_SAME_OFFSET(owner_id, owner_id) &&
+    RUSTERON_AT_SAME_OFFSET(reference_id, reference_id),
+    "rusteron_counter_value_t must be laid out as the start of an aeron_counter_value_descriptor_t");
+
 #define RUSTERON_PLACE_OFFSET(field) \
     (offsetof(aeron_exclusive_publication_t, field) - \
         offsetof(aeron_exclusive_publication_t, term_begin_position))
@@ -76,7 +88,8 @@ void rusteron_exclusive_publication_fields(
     fields->term_tail_counters = (int64_t *)meta_data->term_tail_counters;
     fields->active_term_count = (int32_t *)&meta_data->active_term_count;
     fields->is_connected = (int32_t *)&meta_data->is_connected;
-    fields->position_limit = (int64_t *)publication->position_limit;
+    fields->position_limit = (rusteron_counter_value_t *)publication->position_limit;
+    fields->position_limit_registration_id = publication->original_registration_id;
     fields->is_closed = (bool *)&publication->is_closed;
     fields->place = (rusteron_exclusive_place_t *)&publication->term_begin_position;
     fields->max_possible_position = publication->max_possible_position;
@@ -100,7 +113,8 @@ void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publ
     fields->term_tail_counters = (int64_t *)meta_data->term_tail_counters;
     fields->active_term_count = (int32_t *)&meta_data->active_term_count;
     fields->is_connected = (int32_t *)&meta_data->is_connected;
-    fields->position_limit = (int64_t *)publication->position_limit;
+    fields->position_limit = (rusteron_counter_value_t *)publication->position_limit;
+    fields->position_limit_registration_id = publication->original_registration_id;
     fields->is_closed = (bool *)&publication->is_closed;
     fields->max_possible_position = publication->max_possible_position;
     fields->max_payload_length = publication->max_payload_length;
@@ -256,13 +270,24 @@ void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rust
         fields->term_buffers[i] = image->log_buffer->mapped_raw_log.term_buffers[i].addr;
     }
 
-    fields->subscriber_position = (int64_t *)image->subscriber_position;
+    fields->subscriber_position = (rusteron_counter_value_t *)image->subscriber_position;
     fields->is_closed = (bool *)&image->is_closed;
     fields->position_bits_to_shift = image->position_bits_to_shift;
     fields->correlation_id = image->key.correlation_id;
+    fields->subscription_registration_id = image->key.subscription_registration_id;
+    fields->join_position = image->join_position;
     fields->session_id = image->session_id;
     fields->term_length = image->term_length_mask + 1;
     fields->initial_term_id = image->metadata->initial_term_id;
+}
+
+bool rusteron_client_is_given_up(aeron_t *client)
+{
+    /* Neither of the two changes after aeron_init(). */
+    return AERON_NULL_COUNTER_ID == aeron_counters_reader_find_by_type_id_and_registration_id(
+        &client->conductor.counters_reader,
+        AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID,
+        client->conductor.client_id);
 }
 
 rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)

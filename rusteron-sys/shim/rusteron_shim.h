@@ -14,6 +14,19 @@
 
 #include "aeronc.h"
 
+/*
+ * The start of a counter's record among the values: its value, and whose counter it is. The driver frees the
+ * counters of a client that it takes for dead, and gives them to others after a while.
+ */
+typedef struct rusteron_counter_value_stct
+{
+    int64_t value;
+    int64_t registration_id;
+    int64_t owner_id;
+    int64_t reference_id;
+}
+rusteron_counter_value_t;
+
 /* Where an exclusive publication has come to: fields that follow each other in C's structure. */
 typedef struct rusteron_exclusive_place_stct
 {
@@ -31,7 +44,9 @@ typedef struct rusteron_exclusive_publication_stct
     int64_t *term_tail_counters;
     int32_t *active_term_count;
     int32_t *is_connected;
-    int64_t *position_limit;
+    rusteron_counter_value_t *position_limit;
+    /* The registration id of that counter, as long as it is the publication's. */
+    int64_t position_limit_registration_id;
     bool *is_closed;
     rusteron_exclusive_place_t *place;
     int64_t max_possible_position;
@@ -54,7 +69,9 @@ typedef struct rusteron_publication_stct
     int64_t *term_tail_counters;
     int32_t *active_term_count;
     int32_t *is_connected;
-    int64_t *position_limit;
+    rusteron_counter_value_t *position_limit;
+    /* The registration id of that counter, as long as it is the publication's. */
+    int64_t position_limit_registration_id;
     bool *is_closed;
     int64_t max_possible_position;
     size_t max_payload_length;
@@ -152,15 +169,24 @@ typedef struct rusteron_image_stct
 {
     aeron_image_t *image;
     uint8_t *term_buffers[3];
-    int64_t *subscriber_position;
+    /* As long as it is the image's, its registration id is the subscription's, its reference id the image's. */
+    rusteron_counter_value_t *subscriber_position;
     bool *is_closed;
     size_t position_bits_to_shift;
     int64_t correlation_id;
+    int64_t subscription_registration_id;
+    int64_t join_position;
     int32_t term_length;
     int32_t initial_term_id;
     int32_t session_id;
 }
 rusteron_image_t;
+
+/*
+ * Whether the driver has given up this client: it knows no heartbeat of the client's any more. Walks the
+ * counters; for when one of the client's own turns out to be somebody else's.
+ */
+bool rusteron_client_is_given_up(aeron_t *client);
 
 /* The number of images in the list. */
 size_t rusteron_image_list_length(const rusteron_image_list_t *list);

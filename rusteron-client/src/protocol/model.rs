@@ -300,3 +300,26 @@ fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen
     });
     assert!(is_in_later_term.load(Ordering::Relaxed));
 }
+
+/// The driver frees a counter and gives it to another subscriber while its first one polls.
+#[test]
+fn owned_position_is_never_the_next_owners() {
+    const OWNERS: [i64; 2] = [7, 8];
+    const POSITIONS: [i64; 2] = [64, 4096];
+    model(2, || {
+        let counter = Arc::new((AtomicI64::new(POSITIONS[0]), AtomicI64::new(OWNERS[0])));
+        let driver = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || {
+                let (value, registration_id) = &*counter;
+                registration_id.store(0, Ordering::Release);
+                value.store(0, Ordering::Release);
+                registration_id.store(OWNERS[1], Ordering::Release);
+                value.store(POSITIONS[1], Ordering::Release);
+            })
+        };
+        let position = owned_position(&counter.0, &counter.1, OWNERS[0]);
+        assert!(position.is_none_or(|position| position == POSITIONS[0]), "{position:?}");
+        driver.join().expect("no assertion has failed");
+    });
+}

@@ -1228,6 +1228,36 @@ const _: () = {
 pub type aeron_archive_recording_position_key_layout_t = aeron_archive_recording_position_key_layout_stct;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct rusteron_counter_value_stct {
+    pub value: i64,
+    pub registration_id: i64,
+    pub owner_id: i64,
+    pub reference_id: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_counter_value_stct",
+    ][::core::mem::size_of::<rusteron_counter_value_stct>() - 32usize];
+    [
+        "Alignment of rusteron_counter_value_stct",
+    ][::core::mem::align_of::<rusteron_counter_value_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_counter_value_stct::value",
+    ][::core::mem::offset_of!(rusteron_counter_value_stct, value) - 0usize];
+    [
+        "Offset of field: rusteron_counter_value_stct::registration_id",
+    ][::core::mem::offset_of!(rusteron_counter_value_stct, registration_id) - 8usize];
+    [
+        "Offset of field: rusteron_counter_value_stct::owner_id",
+    ][::core::mem::offset_of!(rusteron_counter_value_stct, owner_id) - 16usize];
+    [
+        "Offset of field: rusteron_counter_value_stct::reference_id",
+    ][::core::mem::offset_of!(rusteron_counter_value_stct, reference_id) - 24usize];
+};
+pub type rusteron_counter_value_t = rusteron_counter_value_stct;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct rusteron_exclusive_place_stct {
     pub term_begin_position: i64,
     pub term_offset: i32,
@@ -1265,7 +1295,8 @@ pub struct rusteron_exclusive_publication_stct {
     pub term_tail_counters: *mut i64,
     pub active_term_count: *mut i32,
     pub is_connected: *mut i32,
-    pub position_limit: *mut i64,
+    pub position_limit: *mut rusteron_counter_value_t,
+    pub position_limit_registration_id: i64,
     pub is_closed: *mut bool,
     pub place: *mut rusteron_exclusive_place_t,
     pub max_possible_position: i64,
@@ -1280,7 +1311,7 @@ pub struct rusteron_exclusive_publication_stct {
 const _: () = {
     [
         "Size of rusteron_exclusive_publication_stct",
-    ][::core::mem::size_of::<rusteron_exclusive_publication_stct>() - 112usize];
+    ][::core::mem::size_of::<rusteron_exclusive_publication_stct>() - 120usize];
     [
         "Alignment of rusteron_exclusive_publication_stct",
     ][::core::mem::align_of::<rusteron_exclusive_publication_stct>() - 8usize];
@@ -1305,39 +1336,44 @@ const _: () = {
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, position_limit)
         - 48usize];
     [
+        "Offset of field: rusteron_exclusive_publication_stct::position_limit_registration_id",
+    ][::core::mem::offset_of!(
+        rusteron_exclusive_publication_stct, position_limit_registration_id
+    ) - 56usize];
+    [
         "Offset of field: rusteron_exclusive_publication_stct::is_closed",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_closed) - 56usize];
+    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_closed) - 64usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::place",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, place) - 64usize];
+    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, place) - 72usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_possible_position",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_possible_position)
-        - 72usize];
+        - 80usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_payload_length",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_payload_length)
-        - 80usize];
+        - 88usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_message_length",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_message_length)
-        - 88usize];
+        - 96usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::term_buffer_length",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_buffer_length)
-        - 96usize];
+        - 104usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::initial_term_id",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, initial_term_id)
-        - 100usize];
+        - 108usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::session_id",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, session_id)
-        - 104usize];
+        - 112usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::stream_id",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, stream_id)
-        - 108usize];
+        - 116usize];
 };
 pub type rusteron_exclusive_publication_t = rusteron_exclusive_publication_stct;
 #[repr(C)]
@@ -1347,7 +1383,8 @@ pub struct rusteron_publication_stct {
     pub term_tail_counters: *mut i64,
     pub active_term_count: *mut i32,
     pub is_connected: *mut i32,
-    pub position_limit: *mut i64,
+    pub position_limit: *mut rusteron_counter_value_t,
+    pub position_limit_registration_id: i64,
     pub is_closed: *mut bool,
     pub max_possible_position: i64,
     pub max_payload_length: usize,
@@ -1362,7 +1399,7 @@ pub struct rusteron_publication_stct {
 const _: () = {
     [
         "Size of rusteron_publication_stct",
-    ][::core::mem::size_of::<rusteron_publication_stct>() - 112usize];
+    ][::core::mem::size_of::<rusteron_publication_stct>() - 120usize];
     [
         "Alignment of rusteron_publication_stct",
     ][::core::mem::align_of::<rusteron_publication_stct>() - 8usize];
@@ -1382,34 +1419,38 @@ const _: () = {
         "Offset of field: rusteron_publication_stct::position_limit",
     ][::core::mem::offset_of!(rusteron_publication_stct, position_limit) - 48usize];
     [
+        "Offset of field: rusteron_publication_stct::position_limit_registration_id",
+    ][::core::mem::offset_of!(rusteron_publication_stct, position_limit_registration_id)
+        - 56usize];
+    [
         "Offset of field: rusteron_publication_stct::is_closed",
-    ][::core::mem::offset_of!(rusteron_publication_stct, is_closed) - 56usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, is_closed) - 64usize];
     [
         "Offset of field: rusteron_publication_stct::max_possible_position",
     ][::core::mem::offset_of!(rusteron_publication_stct, max_possible_position)
-        - 64usize];
+        - 72usize];
     [
         "Offset of field: rusteron_publication_stct::max_payload_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, max_payload_length) - 72usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_payload_length) - 80usize];
     [
         "Offset of field: rusteron_publication_stct::max_message_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, max_message_length) - 80usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_message_length) - 88usize];
     [
         "Offset of field: rusteron_publication_stct::position_bits_to_shift",
     ][::core::mem::offset_of!(rusteron_publication_stct, position_bits_to_shift)
-        - 88usize];
+        - 96usize];
     [
         "Offset of field: rusteron_publication_stct::term_buffer_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 96usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 104usize];
     [
         "Offset of field: rusteron_publication_stct::initial_term_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 100usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 108usize];
     [
         "Offset of field: rusteron_publication_stct::session_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 104usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 112usize];
     [
         "Offset of field: rusteron_publication_stct::stream_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 108usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 116usize];
 };
 pub type rusteron_publication_t = rusteron_publication_stct;
 pub const rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN: rusteron_close_result_enum = 0;
@@ -1471,10 +1512,12 @@ pub type rusteron_subscription_t = rusteron_subscription_stct;
 pub struct rusteron_image_stct {
     pub image: *mut aeron_image_t,
     pub term_buffers: [*mut u8; 3usize],
-    pub subscriber_position: *mut i64,
+    pub subscriber_position: *mut rusteron_counter_value_t,
     pub is_closed: *mut bool,
     pub position_bits_to_shift: usize,
     pub correlation_id: i64,
+    pub subscription_registration_id: i64,
+    pub join_position: i64,
     pub term_length: i32,
     pub initial_term_id: i32,
     pub session_id: i32,
@@ -1483,7 +1526,7 @@ pub struct rusteron_image_stct {
 const _: () = {
     [
         "Size of rusteron_image_stct",
-    ][::core::mem::size_of::<rusteron_image_stct>() - 80usize];
+    ][::core::mem::size_of::<rusteron_image_stct>() - 96usize];
     [
         "Alignment of rusteron_image_stct",
     ][::core::mem::align_of::<rusteron_image_stct>() - 8usize];
@@ -1506,14 +1549,21 @@ const _: () = {
         "Offset of field: rusteron_image_stct::correlation_id",
     ][::core::mem::offset_of!(rusteron_image_stct, correlation_id) - 56usize];
     [
+        "Offset of field: rusteron_image_stct::subscription_registration_id",
+    ][::core::mem::offset_of!(rusteron_image_stct, subscription_registration_id)
+        - 64usize];
+    [
+        "Offset of field: rusteron_image_stct::join_position",
+    ][::core::mem::offset_of!(rusteron_image_stct, join_position) - 72usize];
+    [
         "Offset of field: rusteron_image_stct::term_length",
-    ][::core::mem::offset_of!(rusteron_image_stct, term_length) - 64usize];
+    ][::core::mem::offset_of!(rusteron_image_stct, term_length) - 80usize];
     [
         "Offset of field: rusteron_image_stct::initial_term_id",
-    ][::core::mem::offset_of!(rusteron_image_stct, initial_term_id) - 68usize];
+    ][::core::mem::offset_of!(rusteron_image_stct, initial_term_id) - 84usize];
     [
         "Offset of field: rusteron_image_stct::session_id",
-    ][::core::mem::offset_of!(rusteron_image_stct, session_id) - 72usize];
+    ][::core::mem::offset_of!(rusteron_image_stct, session_id) - 88usize];
 };
 pub type rusteron_image_t = rusteron_image_stct;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT: rusteron_cnc_state_enum = 0;
@@ -2421,6 +2471,7 @@ unsafe extern "C" {
         subscription: *mut aeron_subscription_t,
         fields: *mut rusteron_subscription_t,
     );
+    pub fn rusteron_client_is_given_up(client: *mut aeron_t) -> bool;
     pub fn rusteron_image_list_length(list: *const rusteron_image_list_t) -> usize;
     pub fn rusteron_image_fields(
         list: *const rusteron_image_list_t,

@@ -1,0 +1,75 @@
+//! Calls inside Aeron that go through a check of ours first.
+//!
+//! Aeron's sources are compiled as they are. In the files below, a macro on the compiler's command line
+//! renames one call: `aeron_image_create` becomes `rusteron_image_create`, a function of the shim that checks
+//! what the caller takes on trust, and then calls Aeron's function.
+
+use crate::source::Features;
+
+/// A file of Aeron's, relative to its tree, and the functions whose calls in it are guarded.
+pub(crate) struct Guard {
+    pub(crate) file: &'static str,
+    pub(crate) calls: &'static [&'static str],
+}
+
+const CLIENT: &[Guard] = &[
+    Guard {
+        file: "aeron-client/src/main/c/aeron_client_conductor.c",
+        calls: &["aeron_image_create"],
+    },
+    Guard {
+        file: "aeron-client/src/main/c/aeron_subscription.c",
+        calls: &["aeron_image_poll", "aeron_image_controlled_poll", "aeron_image_block_poll"],
+    },
+];
+
+const DRIVER: &[Guard] = &[
+    Guard {
+        file: "aeron-driver/src/main/c/media/aeron_receive_channel_endpoint.c",
+        calls: &["aeron_data_packet_dispatcher_on_setup"],
+    },
+    Guard {
+        file: "aeron-driver/src/main/c/media/aeron_send_channel_endpoint.c",
+        calls: &["aeron_network_publication_on_nak"],
+    },
+    Guard {
+        file: "aeron-driver/src/main/c/aeron_driver_name_resolver.c",
+        calls: &["aeron_udp_channel_data_paths_init"],
+    },
+];
+
+/// The files that decode messages of an archive, and those that poll images themselves.
+const ARCHIVE: &[Guard] = &[
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_async_client.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_control_response_poller.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_recording_descriptor_poller.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_recording_subscription_descriptor_poller.c",
+        calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_replay_merge.c",
+        calls: &["aeron_image_poll"],
+    },
+];
+
+/// The guards of what is compiled.
+pub(crate) fn guards(features: Features) -> impl Iterator<Item = &'static Guard> {
+    let driver = features.driver.then_some(DRIVER).into_iter().flatten();
+    let archive = features.archive.then_some(ARCHIVE).into_iter().flatten();
+    CLIENT.iter().chain(driver).chain(archive)
+}
+
+/// The function of the shim that stands before Aeron's.
+pub(crate) fn guarded(call: &str) -> String {
+    format!("rusteron{}", call.strip_prefix("aeron").unwrap_or(call))
+}

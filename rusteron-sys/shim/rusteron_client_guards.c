@@ -1,0 +1,139 @@
+#include "aeron_image.h"
+#include "aeron_log_buffer.h"
+#include "aeron_subscription.h"
+#include "concurrent/aeron_counters_manager.h"
+#include "util/aeron_error.h"
+
+/*
+ * Whether the counter of the image's position still is the image's. A driver that reaches the client's timeout
+ * frees its counters, and gives them to other clients later; a client that was stopped meanwhile learns of that
+ * after its next poll. Drivers that do not say which image a counter is for leave 0.
+ */
+static bool rusteron_owns_position(
+    const volatile int64_t *position, int64_t subscription_registration_id, int64_t correlation_id)
+{
+    const volatile aeron_counter_value_descriptor_t *counter =
+        (const volatile aeron_counter_value_descriptor_t *)position;
+    int64_t registration_id;
+    int64_t reference_id;
+    AERON_GET_ACQUIRE(registration_id, counter->registration_id);
+    AERON_GET_ACQUIRE(reference_id, counter->reference_id);
+    return registration_id == subscription_registration_id && (reference_id == correlation_id || 0 == reference_id);
+}
+
+/* Whether a stream with such terms comes to the position, and a frame can start there. */
+static bool rusteron_is_stream_position(int64_t position, int32_t term_length)
+{
+    const int64_t max_position = ((int64_t)term_length) * (INT64_C(1) << 31);
+    return position >= 0 && position <= max_position && 0 == position % AERON_LOGBUFFER_FRAME_ALIGNMENT;
+}
+
+/* What the conductor does for an image that has gone; it does not for one that could not be made. */
+static void rusteron_release_log_buffer(aeron_client_conductor_t *conductor, aeron_log_buffer_t *log_buffer)
+{
+    if (--log_buffer->refcnt <= 0)
+    {
+        aeron_int64_to_ptr_hash_map_remove(&conductor->log_buffer_by_id_map, log_buffer->correlation_id);
+        aeron_log_buffer_delete(log_buffer);
+    }
+}
+
+/*
+ * Aeron's client takes the position at which it joins a stream from the driver, which computes it of what a
+ * SETUP frame says. Its polls, and ours, find the term by it.
+ */
+int rusteron_image_create(
+    aeron_image_t **image,
+    aeron_subscription_t *subscription,
+    aeron_client_conductor_t *conductor,
+    aeron_log_buffer_t *log_buffer,
+    int32_t subscriber_position_id,
+    int64_t *subscriber_position,
+    int64_t correlation_id,
+    int32_t session_id,
+    const char *source_identity,
+    size_t source_identity_length)
+{
+    const int32_t term_length = (int32_t)log_buffer->mapped_raw_log.term_length;
+    int64_t position = 0;
+    bool is_owned = false;
+
+    if (NULL != subscriber_position && subscriber_position_id <= conductor->counters_reader.max_counter_id)
+    {
+        position = aeron_counter_get_acquire(subscriber_position);
+        is_owned = rusteron_owns_position(subscriber_position, subscription->registration_id, correlation_id);
+    }
+
+    if (!is_owned)
+    {
+        AERON_SET_ERR(
+            EINVAL,
+            "image refused: counter %" PRId32 " is not its position any more, session-id=%" PRId32 " stream-id=%" PRId32
+            " source=%s",
+            subscriber_position_id,
+            session_id,
+            subscription->stream_id,
+            source_identity);
+        goto refuse;
+    }
+
+    if (!rusteron_is_stream_position(position, term_length))
+    {
+        AERON_SET_ERR(
+            EINVAL,
+            "image refused: position %" PRId64 " is not in a stream with terms of %" PRId32 " bytes, session-id=%" PRId32
+            " stream-id=%" PRId32 " source=%s",
+            position,
+            term_length,
+            session_id,
+            subscription->stream_id,
+            source_identity);
+        goto refuse;
+    }
+
+    if (aeron_image_create(
+        image,
+        subscription,
+        conductor,
+        log_buffer,
+        subscriber_position_id,
+        subscriber_position,
+        correlation_id,
+        session_id,
+        source_identity,
+        source_identity_length) < 0)
+    {
+        goto refuse;
+    }
+
+    return 0;
+
+refuse:
+    rusteron_release_log_buffer(conductor, log_buffer);
+    return -1;
+}
+
+static bool rusteron_can_poll(const aeron_image_t *image)
+{
+    /* C says what is wrong with a missing image. */
+    return NULL == image || rusteron_owns_position(
+        image->subscriber_position, image->key.subscription_registration_id, image->key.correlation_id);
+}
+
+int rusteron_image_poll(
+    aeron_image_t *image, aeron_fragment_handler_t handler, void *clientd, size_t fragment_limit)
+{
+    return rusteron_can_poll(image) ? aeron_image_poll(image, handler, clientd, fragment_limit) : 0;
+}
+
+int rusteron_image_controlled_poll(
+    aeron_image_t *image, aeron_controlled_fragment_handler_t handler, void *clientd, size_t fragment_limit)
+{
+    return rusteron_can_poll(image) ? aeron_image_controlled_poll(image, handler, clientd, fragment_limit) : 0;
+}
+
+int rusteron_image_block_poll(
+    aeron_image_t *image, aeron_block_handler_t handler, void *clientd, size_t block_length_limit)
+{
+    return rusteron_can_poll(image) ? aeron_image_block_poll(image, handler, clientd, block_length_limit) : 0;
+}

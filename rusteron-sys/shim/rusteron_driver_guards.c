@@ -1,0 +1,209 @@
+#if defined(__linux__)
+#define _BSD_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <string.h>
+
+#include "aeron_driver_receiver.h"
+#include "aeron_network_publication.h"
+#include "aeron_data_packet_dispatcher.h"
+#include "concurrent/aeron_counters_manager.h"
+#include "media/aeron_receive_channel_endpoint.h"
+#include "media/aeron_udp_channel_transport_bindings.h"
+#include "protocol/aeron_udp_protocol.h"
+#include "util/aeron_bitutil.h"
+#include "util/aeron_math.h"
+
+/*
+ * A SETUP frame says at which term a stream begins, and which one is active. Aeron computes a position of the
+ * difference without asking whether it is negative, and subscribers index the log buffer by that position.
+ */
+int rusteron_data_packet_dispatcher_on_setup(
+    aeron_data_packet_dispatcher_t *dispatcher,
+    aeron_receive_channel_endpoint_t *endpoint,
+    aeron_receive_destination_t *destination,
+    aeron_setup_header_t *header,
+    uint8_t *buffer,
+    size_t length,
+    struct sockaddr_storage *addr)
+{
+    if (aeron_sub_wrap_i32(header->active_term_id, header->initial_term_id) < 0)
+    {
+        aeron_counter_increment(dispatcher->receiver->invalid_frames_counter);
+        return 0;
+    }
+
+    return aeron_data_packet_dispatcher_on_setup(dispatcher, endpoint, destination, header, buffer, length, addr);
+}
+
+/*
+ * Whether frames of the publication begin at the offset and follow each other up to the end of what is asked for,
+ * or up to where nothing is published yet.
+ */
+static bool rusteron_has_frames(
+    const aeron_network_publication_t *publication, int32_t term_id, int32_t term_offset, int32_t length)
+{
+    const int32_t term_length = publication->term_length_mask + 1;
+    const int64_t position = aeron_logbuffer_compute_position(
+        term_id, term_offset, publication->position_bits_to_shift, publication->initial_term_id);
+    const size_t index = aeron_logbuffer_index_by_position(position, publication->position_bits_to_shift);
+    const uint8_t *term = publication->mapped_raw_log->term_buffers[index].addr;
+    const int32_t end = term_offset + length;
+    int32_t offset = term_offset;
+
+    while (offset < end)
+    {
+        const aeron_data_header_t *frame = (const aeron_data_header_t *)(term + offset);
+        int32_t frame_length;
+        AERON_GET_ACQUIRE(frame_length, frame->frame_header.frame_length);
+        if (frame_length <= 0)
+        {
+            break;
+        }
+
+        if (frame->term_offset != offset ||
+            frame->term_id != term_id ||
+            frame->session_id != publication->session_id ||
+            frame->stream_id != publication->stream_id ||
+            frame_length > term_length - offset)
+        {
+            return false;
+        }
+
+        offset += AERON_ALIGN(frame_length, AERON_LOGBUFFER_FRAME_ALIGNMENT);
+    }
+
+    return true;
+}
+
+/*
+ * Aeron sends again from where a NAK frame says, and takes what is there for the header of a frame. In the middle of
+ * a message it is the message's bytes: of these Aeron computes lengths, and by them reads and sends what lies behind
+ * the term. Terms have no more than 1 GiB, which the offsets have been compared with.
+ */
+int rusteron_network_publication_on_nak(
+    aeron_network_publication_t *publication, int32_t term_id, int32_t term_offset, int32_t length)
+{
+    if (aeron_sub_wrap_i32(term_id, publication->initial_term_id) < 0 ||
+        !rusteron_has_frames(publication, term_id, term_offset, length))
+    {
+        aeron_counter_increment_release(publication->retransmit_handler.invalid_packets_counter);
+        return 0;
+    }
+
+    return aeron_network_publication_on_nak(publication, term_id, term_offset, length);
+}
+
+void aeron_driver_name_resolver_receive(
+    aeron_udp_channel_data_paths_t *data_paths,
+    aeron_udp_channel_transport_t *transport,
+    void *receiver_clientd,
+    void *endpoint_clientd,
+    void *destination_clientd,
+    uint8_t *buffer,
+    size_t length,
+    struct sockaddr_storage *addr,
+    struct timespec *media_receive_timestamp);
+
+/* Whether each entry, name included, lies within the datagram. Aeron reports the ones of an unknown type. */
+static bool rusteron_has_resolution_entries(const uint8_t *buffer, size_t length)
+{
+    size_t offset = sizeof(aeron_frame_header_t);
+
+    while (offset < length)
+    {
+        const aeron_resolution_header_t *entry = (const aeron_resolution_header_t *)(buffer + offset);
+        const size_t remaining = length - offset;
+        size_t header_length;
+        int16_t name_length;
+
+        if (remaining < sizeof(aeron_resolution_header_t))
+        {
+            return false;
+        }
+
+        if (AERON_RES_HEADER_TYPE_NAME_TO_IP4_MD == entry->res_type)
+        {
+            header_length = sizeof(aeron_resolution_header_ipv4_t);
+        }
+        else if (AERON_RES_HEADER_TYPE_NAME_TO_IP6_MD == entry->res_type)
+        {
+            header_length = sizeof(aeron_resolution_header_ipv6_t);
+        }
+        else
+        {
+            return true;
+        }
+
+        if (remaining < header_length)
+        {
+            return false;
+        }
+
+        /* The last field of both headers. */
+        memcpy(&name_length, buffer + offset + header_length - sizeof(name_length), sizeof(name_length));
+        if (name_length < 0)
+        {
+            return false;
+        }
+
+        const size_t entry_length = AERON_ALIGN(header_length + (size_t)name_length, sizeof(int64_t));
+        if (remaining < entry_length)
+        {
+            return false;
+        }
+
+        offset += entry_length;
+    }
+
+    return true;
+}
+
+/*
+ * Aeron compares the length of an entry with that of the whole datagram, also for a later entry, and does not look
+ * at the sign of a name's length. A datagram without a header is one that it counts as invalid.
+ */
+static void rusteron_driver_name_resolver_receive(
+    aeron_udp_channel_data_paths_t *data_paths,
+    aeron_udp_channel_transport_t *transport,
+    void *receiver_clientd,
+    void *endpoint_clientd,
+    void *destination_clientd,
+    uint8_t *buffer,
+    size_t length,
+    struct sockaddr_storage *addr,
+    struct timespec *media_receive_timestamp)
+{
+    aeron_driver_name_resolver_receive(
+        data_paths,
+        transport,
+        receiver_clientd,
+        endpoint_clientd,
+        destination_clientd,
+        buffer,
+        rusteron_has_resolution_entries(buffer, length) ? length : 0,
+        addr,
+        media_receive_timestamp);
+}
+
+/* The name resolver calls this once, with its own function to receive. */
+int rusteron_udp_channel_data_paths_init(
+    aeron_udp_channel_data_paths_t *data_paths,
+    aeron_udp_channel_interceptor_bindings_t *outgoing_interceptor_bindings,
+    aeron_udp_channel_interceptor_bindings_t *incoming_interceptor_bindings,
+    aeron_udp_channel_transport_bindings_t *media_bindings,
+    aeron_udp_transport_recv_func_t recv_func,
+    aeron_driver_context_t *context,
+    aeron_udp_channel_transport_affinity_t affinity)
+{
+    (void)recv_func;
+    return aeron_udp_channel_data_paths_init(
+        data_paths,
+        outgoing_interceptor_bindings,
+        incoming_interceptor_bindings,
+        media_bindings,
+        rusteron_driver_name_resolver_receive,
+        context,
+        affinity);
+}
