@@ -70,7 +70,8 @@ impl Process {
     }
 }
 
-/// The driver calls the functions that these settings name, wherever it finds them: they are trusted as programs are.
+/// The driver calls the functions that some settings name, wherever it finds them, and logs to files from a thread of its
+/// own if others are set. They are trusted as programs are.
 fn remove_names_of_code() {
     const KNOWN: [&str; 10] = [
         "",
@@ -86,9 +87,10 @@ fn remove_names_of_code() {
     ];
     for (name, value) in env::vars_os() {
         let Some(text) = name.to_str().filter(|name| name.starts_with("AERON_")) else { continue };
-        let is_code = ["SUPPLIER", "STRATEGY", "INTERCEPTORS", "LIBRARIES", "BINDINGS"]
-            .iter()
-            .any(|kind| text.contains(kind));
+        let is_code =
+            ["SUPPLIER", "STRATEGY", "INTERCEPTORS", "LIBRARIES", "BINDINGS", "EVENT_LOG"]
+                .iter()
+                .any(|kind| text.contains(kind));
         if is_code && !value.to_str().is_some_and(|value| KNOWN.contains(&value)) {
             // SAFETY: as in `run`.
             unsafe { env::remove_var(name) };
