@@ -97,7 +97,7 @@ impl Observer {
 }
 
 /// Changes a number or some bytes in the header or in one of the buffers.
-fn change(file: &mut Vec<u8>, input: &mut Input<'_>) {
+fn change(file: &mut [u8], input: &mut Input<'_>) {
     let buffer = usize::from(input.byte()) % (cnc::BOUNDS.len() - 1);
     let (start, end) = (cnc::BOUNDS[buffer], cnc::BOUNDS[buffer + 1]);
     let unit = input.choose(&[4, 1, 128, 512]);

@@ -14,7 +14,7 @@ use rusteron_client::{Aeron, Context, ExclusivePublication, Subscription};
 use rusteron_fuzz::input::Input;
 use rusteron_fuzz::patch::patch;
 use rusteron_fuzz::stage::Stage;
-use rusteron_fuzz::{log_file, polls};
+use rusteron_fuzz::{log_buffer_file, polls};
 
 const INPUTS_PER_DRIVER: u32 = 256;
 const MAX_STEPS: usize = 64;
@@ -95,7 +95,7 @@ impl Machine {
             step(&file, &mut publication, &mut subscription, input);
         }
         polls::drain(&mut subscription);
-        log_file::read(&file, 64);
+        log_buffer_file::read(&file, 64);
         drop(subscription);
         let _ = self.reader.do_work();
     }

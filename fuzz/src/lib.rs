@@ -7,7 +7,7 @@ pub mod fake_archive;
 pub mod frames;
 pub mod guard;
 pub mod input;
-pub mod log_file;
+pub mod log_buffer_file;
 pub mod loopback;
 pub mod patch;
 pub mod polls;

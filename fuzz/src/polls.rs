@@ -31,12 +31,12 @@ pub fn poll(subscription: &mut Subscription, input: &mut Input<'_>) {
         0 => _ = subscription.poll(look_at, limit),
         1 => _ = subscription.poll_fragments(look_at, limit),
         2 => {
-            let all = input.byte() % 2 == 0;
+            let is_partial = input.byte() % 2 == 1;
             let _ = subscription.poll_batch(
                 |messages| {
-                    while let Some((message, header)) = messages.next() {
+                    for (message, header) in messages.by_ref() {
                         look_at(message, &header);
-                        if !all {
+                        if is_partial {
                             break;
                         }
                     }

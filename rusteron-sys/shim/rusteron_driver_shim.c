@@ -292,115 +292,15 @@ static int rusteron_resolver_poller_close(aeron_udp_transport_poller_t *poller)
     return is_made ? aeron_udp_transport_poller_close(poller) : 0;
 }
 
-/*
- * Whether the entries of a resolution frame end where the datagram ends. The resolver takes a negative length of a name
- * for a huge one, and compares each entry with the length of the datagram instead of what is left of it.
- */
-static bool rusteron_resolver_can_read(const uint8_t *buffer, size_t length)
-{
-    size_t offset = sizeof(aeron_frame_header_t);
-
-    while (offset < length)
-    {
-        const size_t remaining = length - offset;
-        const int8_t type = (int8_t)buffer[offset];
-        size_t header_length;
-        int16_t name_length;
-
-        if (AERON_RES_HEADER_TYPE_NAME_TO_IP4_MD == type)
-        {
-            header_length = sizeof(aeron_resolution_header_ipv4_t);
-        }
-        else if (AERON_RES_HEADER_TYPE_NAME_TO_IP6_MD == type)
-        {
-            header_length = sizeof(aeron_resolution_header_ipv6_t);
-        }
-        else
-        {
-            /* The resolver says so, and reads no further. */
-            return remaining >= sizeof(aeron_resolution_header_t);
-        }
-
-        if (remaining < header_length)
-        {
-            return false;
-        }
-
-        /* The last field of both headers. */
-        memcpy(&name_length, buffer + offset + header_length - sizeof(name_length), sizeof(name_length));
-        if (name_length < 0)
-        {
-            return false;
-        }
-
-        const size_t entry_length = AERON_ALIGN(header_length + (size_t)name_length, sizeof(int64_t));
-        if (remaining < entry_length)
-        {
-            return false;
-        }
-        offset += entry_length;
-    }
-
-    return true;
-}
-
-typedef struct rusteron_resolver_receiver_stct
-{
-    aeron_udp_transport_recv_func_t recv_func;
-    void *clientd;
-}
-rusteron_resolver_receiver_t;
-
-static void rusteron_resolver_receive(
-    aeron_udp_channel_data_paths_t *data_paths,
-    aeron_udp_channel_transport_t *transport,
-    void *receiver_clientd,
-    void *endpoint_clientd,
-    void *destination_clientd,
-    uint8_t *buffer,
-    size_t length,
-    struct sockaddr_storage *addr,
-    struct timespec *media_timestamp)
-{
-    const rusteron_resolver_receiver_t *receiver = receiver_clientd;
-
-    receiver->recv_func(
-        data_paths,
-        transport,
-        receiver->clientd,
-        endpoint_clientd,
-        destination_clientd,
-        buffer,
-        /* Counted as invalid. */
-        rusteron_resolver_can_read(buffer, length) ? length : 0,
-        addr,
-        media_timestamp);
-}
-
 /* Defined by Aeron without a header. */
 extern aeron_udp_channel_transport_bindings_t aeron_udp_channel_transport_bindings_default;
 
 static AERON_INIT_ONCE rusteron_resolver_bindings_once = AERON_INIT_ONCE_VALUE;
 static aeron_udp_channel_transport_bindings_t rusteron_resolver_bindings;
 
-static int rusteron_resolver_recvmmsg(
-    aeron_udp_channel_transport_t *transport,
-    struct mmsghdr *msgvec,
-    size_t vlen,
-    int64_t *bytes_rcved,
-    aeron_udp_transport_recv_func_t recv_func,
-    void *clientd)
-{
-    rusteron_resolver_receiver_t receiver = { .recv_func = recv_func, .clientd = clientd };
-
-    return aeron_udp_channel_transport_bindings_default.recvmmsg_func(
-        transport, msgvec, vlen, bytes_rcved, rusteron_resolver_receive, &receiver);
-}
-
 static void rusteron_init_resolver_bindings(void)
 {
     rusteron_resolver_bindings = aeron_udp_channel_transport_bindings_default;
-    rusteron_resolver_bindings.recvmmsg_func = rusteron_resolver_recvmmsg;
     rusteron_resolver_bindings.close_func = rusteron_resolver_transport_close;
     rusteron_resolver_bindings.poller_close_func = rusteron_resolver_poller_close;
 }

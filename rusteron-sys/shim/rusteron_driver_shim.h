@@ -57,9 +57,8 @@ int rusteron_driver_context_check_fixed_loss(aeron_driver_context_t *context);
 
 /*
  * Keeps Aeron's name resolver from closing what it has not made: if it cannot bind its socket, it
- * would close descriptor 0, which is the process's standard input or anything else. Keeps datagrams
- * from it in which it would read or write beyond its memory; they are counted as invalid.
- * No context may be initialised meanwhile: that writes to the static bindings, which are copied here.
+ * would close descriptor 0, which is the process's standard input or anything else. No context may be
+ * initialised meanwhile: that writes to the static bindings, which are copied here.
  */
 void rusteron_driver_context_guard_resolver(aeron_driver_context_t *context);
 
