@@ -24,8 +24,10 @@ use crate::ffi::{Fallible, c_string};
 ///
 /// Corresponds to `aeron_properties_buffer_load`.
 pub unsafe fn load_properties(text: &str) -> Result<()> {
-    // C reads in front of its buffer for an empty line, and passes over a last line without an end.
-    let lines = text.lines().map(|line| if line.is_empty() { "#" } else { line });
+    // C reads in front of its buffer for an empty line, writes in front of its own for blanks without a name behind them,
+    // and passes over a last line without an end. Blanks at the beginning mean nothing.
+    let lines = text.lines().map(|line| line.trim_start_matches([' ', '\t']));
+    let lines = lines.map(|line| if line.is_empty() { "#" } else { line });
     let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
     let text = c_string("properties", &text)?;
     // SAFETY: the text is terminated, and the caller keeps others from the environment.

@@ -28,6 +28,17 @@ fn properties_become_settings_of_new_contexts() {
     let error = unsafe { load_properties("aeron.dir=/x\n\nno property\n") }.expect_err("line 3");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("line 3 malformed"), "{error:?}");
+    // Names that are missing, where C trims back over the blanks in front of them.
+    for text in ["=x\n", " =x\n", "  =x\n", "\t  :\n", "   = a\\\n b\n"] {
+        // SAFETY: as above.
+        let error = unsafe { load_properties(text) }.expect_err(text);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("line 1 malformed"), "{error:?}");
+    }
+    // SAFETY: as above.
+    unsafe { load_properties("\t aeron.client.name \t= = a\\\n \t\n  # not yet\n  : b\n") }
+        .expect("a property");
+    assert_eq!(env::var("AERON_CLIENT_NAME").as_deref(), Ok("= a: b"));
     let long = format!("aeron.client.name={}\n", "x".repeat(3000));
     // SAFETY: as above.
     let error = unsafe { load_properties(&long) }.expect_err("too long");

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::net::UdpSocket;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -227,6 +228,68 @@ fn drivers_tell_each_other_their_names() {
     let mut publication =
         await_some("the neighbour's name", || from.add_exclusive_publication(&channel, 1001).ok());
     exchange(&mut publication, &mut subscription, 100);
+}
+
+/// An entry of a resolution frame, which says that 127.0.0.1 has a name of a length.
+fn resolution_entry(name: &str, claimed_length: i16) -> Vec<u8> {
+    let mut entry = vec![1, 0, 0x98, 0x1f, 0, 0, 0, 0, 127, 0, 0, 1];
+    entry.extend(claimed_length.to_le_bytes());
+    entry.extend(name.as_bytes());
+    entry.resize(entry.len().next_multiple_of(8), 0);
+    entry
+}
+
+fn resolution_frame(entries: &[Vec<u8>]) -> Vec<u8> {
+    let length = 8 + entries.iter().map(Vec::len).sum::<usize>();
+    let mut frame = Vec::from((length as i32).to_le_bytes());
+    frame.extend([0, 0, 7, 0]);
+    frame.extend(entries.concat());
+    frame
+}
+
+#[test]
+fn resolutions_longer_than_their_datagrams_are_invalid() {
+    let port = free_port();
+    let mut context = context();
+    context
+        .set_name_resolver(NameResolver::Driver)
+        .and_then(|context| context.set_resolver_name("here"))
+        .and_then(|context| context.set_resolver_interface(&format!("127.0.0.1:{port}")))
+        .expect("settings");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    let aeron = connect(&driver);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let invalid = |count| {
+        await_that("datagrams that are invalid", || {
+            self::count(&aeron, SystemCounter::InvalidPackets) == count
+        });
+    };
+    let good = || resolution_entry("there", 5);
+    let datagrams = [
+        // C takes these lengths for huge ones; the second one makes an entry of no length.
+        resolution_frame(&[resolution_entry("x", -1)]),
+        resolution_frame(&[resolution_entry("x", -14)]),
+        resolution_frame(&[good(), resolution_entry("x", i16::MIN)]),
+        // C compares these with the length of the datagram.
+        resolution_frame(&[good(), resolution_entry("x", 30)]),
+        resolution_frame(&[good(), vec![1, 0, 0, 0, 0, 0, 0, 0]]),
+        resolution_frame(&[good(), vec![2; 20]]),
+        resolution_frame(&[good(), vec![1]]),
+    ];
+    for (index, datagram) in datagrams.iter().enumerate() {
+        socket.send_to(datagram, ("127.0.0.1", port)).expect("sent");
+        invalid(index as i64 + 1);
+    }
+    let cached = || {
+        let counters = aeron.counters_reader();
+        let cache = counters.iter().find(|counter| counter.label.starts_with("Resolver cache"));
+        cache.expect("the counter").value
+    };
+    assert_eq!(cached(), 0);
+    let datagram = resolution_frame(&[good(), resolution_entry("elsewhere", 9)]);
+    socket.send_to(&datagram, ("127.0.0.1", port)).expect("sent");
+    await_that("the names", || cached() == 2);
+    invalid(datagrams.len() as i64);
 }
 
 #[test]

@@ -103,7 +103,11 @@ static int rusteron_async_client_poll(aeron_archive_persistent_subscription_t *p
 
 #define aeron_archive_async_client_poll(client) rusteron_async_client_poll(persistent_subscription)
 
-/* As in build/guards.rs. */
+/* As in build/guards.rs, declared here because the headers have been included by now. */
+int rusteron_image_poll(
+    aeron_image_t *image, aeron_fragment_handler_t handler, void *clientd, size_t fragment_limit);
+int rusteron_image_controlled_poll(
+    aeron_image_t *image, aeron_controlled_fragment_handler_t handler, void *clientd, size_t fragment_limit);
 #define aeron_image_poll rusteron_image_poll
 #define aeron_image_controlled_poll rusteron_image_controlled_poll
 

@@ -53,7 +53,7 @@ pub struct Request {
 
 impl Request {
     /// `None` if the message is cut off. A request without a correlation id has -1.
-    fn decode(message: &[u8]) -> Option<Self> {
+    pub fn decode(message: &[u8]) -> Option<Self> {
         let template = u16::from_le_bytes(*message.get(2..)?.first_chunk()?);
         let body = message.get(HEADER_LENGTH..)?;
         if template != AUTH_CONNECT {
