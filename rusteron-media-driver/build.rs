@@ -228,10 +228,11 @@ fn corrected(mut spec: ContextSpec) -> ContextSpec {
     for (name, summary) in [
         (
             "term_buffer_sparse_file",
-            "Whether log buffers are sparse files, which take space when they are first written to. \
+            "Whether log buffers are sparse files, whose pages take space when they are first accessed. \
              The default is `true`. With `false` a log buffer takes its space when it is added, or \
-             is refused with [`StorageSpace`](crate::ErrorKind::StorageSpace); with `true` a write \
-             to a file system that has become full meanwhile ends the process with SIGBUS.",
+             is refused with [`StorageSpace`](crate::ErrorKind::StorageSpace). With `true` the first \
+             access to a page, by a write or by a read such as a poll, ends the process with SIGBUS if \
+             the file system has become full meanwhile.",
         ),
         (
             "perform_storage_checks",

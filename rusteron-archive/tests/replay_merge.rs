@@ -262,6 +262,57 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
     assert!(!subscription.is_closed());
 }
 
+/// A merge whose replay destination the driver refuses when it gets to it.
+fn without_destination(session: Archive, archive: &Archive) -> ReplayMerge {
+    ReplayMerge::new(
+        session,
+        manual(archive),
+        "aeron:udp?linger=0",
+        // A name that is reserved for there being no such host.
+        "aeron:udp?endpoint=host.invalid:0",
+        "aeron:udp?endpoint=localhost:1",
+        0,
+        0,
+    )
+    .expect("a merge")
+}
+
+#[test]
+fn a_merge_whose_destination_does_not_resolve_leaves_its_parts() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let mut merge = without_destination(java.connect(), &archive);
+    let error = support::await_some("the failure", || merge.do_work().err());
+    assert!(error.message().contains("host.invalid"), "{error:?}");
+    assert!(merge.has_failed() && !merge.is_merged());
+    assert_eq!(merge.do_work().expect("it does nothing any more"), 0);
+    let (session, subscription) = merge.into_parts().expect("the parts");
+    assert!(!subscription.is_closed());
+    session.stop_all_replays(None).expect("the session goes on");
+
+    // Not polled at all, so that the refusal comes while it is being closed.
+    let merge = without_destination(session, &archive);
+    let (session, subscription) = merge.into_parts().expect("the parts");
+    assert!(session.is_connected() && !subscription.is_closed());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_merge_whose_destination_does_not_resolve_leaks_nothing_when_it_is_dropped() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let at_the_start = mapped_log_buffers(&java);
+    for is_polled in [true, false] {
+        let mut merge = without_destination(java.connect(), &archive);
+        assert!(mapped_log_buffers(&java) > at_the_start, "those of the session");
+        if is_polled {
+            support::await_some("the failure", || merge.do_work().err());
+        }
+        drop(merge);
+        await_that("the end of the session", || mapped_log_buffers(&java) == at_the_start);
+    }
+}
+
 #[test]
 fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
     let Some(java) = JavaArchive::launch() else { return };

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_sys as sys;
 
@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::counter::{self, Counter};
 use crate::counters_reader::CountersReader;
+use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive_publication::ExclusivePublication;
 use crate::ffi::c_path;
@@ -59,7 +60,8 @@ impl Aeron {
     /// Connects to the media driver in the context's directory, and starts the conductor thread, unless
     /// the context [asks for none](Context::set_use_conductor_agent_invoker).
     ///
-    /// Blocks until the driver answers, for the context's driver timeout at the most.
+    /// Blocks until the driver answers, for the context's driver timeout at the most. Logs a warning if the directory is
+    /// the [default](Context::default_dir) and belongs to another user, who can then read and forge all messages.
     ///
     /// # Errors
     /// - [`ErrorKind::DriverTimeout`]: no driver is running in the directory, or it has stopped
@@ -71,10 +73,11 @@ impl Aeron {
     /// Corresponds to `aeron_init` and `aeron_start`.
     pub fn connect(context: Context) -> Result<Self> {
         callback::forbid_blocking("connect")?;
-        await_cnc_file(&context)?;
-
-        let cnc = context.dir().join("cnc.dat");
-        let client = Client::start(context).map_err(|error| explain_timeout(error, &cnc))?;
+        let (dir, cnc) = (context.dir().to_owned(), context.dir().join("cnc.dat"));
+        let client = await_driver(&context)
+            .and_then(|()| Client::start(context))
+            .map_err(|error| explain_timeout(error, &cnc))?;
+        warn_of_owner(&dir);
         Ok(Self { client: Arc::new(client) })
     }
 
@@ -458,6 +461,35 @@ impl fmt::Debug for Aeron {
     }
 }
 
+/// Warns of a default directory that belongs to another user.
+///
+/// All users may make files in `/dev/shm`, so that another user can make this directory before the driver does. A
+/// directory that the caller named may belong to any user.
+#[cfg(unix)]
+fn warn_of_owner(dir: &Path) {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    if dir != Context::default_dir() {
+        return;
+    }
+    // SAFETY: reads a number of the process, and cannot fail.
+    let user = unsafe { sys::rusteron_effective_user() };
+    // A link is followed: both its owner and its target's count.
+    let owners = [fs::symlink_metadata(dir), fs::metadata(dir)];
+    let mut owners = owners.into_iter().flatten().map(|metadata| metadata.uid());
+    if let Some(owner) = owners.find(|owner| i64::from(*owner) != user) {
+        log::warn!(
+            "{}: the default directory of this user, {user}, belongs to user {owner}, who can read and forge \
+             all messages of this client; a directory that is named in AERON_DIR or set_dir is not checked",
+            dir.display()
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_of_owner(_dir: &Path) {}
+
 /// Says what C leaves out: it takes a file that it may not open for one that is not there yet.
 fn explain_timeout(error: Error, cnc: &Path) -> Error {
     if error.kind() != ErrorKind::DriverTimeout {
@@ -474,33 +506,55 @@ fn explain_timeout(error: Error, cnc: &Path) -> Error {
     }
 }
 
-/// Waits until the file that C will map is as long as it says it has to be: C itself would wait for
-/// that without a deadline.
-fn await_cnc_file(context: &Context) -> Result<()> {
+/// Waits for a driver with a heartbeat that is no older than the driver timeout.
+///
+/// C waits for the same, but goes on without a deadline while the file is shorter than it says it has to be. After
+/// this it finds all that it wants at its first look.
+fn await_driver(context: &Context) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(1);
     let dir = c_path("dir", context.dir())?;
     let timeout = context.driver_timeout();
     let start = Instant::now();
     loop {
+        let mut heartbeat = 0;
         // SAFETY: `dir` is a terminated string; the function maps the file and unmaps it again.
-        match unsafe { sys::rusteron_cnc_state(dir.as_ptr()) } {
+        let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
+        match state {
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
                 return Err(Error::last().with_kind(ErrorKind::IncompatibleDriver));
             }
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(Error::last()),
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPLETE => {}
-            // C waits for an absent file, with a deadline and with its own words for it.
-            _ => return Ok(()),
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY if is_recent(heartbeat, timeout) => {
+                return Ok(());
+            }
+            _ => {}
         }
-        if start.elapsed() >= timeout {
-            return Err(Error::new(
-                ErrorKind::DriverTimeout,
-                format!(
-                    "the CnC file in {} is not complete after {} ms",
-                    context.dir().display(),
-                    timeout.as_millis()
-                ),
-            ));
-        }
-        thread::sleep(Duration::from_millis(1));
+        let Some(remaining) =
+            timeout.checked_sub(start.elapsed()).filter(|remaining| !remaining.is_zero())
+        else {
+            return Err(driver_timeout(context, state));
+        };
+        thread::sleep(remaining.min(PAUSE));
     }
+}
+
+/// As C decides it.
+fn is_recent(heartbeat: i64, timeout: Duration) -> bool {
+    let oldest = SystemTime::now().checked_sub(timeout).map_or(0, epoch::millis);
+    heartbeat != 0 && heartbeat >= oldest
+}
+
+/// In C's words, but for a file that is not complete: C has none for that.
+fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t) -> Error {
+    let (dir, timeout) = (context.dir(), context.driver_timeout().as_millis());
+    let message = match state {
+        sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT => {
+            format!("CnC file not created: {}", dir.join("cnc.dat").display())
+        }
+        sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {
+            format!("no driver heartbeat detected after: {timeout}ms")
+        }
+        _ => format!("the CnC file in {} is not complete after {timeout} ms", dir.display()),
+    };
+    Error::from_code(-(sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT as i32), message)
 }

@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
 use rusteron_sys as sys;
@@ -10,6 +10,7 @@ use rusteron_sys as sys;
 use crate::callback;
 use crate::conductor_idle::ConductorIdle;
 use crate::context::Context;
+use crate::counters_reader::CountersReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::Fallible;
 use crate::subscription_callbacks::CallbackList;
@@ -33,7 +34,7 @@ type Deferred = Box<dyn FnOnce() + Send>;
 /// The C client and what it works with. Fields are dropped in order, after the C client.
 struct Running {
     raw: NonNull<sys::aeron_t>,
-    /// What was released in a callback without a conductor thread, until the callback has ended.
+    /// What was released in a callback without a conductor thread, until somebody holds the invoker's lock.
     deferred: Mutex<Vec<Deferred>>,
     context: ManuallyDrop<Context>,
     /// If there is a conductor thread that sleeps.
@@ -113,8 +114,13 @@ impl Client {
     /// Whether the driver has given up this client, which the conductor may not have noticed. Walks the counters.
     #[cold]
     pub(crate) fn is_given_up(&self) -> bool {
-        // SAFETY: the client is live; the function reads shared counters and constants of the client's.
-        unsafe { sys::rusteron_client_is_given_up(self.as_ptr()) }
+        let type_id = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
+        // SAFETY: the client is live, and with it the counters that it has mapped; its id is a constant.
+        let (counters, id) = unsafe {
+            let counters = CountersReader::from_raw(sys::aeron_counters_reader(self.as_ptr()));
+            (counters, sys::aeron_client_id(self.as_ptr()))
+        };
+        counters.find_by_type_id_and_registration_id(type_id, id).is_none()
     }
 
     /// Runs a C function that gives the conductor a command.
@@ -123,7 +129,7 @@ impl Client {
         callback::forbid_blocking("without a conductor thread, a command")?;
         let lock = lock(invoker);
         let outcome = call();
-        self.end_turn(lock);
+        self.end_turn(invoker, lock);
         Ok(outcome)
     }
 
@@ -154,22 +160,24 @@ impl Client {
         })
     }
 
-    /// Runs a C function that gives a resource back. In a callback that forbids it, it runs later.
+    /// Runs a C function that gives a resource back. In a callback of this client without a conductor
+    /// thread, and in another client's while this one has its turn, it runs at the end of the turn.
     ///
     /// `call` must not need anything but the C client, which outlives it. User code that it runs, or
-    /// drops, is run as a callback. If it is to come later and nobody does any work after that, it runs
-    /// when the client goes.
+    /// drops, is run as a callback.
     pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
         match &self.invoker {
             None => self.command_conductor(call),
-            Some(_) if callback::is_running() => {
+            Some(invoker) if callback::is_running() => {
                 lock(&self.running.deferred).push(Box::new(call));
+                // The callback may be of this client's turn, which holds the lock: no waiting.
+                self.release_without_waiting(invoker);
             }
             Some(invoker) => {
                 let lock = lock(invoker);
                 // Marked: what it logs must not wait for the lock.
                 callback::mark(call);
-                self.end_turn(lock);
+                self.end_turn(invoker, lock);
             }
         }
     }
@@ -188,7 +196,7 @@ impl Client {
         // SAFETY: the client is live, and the lock keeps every other call of the conductor's
         // functions away.
         let work = unsafe { sys::aeron_main_do_work(self.as_ptr()) }.into_result();
-        self.end_turn(lock);
+        self.end_turn(invoker, lock);
         work.map(|work| work as usize)
     }
 
@@ -212,8 +220,24 @@ impl Client {
     }
 
     /// Releases what was deferred by the callbacks of the turn that ends.
-    fn end_turn(&self, _turn: MutexGuard<'_, ()>) {
+    fn end_turn(&self, invoker: &Mutex<()>, turn: MutexGuard<'_, ()>) {
         self.running.release_deferred();
+        drop(turn);
+        self.release_without_waiting(invoker);
+    }
+
+    /// Releases what is deferred, unless another thread, or a frame below this one, holds the lock: that
+    /// looks again when it has let go of the lock, so that nothing deferred before then is overlooked.
+    fn release_without_waiting(&self, invoker: &Mutex<()>) {
+        while self.running.has_deferred() {
+            let turn = match invoker.try_lock() {
+                Ok(turn) => turn,
+                Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            self.running.release_deferred();
+            drop(turn);
+        }
     }
 
     /// Why a closed client does nothing any more, in Aeron's words.
@@ -273,6 +297,10 @@ impl Running {
         if let Some(idle) = &self.idle {
             idle.wake();
         }
+    }
+
+    fn has_deferred(&self) -> bool {
+        !lock(&self.deferred).is_empty()
     }
 
     /// Nobody else is doing the conductor's work. What is a user's can panic when it is dropped; the

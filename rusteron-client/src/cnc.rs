@@ -116,7 +116,7 @@ impl CncFile {
             // C uses the same code for a path that it cannot hold.
             // SAFETY: a terminated string; the function maps the file and unmaps it again.
             let incompatible = error.kind() == ErrorKind::InvalidArgument
-                && unsafe { sys::rusteron_cnc_state(c_dir.as_ptr()) }
+                && unsafe { sys::rusteron_cnc_state(c_dir.as_ptr(), ptr::null_mut()) }
                     == sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE;
             return Err(if incompatible {
                 error.with_kind(ErrorKind::IncompatibleDriver)

@@ -24,7 +24,8 @@ impl ImageInfo {
         unsafe {
             Self {
                 constants: ImageConstants::from_raw(&raw_constants(image)),
-                position: sys::aeron_image_position(image),
+                // The conductor calls, and another thread may be polling.
+                position: sys::rusteron_image_position(image),
                 is_end_of_stream: sys::aeron_image_is_end_of_stream(image),
             }
         }

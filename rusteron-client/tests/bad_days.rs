@@ -4,10 +4,12 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ErrorKind, UncheckedChannel};
-use support::{await_that, connect, context, launch};
+use support::{PATIENCE, await_that, connect, context, launch};
 
 /// The file through which clients find a driver. Its first words are the version and the lengths of
 /// the buffers that follow.
@@ -103,6 +105,42 @@ fn a_driver_that_never_finishes_starting_is_not_waited_for_longer_than_the_drive
     cnc_file(truncated.path(), &words, CNC_META_DATA_LENGTH + 4096);
     let error = connect_soon_or_not(truncated.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
+}
+
+/// Connects to a directory in which, while it is waited for, a file appears that never becomes as long as it
+/// says it has to be.
+fn connect_while_a_short_file_appears(dir: &Path) -> Error {
+    let home = tempfile::tempdir_in(dir.parent().expect("a parent")).expect("a directory");
+    let mebibyte = 1 << 20;
+    let words = [version(0, 2, 0), mebibyte, mebibyte, mebibyte, mebibyte, mebibyte];
+    cnc_file(home.path(), &words, CNC_META_DATA_LENGTH + 4096);
+    let (sender, failed) = mpsc::channel();
+    let connecting = dir.to_owned();
+    // Left to itself if it never comes back.
+    thread::spawn(move || sender.send(connect_soon_or_not(&connecting)));
+    // Anywhere within the timeout will do.
+    thread::sleep(SHORT / 2);
+    fs::rename(home.path().join(CNC_FILE), dir.join(CNC_FILE)).expect("a file");
+    failed.recv_timeout(PATIENCE).expect("an end of the attempt to connect")
+}
+
+#[test]
+fn a_file_that_is_too_short_when_it_appears_is_not_waited_for_longer_than_the_driver_timeout() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    fs::create_dir(&dir).expect("a directory");
+    let error = connect_while_a_short_file_appears(&dir);
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout, "{error:?}");
+    assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_too_short_after_a_dead_drivers_is_not_waited_for_longer_than_the_driver_timeout()
+{
+    let remains = remains_of_a_driver();
+    let error = connect_while_a_short_file_appears(remains.path());
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout, "{error:?}");
     assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
 }
 

@@ -107,6 +107,34 @@ fn images_that_come_and_go_are_reported() {
 }
 
 #[test]
+fn handlers_are_told_the_position_while_another_thread_polls() {
+    const CHANNEL: &str = "aeron:ipc?term-length=64k";
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut publication = aeron.add_exclusive_publication(CHANNEL, 1001).expect("a publication");
+    for _ in 0..20 {
+        let watched = Watched::new();
+        let mut subscription = watched
+            .handlers(aeron.subscription_builder(CHANNEL, 1001))
+            .add()
+            .expect("a subscription");
+        // An image can be polled before its handler has been told of it, on the conductor's thread.
+        let mut polled = 0;
+        await_that("messages", || {
+            let _ = publication.offer(b"message");
+            polled += subscription.poll(|_, _| (), 10).expect("open");
+            polled >= 100
+        });
+        drop(subscription);
+        for event in ["available", "unavailable"] {
+            let (name, image) = watched.next();
+            assert_eq!(name, event);
+            assert!(image.position() >= image.join_position(), "{image:?}");
+        }
+    }
+}
+
+#[test]
 fn a_dropped_subscription_hears_of_its_last_images_before_its_handlers_are_freed() {
     let driver = launch();
     let aeron = connect(&driver);

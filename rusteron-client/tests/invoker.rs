@@ -3,13 +3,15 @@
 mod support;
 
 use std::fs;
-use std::sync::mpsc;
+use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, ErrorKind, OfferError};
+use rusteron_client::{Aeron, ErrorKind, OfferError, Subscription};
 use rusteron_media_driver::MediaDriver;
-use support::{await_some, await_that, connect, context, launch, launch_patient, launch_with};
+use support::{
+    PATIENCE, await_some, await_that, connect, context, launch, launch_patient, launch_with,
+};
 
 fn invoked(driver: &MediaDriver) -> Aeron {
     let mut context = context(driver.aeron_dir());
@@ -161,6 +163,72 @@ fn closing_is_done_at_once_or_after_the_callback() {
     });
     assert_eq!(calls.try_iter().collect::<Vec<_>>(), ["outer", "inner"]);
     aeron.do_work().expect("work");
+}
+
+/// Has a callback of a client, on its conductor's thread, drop something, and calls `meanwhile` until it has.
+fn drop_in_callback(of: &Aeron, what: impl Send + 'static, mut meanwhile: impl FnMut()) {
+    const CHANNEL: &str = "aeron:ipc?term-length=64k";
+    let (sender, dropped) = mpsc::channel();
+    let mut what = Some(what);
+    let _subscription = of
+        .subscription_builder(CHANNEL, 2)
+        .on_available_image(move |_| {
+            drop(what.take());
+            let _ = sender.send(());
+        })
+        .add()
+        .expect("a subscription");
+    let _publication = of.add_publication(CHANNEL, 2).expect("a publication");
+    let deadline = Instant::now() + PATIENCE;
+    // Without yielding, so that what is meanwhile and the drop meet.
+    while dropped.try_recv().is_err() {
+        meanwhile();
+        assert!(Instant::now() < deadline, "waited in vain: the callback");
+    }
+}
+
+/// A subscription of a client with a handler that keeps this client open, and something that tells when
+/// the handler is freed.
+fn subscription_that_keeps(aeron: &Aeron) -> (Subscription, Weak<()>) {
+    let alive = Arc::new(());
+    let watched = Arc::downgrade(&alive);
+    let kept = (aeron.clone(), alive);
+    let subscription = aeron
+        .subscription_builder("aeron:ipc?term-length=64k", 1)
+        .on_unavailable_image(move |_| {
+            let (aeron, _alive) = &kept;
+            assert!(!aeron.is_closed());
+        })
+        .add()
+        .expect("a subscription");
+    (subscription, watched)
+}
+
+#[test]
+fn a_client_that_its_own_handler_keeps_goes_with_a_subscription_dropped_in_anothers_callback() {
+    let driver = launch();
+    let other = connect(&driver);
+    let aeron = invoked(&driver);
+    let (subscription, handler) = subscription_that_keeps(&aeron);
+    // Nobody does its work any more.
+    drop(aeron);
+    drop_in_callback(&other, subscription, || ());
+    await_that("the handler is freed", || handler.strong_count() == 0);
+}
+
+#[test]
+fn no_turn_overlooks_what_is_dropped_in_a_callback_of_another_client_meanwhile() {
+    let driver = launch();
+    let other = connect(&driver);
+    for _ in 0..2000 {
+        let aeron = invoked(&driver);
+        let (subscription, handler) = subscription_that_keeps(&aeron);
+        drop_in_callback(&other, subscription, || {
+            aeron.do_work().expect("work");
+        });
+        drop(aeron);
+        await_that("the handler is freed", || handler.strong_count() == 0);
+    }
 }
 
 #[test]

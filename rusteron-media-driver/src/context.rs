@@ -11,6 +11,7 @@ use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
 use crate::checks;
+use crate::dir_access::DirAccess;
 use crate::loss::RetainedLoss;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
@@ -35,6 +36,7 @@ pub struct Context {
     pub(crate) kept: Kept,
     /// Until the launch, which makes one function of this and the CPU affinity.
     pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
+    pub(crate) dir_access: DirAccess,
 }
 
 /// What C keeps pointers to until the context is closed.
@@ -70,8 +72,14 @@ impl Context {
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
         drop(lock);
         let raw = NonNull::new(raw).ok_or_else(Error::last)?;
-        let mut context = Self { raw, kept: Kept::default(), agent_on_start: None };
+        let mut context = Self {
+            raw,
+            kept: Kept::default(),
+            agent_on_start: None,
+            dir_access: DirAccess::default(),
+        };
         context.name_idle_strategies()?;
+        context.init_dir_access()?;
         Ok(context)
     }
 

@@ -13,7 +13,7 @@ use rusteron_sys::driver as sys;
 
 use crate::checks;
 use crate::context::Context;
-use crate::embedded_dir;
+use crate::{dir_access, embedded_dir};
 
 /// The setting by its name in a program, and by that in its environment.
 const DELETE_ON_START: &str = "dir_delete_on_start (AERON_DIR_DELETE_ON_START=true)";
@@ -48,8 +48,12 @@ impl Running {
         mend(&context)?;
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
-        let raw = init(&context).map_err(|error| explain(error, &dir, context.driver_timeout()))?;
-        Ok(Self { raw, context: Some(context), dir, is_embedded })
+        let access = context.dir_access();
+        let raw = dir_access::make_files(access, &dir, || init(&context))
+            .map_err(|error| explain(error, &dir, context.driver_timeout()))?;
+        let running = Self { raw, context: Some(context), dir, is_embedded };
+        dir_access::set_modes(access, &running.dir)?;
+        Ok(running)
     }
 
     /// Starts the agents' threads, except that of the main one with a manual main loop.

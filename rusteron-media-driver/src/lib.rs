@@ -18,13 +18,27 @@
 //! Launching creates the driver's files, of about 50 MB by default, and waits for them; dropping
 //! waits for the threads. Neither waits for a client.
 //!
+//! # Access
+//! A driver's directory is private to the user of its process: directories have the mode 0700, files 0600. Aeron's own
+//! drivers leave the modes to the umask; usually all users can then read all messages. Clients and tools of other users
+//! need [`set_dir_access`](Context::set_dir_access): [`DirAccess::Group`] lets a group in, and [`DirAccess::Umask`] does
+//! as Aeron does.
+//!
 //! # Shared memory
 //! A publication is refused with [`ErrorKind::StorageSpace`] if there is no space for its log buffer
-//! at that moment. By default this reserves nothing: log buffers are sparse files, which take space
-//! when they are written to, and several of them may have been promised the same. Whoever then
-//! writes to a file system that is full, the driver or a client, is killed by the signal SIGBUS. With
-//! [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
-//! its space when it is added, or is refused.
+//! at that moment. By default this reserves nothing: log buffers are sparse files. On a file system in
+//! memory, such as `/dev/shm`, each page takes its space at the first access, and a read takes space like
+//! a write. Several log buffers can be promised the same space, and other processes can take it.
+//!
+//! If the file system is full at a first access, the signal SIGBUS ends the process: a publisher, the
+//! driver, or a subscriber that polls an empty stream, because a poll reads where the next message
+//! will be. Rust code cannot turn the signal into an error.
+//!
+//! With [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
+//! its space when it is added, or is refused. The presets [`Embedded`](Preset::Embedded), whose log buffers
+//! are small, and [`LowLatency`](Preset::LowLatency) have this setting. Without a preset it is not the
+//! default: an IPC publication would take 192 MiB at once, and adding it 0.1 s. Channels
+//! choose for themselves with `sparse=`.
 //!
 //! The directory of an embedded driver goes when that is dropped. A process that ends in another way, by
 //! a signal that it does not handle for instance, leaves it behind, with its 50 MB and all log buffers,
@@ -52,6 +66,7 @@ mod activity;
 mod callbacks;
 mod checks;
 mod context;
+mod dir_access;
 mod driver_invoker;
 mod embedded_dir;
 mod launch;
@@ -71,6 +86,7 @@ mod generated {
 
 pub use activity::is_driver_active;
 pub use context::Context;
+pub use dir_access::DirAccess;
 pub use driver_invoker::DriverInvoker;
 pub use generated::{InferableBoolean, ThreadNaming, ThreadingMode};
 pub use loss::{Loss, UdpInterceptor};

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::guards::{guarded, guards};
+use crate::guards::{self, guarded, guards};
 use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
@@ -26,6 +26,7 @@ impl Plan {
         features: Features,
         target: &Target,
     ) -> Result<Self, String> {
+        guards::check(&sources.tree, features)?;
         let mut files = Vec::new();
         collect_c_files(&sources.client_dir(), &mut files)?;
         if features.driver {

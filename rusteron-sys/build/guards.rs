@@ -4,6 +4,9 @@
 //! renames one call: `aeron_image_create` becomes `rusteron_image_create`, a function of the shim that checks
 //! what the caller takes on trust, and then calls Aeron's function.
 
+use std::fs;
+use std::path::Path;
+
 use crate::source::Features;
 
 /// A file of Aeron's, relative to its tree, and the functions whose calls in it are guarded.
@@ -67,6 +70,21 @@ pub(crate) fn guards(features: Features) -> impl Iterator<Item = &'static Guard>
     let driver = features.driver.then_some(DRIVER).into_iter().flatten();
     let archive = features.archive.then_some(ARCHIVE).into_iter().flatten();
     CLIENT.iter().chain(driver).chain(archive)
+}
+
+/// Refuses a tree in which a guarded call is not there any more: its macro would rename nothing.
+pub(crate) fn check(tree: &Path, features: Features) -> Result<(), String> {
+    for guard in guards(features) {
+        let path = tree.join(guard.file);
+        let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = String::from_utf8_lossy(&text);
+        for call in guard.calls {
+            if !text.contains(&format!("{call}(")) {
+                return Err(format!("{}: no call of {call}, which is guarded", path.display()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The function of the shim that stands before Aeron's.

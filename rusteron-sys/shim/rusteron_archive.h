@@ -18,7 +18,8 @@ int aeron_archive_async_connect_delete(aeron_archive_async_connect_t *async);
 
 /*
  * aeron_archive_replay_merge_close(), which waits for the media driver, but not once the client is closed, and gives back
- * the reference of the image, which C keeps. The subscription has to be there still.
+ * the reference of the image, which C keeps. A destination that the driver has refused to add is not removed. The
+ * subscription has to be there still.
  */
 int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
 

@@ -23,8 +23,35 @@ int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
 #undef aeron_archive_replay_merge_do_work
 int aeron_archive_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
 
+/*
+ * aeron_archive_replay_merge_handle_async_destination(), which forgets the destination of the replay if the driver has
+ * refused it: C would later ask the driver to remove it, and that is refused as well, so that a close never ends.
+ */
+static int rusteron_replay_merge_handle_destination(aeron_archive_replay_merge_t *replay_merge)
+{
+    /*
+     * The first command of a merge. The second adds the live destination, the third removes that of the replay; the
+     * removal by a close that fails is not pending any more (aeron_archive_replay_merge.c:758).
+     */
+    const bool is_replay_destination_pending =
+        NULL != replay_merge->async_destination && !replay_merge->is_live_added;
+    const int result = aeron_archive_replay_merge_handle_async_destination(replay_merge);
+    if (result < 0 && is_replay_destination_pending)
+    {
+        aeron_free(replay_merge->replay_destination);
+        replay_merge->replay_destination = NULL;
+    }
+    return result;
+}
+
 int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge)
 {
+    if (rusteron_replay_merge_handle_destination(replay_merge) < 0)
+    {
+        AERON_APPEND_ERR("%s", "");
+        aeron_archive_replay_merge_set_state(replay_merge, FAILED);
+        return -1;
+    }
     aeron_archive_control_response_poller_t *poller =
         aeron_archive_control_response_poller(replay_merge->aeron_archive);
     /* Of an earlier poll. A second poll in one call follows an answer, so that there is one signal at the most. */
@@ -65,6 +92,56 @@ static void rusteron_closing_idle(void *state, int work_count)
     }
 }
 
+/* What C's close begins with. A replay destination that the driver refuses is no reason not to close. */
+static int rusteron_replay_merge_await_destination(aeron_archive_replay_merge_t *replay_merge)
+{
+    aeron_archive_context_t *context = aeron_archive_get_archive_context(replay_merge->aeron_archive);
+    while (NULL != replay_merge->async_destination && !aeron_is_closed(replay_merge->aeron))
+    {
+        if (rusteron_replay_merge_handle_destination(replay_merge) < 0)
+        {
+            if (NULL != replay_merge->replay_destination)
+            {
+                AERON_APPEND_ERR("%s", "");
+                return -1;
+            }
+            aeron_err_clear();
+        }
+        else if (NULL != replay_merge->async_destination)
+        {
+            if (aeron_archive_context_invoke_aeron_client(context) < 0)
+            {
+                AERON_APPEND_ERR("%s", "");
+                return -1;
+            }
+            context->idle_strategy_func(context->idle_strategy_state, 0);
+        }
+    }
+    return 0;
+}
+
+/* C's close, without removing a destination that is not there. */
+static int rusteron_replay_merge_close_destinations(aeron_archive_replay_merge_t *replay_merge)
+{
+    if (rusteron_replay_merge_await_destination(replay_merge) < 0)
+    {
+        AERON_APPEND_ERR("%s", "");
+        return -1;
+    }
+    const aeron_archive_replay_merge_state_t state = replay_merge->state;
+    if (NULL == replay_merge->replay_destination)
+    {
+        /* Of a merge in this state, C's close leaves the destinations alone. */
+        replay_merge->state = MERGED;
+    }
+    const int result = aeron_archive_replay_merge_close(replay_merge);
+    if (result < 0)
+    {
+        replay_merge->state = state;
+    }
+    return result;
+}
+
 int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
 {
     aeron_archive_context_t *context = aeron_archive_get_archive_context(replay_merge->aeron_archive);
@@ -77,7 +154,7 @@ int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
     context->idle_strategy_func = rusteron_closing_idle;
     context->idle_strategy_state = &closing;
     aeron_image_t *image = replay_merge->image;
-    const int result = aeron_archive_replay_merge_close(replay_merge);
+    const int result = rusteron_replay_merge_close_destinations(replay_merge);
     context->idle_strategy_func = closing.idle_strategy_func;
     context->idle_strategy_state = closing.idle_strategy_state;
     if (0 == result && NULL != image)

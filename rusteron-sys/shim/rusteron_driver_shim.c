@@ -3,8 +3,15 @@
 #define _GNU_SOURCE
 #endif
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#if !defined(_MSC_VER)
+#include <sys/stat.h>
+#endif
 
 #include "aeron_alloc.h"
 #include "aeron_congestion_control.h"
@@ -22,6 +29,7 @@
 #include "media/aeron_udp_transport_poller.h"
 #include "protocol/aeron_udp_protocol.h"
 #include "util/aeron_error.h"
+#include "util/aeron_fileutil.h"
 
 #include "rusteron_driver_shim.h"
 
@@ -309,4 +317,92 @@ void rusteron_driver_context_guard_resolver(aeron_driver_context_t *context)
 int rusteron_driver_context_apply_affinity(aeron_driver_context_t *context)
 {
     return aeron_driver_validate_and_apply_affinity_configuration(context);
+}
+
+#if defined(_MSC_VER)
+void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rusteron_dir_access_t access)
+{
+    (void)context;
+    (void)access;
+}
+#else
+/* The file's mode is set after the file is made: until then the directory's mode keeps other users out. */
+static int rusteron_raw_log_map(
+    aeron_mapped_raw_log_t *mapped_raw_log,
+    const char *path,
+    bool use_sparse_files,
+    uint64_t term_length,
+    uint64_t page_size,
+    mode_t mode)
+{
+    if (aeron_raw_log_map(mapped_raw_log, path, use_sparse_files, term_length, page_size) < 0)
+    {
+        AERON_APPEND_ERR("%s", "");
+        return -1;
+    }
+
+    if (chmod(path, mode) < 0)
+    {
+        AERON_SET_ERR(errno, "Failed to set the mode of a log buffer: %s", path);
+        (void)aeron_raw_log_free(mapped_raw_log, path);
+        return -1;
+    }
+
+    return 0;
+}
+
+static int rusteron_raw_log_map_private(
+    aeron_mapped_raw_log_t *mapped_raw_log,
+    const char *path,
+    bool use_sparse_files,
+    uint64_t term_length,
+    uint64_t page_size)
+{
+    return rusteron_raw_log_map(
+        mapped_raw_log, path, use_sparse_files, term_length, page_size, S_IRUSR | S_IWUSR);
+}
+
+static int rusteron_raw_log_map_group(
+    aeron_mapped_raw_log_t *mapped_raw_log,
+    const char *path,
+    bool use_sparse_files,
+    uint64_t term_length,
+    uint64_t page_size)
+{
+    return rusteron_raw_log_map(
+        mapped_raw_log, path, use_sparse_files, term_length, page_size, S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP);
+}
+
+void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rusteron_dir_access_t access)
+{
+    switch (access)
+    {
+        case RUSTERON_DIR_ACCESS_PRIVATE:
+            context->raw_log_map_func = rusteron_raw_log_map_private;
+            break;
+
+        case RUSTERON_DIR_ACCESS_GROUP:
+            context->raw_log_map_func = rusteron_raw_log_map_group;
+            break;
+
+        case RUSTERON_DIR_ACCESS_UMASK:
+            context->raw_log_map_func = aeron_raw_log_map;
+            break;
+    }
+}
+#endif
+
+int rusteron_thread_umask(void)
+{
+#if defined(__linux__)
+    if (unshare(CLONE_FS) < 0)
+    {
+        return errno;
+    }
+
+    umask(S_IRWXG | S_IRWXO);
+    return 0;
+#else
+    return ENOSYS;
+#endif
 }

@@ -62,6 +62,27 @@ int rusteron_driver_context_check_fixed_loss(aeron_driver_context_t *context);
  */
 void rusteron_driver_context_guard_resolver(aeron_driver_context_t *context);
 
+/* The modes of log buffers. */
+typedef enum rusteron_dir_access_enum
+{
+    RUSTERON_DIR_ACCESS_PRIVATE,
+    RUSTERON_DIR_ACCESS_GROUP,
+    RUSTERON_DIR_ACCESS_UMASK
+}
+rusteron_dir_access_t;
+
+/*
+ * Gives the files of log buffers the mode 0600 (PRIVATE), 0660 (GROUP), or 0666 without the umask's bits (UMASK),
+ * whichever thread makes them. Without effect on Windows.
+ */
+void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rusteron_dir_access_t access);
+
+/*
+ * Gives the calling thread its own umask, 077. Threads that it starts share this umask; the process's other threads keep
+ * theirs. Returns 0, or the errno of the system call; ENOSYS where there is none.
+ */
+int rusteron_thread_umask(void);
+
 /*
  * Checks the CPU affinities and resolves them to CPUs of the machine, as Aeron's program does before
  * it starts a driver. Warnings go to the standard error output.

@@ -1,5 +1,6 @@
 #if !defined(_MSC_VER)
 #include <sys/uio.h>
+#include <unistd.h>
 #endif
 
 #include "aeron_agent.h"
@@ -7,7 +8,6 @@
 #include "aeron_client.h"
 #include "aeron_cnc_file_descriptor.h"
 #include "aeron_context.h"
-#include "aeron_counters.h"
 #include "aeron_exclusive_publication.h"
 #include "aeron_image.h"
 #include "aeron_log_buffer.h"
@@ -281,16 +281,44 @@ void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rust
     fields->initial_term_id = image->metadata->initial_term_id;
 }
 
-bool rusteron_client_is_given_up(aeron_t *client)
+int64_t rusteron_image_position(aeron_image_t *image)
 {
-    /* Neither of the two changes after aeron_init(). */
-    return AERON_NULL_COUNTER_ID == aeron_counters_reader_find_by_type_id_and_registration_id(
-        &client->conductor.counters_reader,
-        AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID,
-        client->conductor.client_id);
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, image->is_closed);
+    if (is_closed)
+    {
+        return image->final_position;
+    }
+
+    int64_t position;
+    AERON_GET_ACQUIRE(position, *image->subscriber_position);
+    return position;
 }
 
-rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
+int64_t rusteron_effective_user(void)
+{
+#if defined(_MSC_VER)
+    return -1;
+#else
+    return (int64_t)geteuid();
+#endif
+}
+
+static int64_t rusteron_cnc_heartbeat(aeron_cnc_metadata_t *metadata)
+{
+    aeron_mpsc_rb_t to_driver;
+
+    if (aeron_mpsc_rb_init(
+        &to_driver, aeron_cnc_to_driver_buffer(metadata), (size_t)metadata->to_driver_buffer_length) < 0)
+    {
+        aeron_err_clear();
+        return INT64_MAX;
+    }
+
+    return aeron_mpsc_rb_consumer_heartbeat_time_value(&to_driver);
+}
+
+rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir, int64_t *heartbeat_ms)
 {
     aeron_mapped_file_t mapped_file = { .addr = NULL, .length = 0 };
     aeron_cnc_metadata_t *metadata = NULL;
@@ -305,6 +333,10 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir)
     switch (aeron_cnc_map_readonly_file_and_load_metadata(aeron_dir, &mapped_file, &metadata))
     {
         case AERON_CNC_LOAD_SUCCESS:
+            if (NULL != heartbeat_ms)
+            {
+                *heartbeat_ms = rusteron_cnc_heartbeat(metadata);
+            }
             aeron_unmap(&mapped_file);
             return RUSTERON_CNC_READY;
 

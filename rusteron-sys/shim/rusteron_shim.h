@@ -182,17 +182,17 @@ typedef struct rusteron_image_stct
 }
 rusteron_image_t;
 
-/*
- * Whether the driver has given up this client: it knows no heartbeat of the client's any more. Walks the
- * counters; for when one of the client's own turns out to be somebody else's.
- */
-bool rusteron_client_is_given_up(aeron_t *client);
-
 /* The number of images in the list. */
 size_t rusteron_image_list_length(const rusteron_image_list_t *list);
 
 /* The fields of the image at an index below the length of the list. */
 void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rusteron_image_t *fields);
+
+/* aeron_image_position(), which reads a position plainly that another thread may be writing to. */
+int64_t rusteron_image_position(aeron_image_t *image);
+
+/* The number of the user whose rights this process has; -1 on Windows, which has no such numbers. */
+int64_t rusteron_effective_user(void);
 
 /* How far the command-and-control file in a directory has come. */
 typedef enum rusteron_cnc_state_enum
@@ -205,8 +205,12 @@ typedef enum rusteron_cnc_state_enum
 }
 rusteron_cnc_state_t;
 
-/* Looks once, without waiting. Sets aeron_errcode() and aeron_errmsg() for the last two states. */
-rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir);
+/*
+ * Looks once, without waiting. Sets aeron_errcode() and aeron_errmsg() for the last two states. `heartbeat_ms`, unless
+ * it is NULL, is set for a file that is ready: to the time of the driver's last heartbeat, 0 for none yet, or to INT64_MAX
+ * if the file is damaged, which aeron_init() then says.
+ */
+rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir, int64_t *heartbeat_ms);
 
 /*
  * To be called after aeron_init() has failed and before aeron_context_close(): a failed attempt has

@@ -155,7 +155,7 @@ fn cnc_version(major: u8) -> i32 {
 fn cnc_state(dir: &Path) -> sys::rusteron_cnc_state_t {
     let dir = CString::new(dir.to_str().unwrap()).unwrap();
     // SAFETY: a NUL-terminated string that outlives the call, which keeps no pointer to it.
-    unsafe { sys::rusteron_cnc_state(dir.as_ptr()) }
+    unsafe { sys::rusteron_cnc_state(dir.as_ptr(), std::ptr::null_mut()) }
 }
 
 fn error_message() -> String {

@@ -149,7 +149,8 @@ impl Drop for DriverProcess {
 pub fn media_driver() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_media_driver"));
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("AERON_") {
+        let text = name.to_string_lossy();
+        if text.starts_with("AERON_") || text == "RUSTERON_DIR_ACCESS" {
             command.env_remove(name);
         }
     }

@@ -2471,15 +2471,17 @@ unsafe extern "C" {
         subscription: *mut aeron_subscription_t,
         fields: *mut rusteron_subscription_t,
     );
-    pub fn rusteron_client_is_given_up(client: *mut aeron_t) -> bool;
     pub fn rusteron_image_list_length(list: *const rusteron_image_list_t) -> usize;
     pub fn rusteron_image_fields(
         list: *const rusteron_image_list_t,
         index: usize,
         fields: *mut rusteron_image_t,
     );
+    pub fn rusteron_image_position(image: *mut aeron_image_t) -> i64;
+    pub fn rusteron_effective_user() -> i64;
     pub fn rusteron_cnc_state(
         aeron_dir: *const ::core::ffi::c_char,
+        heartbeat_ms: *mut i64,
     ) -> rusteron_cnc_state_t;
     pub fn rusteron_context_forget_cnc(context: *mut aeron_context_t);
     pub fn rusteron_context_sleeps(

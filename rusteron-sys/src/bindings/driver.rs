@@ -276,6 +276,11 @@ const _: () = {
     ][::core::mem::offset_of!(rusteron_loss_stct, seed) - 16usize];
 };
 pub type rusteron_loss_t = rusteron_loss_stct;
+pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE: rusteron_dir_access_enum = 0;
+pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP: rusteron_dir_access_enum = 1;
+pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK: rusteron_dir_access_enum = 2;
+pub type rusteron_dir_access_enum = ::core::ffi::c_uint;
+pub use self::rusteron_dir_access_enum as rusteron_dir_access_t;
 unsafe extern "C" {
     pub fn aeron_driver_context_set_dir(
         context: *mut aeron_driver_context_t,
@@ -1205,6 +1210,11 @@ unsafe extern "C" {
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;
     pub fn rusteron_driver_context_guard_resolver(context: *mut aeron_driver_context_t);
+    pub fn rusteron_driver_context_set_dir_access(
+        context: *mut aeron_driver_context_t,
+        access: rusteron_dir_access_t,
+    );
+    pub fn rusteron_thread_umask() -> ::core::ffi::c_int;
     pub fn rusteron_driver_context_apply_affinity(
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;

@@ -46,13 +46,14 @@ pub(crate) fn describe(context: &Context) -> String {
     text
 }
 
-/// Every variable in the sources of the C driver; a test compares.
+/// Every variable in the sources of the C driver, which a test compares, and our own.
 const VARIABLES: &[(&str, Value)] = &[
     // The directory and its files.
     ("AERON_DIR", Of(|c| c.dir().display().to_string())),
     ("AERON_DIR_WARN_IF_EXISTS", Of(|c| plain(c.dir_warn_if_exists()))),
     ("AERON_DIR_DELETE_ON_START", Of(|c| plain(c.dir_delete_on_start()))),
     ("AERON_DIR_DELETE_ON_SHUTDOWN", Of(|c| plain(c.dir_delete_on_shutdown()))),
+    ("RUSTERON_DIR_ACCESS", Of(|c| plain(c.dir_access()))),
     ("AERON_FILE_PAGE_SIZE", Of(|c| plain(c.file_page_size()))),
     ("AERON_PERFORM_STORAGE_CHECKS", Of(|c| plain(c.perform_storage_checks()))),
     ("AERON_LOW_FILE_STORE_WARNING_THRESHOLD", Of(|c| plain(c.low_file_store_warning_threshold()))),

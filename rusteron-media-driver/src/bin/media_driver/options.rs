@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
 use rusteron_client::{IdleStrategyKind, Result, load_properties};
-use rusteron_media_driver::{Preset, load_properties_from};
+use rusteron_media_driver::{DirAccess, Preset, load_properties_from};
 
 use crate::exit_status;
 
@@ -41,6 +41,11 @@ pub(crate) struct Options {
     /// The driver's directory [env: AERON_DIR]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+
+    /// Who may use the directory: private (the user), group (the user and the group) or umask (as the
+    /// umask says). The default is private [env: RUSTERON_DIR_ACCESS]
+    #[arg(long, value_name = "ACCESS")]
+    dir_access: Option<DirAccess>,
 
     /// How the driver's work is spread over threads [env: AERON_THREADING_MODE]
     #[arg(long, value_name = "MODE")]
@@ -115,6 +120,9 @@ impl Options {
         };
         if let Some(dir) = &self.dir {
             set("AERON_DIR", dir.as_os_str());
+        }
+        if let Some(access) = self.dir_access {
+            set("RUSTERON_DIR_ACCESS", access.name().as_ref());
         }
         if let Some(threads) = self.threading_mode {
             set("AERON_THREADING_MODE", threads.name().as_ref());

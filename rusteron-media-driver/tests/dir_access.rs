@@ -1,0 +1,494 @@
+//! Who may use the files of a driver.
+
+#![cfg(unix)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rusteron_client::{Aeron, Context, ErrorKind, ExclusivePublication, Subscription};
+use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
+use support::{
+    connect, connected_pair, context, driver_context, driver_context_in, free_port, offer, receive,
+};
+
+/// The usual umask. Each test sets it, because it is one for all of them.
+const UMASK: u32 = 0o022;
+
+fn set_umask() {
+    // SAFETY: a number of the process's; all tests of this file set the same.
+    unsafe { libc::umask(UMASK as libc::mode_t) };
+}
+
+/// What is open while the files are looked at.
+type Ends = Vec<(ExclusivePublication, Subscription)>;
+
+/// A stream over IPC and one over UDP, so that there are log buffers of publications and of an image.
+fn streams(dir: &Path) -> Ends {
+    let aeron = Aeron::connect(context(dir)).expect("a client");
+    let udp = format!("aeron:udp?term-length=64k|endpoint=127.0.0.1:{}", free_port());
+    let pair = |channel: &str| {
+        let (mut publication, mut subscription) = connected_pair(&aeron, channel);
+        offer(&mut publication, b"message");
+        assert_eq!(receive(&mut subscription, 1), [b"message"]);
+        (publication, subscription)
+    };
+    vec![pair(support::SHORT_TERMS), pair(&udp)]
+}
+
+/// The modes of a directory and of everything in it, by path; with `image` and `publication` for log buffers.
+fn modes(dir: &Path) -> BTreeMap<String, u32> {
+    fn collect(at: &Path, root: &Path, modes: &mut BTreeMap<String, u32>) {
+        let metadata = fs::symlink_metadata(at).expect("a file");
+        let mut name = at.strip_prefix(root).expect("below").display().to_string();
+        if let (Some((kind, _)), true) = (name.split_once('/'), name.ends_with(".logbuffer")) {
+            name = format!("{kind}/log");
+        }
+        modes.insert(name, metadata.mode() & 0o7777);
+        if metadata.is_dir() {
+            for entry in fs::read_dir(at).expect("a directory") {
+                collect(&entry.expect("an entry").path(), root, modes);
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    collect(dir, dir, &mut all);
+    all
+}
+
+/// The modes of a driver's files with these of directories and files.
+fn all(directory: u32, file: u32) -> BTreeMap<String, u32> {
+    let directories = ["", "images", "publications"].map(|name| (name.to_owned(), directory));
+    let files = ["cnc.dat", "images/log", "loss-report.dat", "publications/log"];
+    directories.into_iter().chain(files.map(|name| (name.to_owned(), file))).collect()
+}
+
+/// What the umask of this process, which no driver alters, makes of a file.
+fn check_umask() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("file");
+    fs::write(&file, b"text").expect("a file");
+    assert_eq!(fs::metadata(&file).expect("a file").mode() & 0o777, 0o666 & !UMASK);
+}
+
+#[test]
+fn the_files_of_a_driver_are_its_users_alone_whichever_thread_makes_them() {
+    set_umask();
+    for mode in [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated] {
+        let mut context = driver_context();
+        context.set_threading_mode(mode).expect("a mode");
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        let _streams = streams(driver.aeron_dir());
+        assert_eq!(modes(driver.aeron_dir()), all(0o700, 0o600), "{mode:?}");
+        check_umask();
+    }
+}
+
+#[test]
+fn the_files_of_an_invoked_driver_are_its_users_alone() {
+    set_umask();
+    let mut context = driver_context();
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    thread::scope(|scope| {
+        let user = scope.spawn(|| {
+            let _streams = streams(&dir);
+            assert_eq!(modes(&dir), all(0o700, 0o600));
+        });
+        while !user.is_finished() {
+            let work = driver.do_work().expect("a turn");
+            driver.idle(work);
+        }
+    });
+    check_umask();
+}
+
+#[test]
+fn a_directory_of_ones_own_is_private_and_what_is_above_it_as_the_process_wants() {
+    set_umask();
+    let home = tempfile::tempdir().expect("a directory");
+    let above = home.path().join("some/where");
+    let dir = above.join("aeron");
+    // The second one replaces what the first has left.
+    for _ in 0..2 {
+        let driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+        let _streams = streams(&dir);
+        assert_eq!(modes(&dir), all(0o700, 0o600));
+        assert_eq!(fs::metadata(&above).expect("a directory").mode() & 0o7777, 0o755);
+        drop(driver);
+    }
+}
+
+/// A look at the wrong moment is all that another user needs, who can then go on reading `cnc.dat`.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_files_of_a_driver_are_at_no_time_open_to_others() {
+    set_umask();
+    // SAFETY: parts what the thread shares with others, and ends with it.
+    let can_part = thread::spawn(|| unsafe { libc::unshare(libc::CLONE_FS) } == 0);
+    if !can_part.join().expect("an answer") {
+        eprintln!("skipped: this process may not give a thread a umask of its own");
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let mut looks = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                for path in [dir.clone(), dir.join("cnc.dat"), dir.join("publications")] {
+                    let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+                    assert_eq!(metadata.mode() & 0o077, 0, "{}", path.display());
+                    looks += 1;
+                }
+            }
+            looks
+        });
+        for _ in 0..30 {
+            let mut context = driver_context_in(&dir);
+            context.set_dir_delete_on_shutdown(true).expect("a setting");
+            drop(MediaDriver::launch(context).expect("a driver"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert_ne!(looking.join().expect("nothing open to others"), 0);
+    });
+}
+
+#[test]
+fn a_group_can_be_let_in_and_all_whom_the_umask_lets_in() {
+    set_umask();
+    for (access, modes_of_it) in
+        [(DirAccess::Group, all(0o750, 0o660)), (DirAccess::Umask, all(0o755, 0o644))]
+    {
+        let mut context = driver_context();
+        context.set_dir_access(access).expect("an access");
+        assert_eq!(context.dir_access(), access);
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        let _streams = streams(driver.aeron_dir());
+        assert_eq!(modes(driver.aeron_dir()), modes_of_it, "{access}");
+        check_umask();
+    }
+}
+
+/// Whether this is the superuser, who can become another one; says so if not.
+fn is_superuser() -> bool {
+    // SAFETY: reads a number of the process's.
+    let is_superuser = unsafe { libc::geteuid() } == 0;
+    if !is_superuser {
+        eprintln!("skipped: only the superuser can be another one");
+    }
+    is_superuser
+}
+
+/// Some user and group that own nothing.
+const OTHER: u32 = 61_234;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_group_is_that_of_a_parent_that_hands_it_on() {
+    set_umask();
+    if !is_superuser() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::chown(home.path(), None, Some(OTHER)).expect("a group");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o2755)).expect("a mode");
+    let dir = home.path().join("aeron");
+    let mut context = driver_context_in(&dir);
+    context.set_dir_access(DirAccess::Group).expect("an access");
+    let _driver = MediaDriver::launch(context).expect("a driver");
+    let _streams = streams(&dir);
+    let found = modes(&dir);
+    let mut expected = all(0o2750, 0o660);
+    assert_eq!(found, expected.clone());
+    expected.retain(|name, _| !name.ends_with("/log"));
+    for name in expected.keys() {
+        assert_eq!(fs::metadata(dir.join(name)).expect("a file").gid(), OTHER, "{name}");
+    }
+    let logs = fs::read_dir(dir.join("publications")).expect("a directory");
+    for log in logs {
+        assert_eq!(log.expect("an entry").metadata().expect("a file").gid(), OTHER);
+    }
+    let outcome = run_client(&dir, OTHER, OTHER);
+    assert!(outcome.contains("exchanged"), "{outcome}");
+}
+
+const DIR: &str = "RUSTERON_TEST_DIR";
+
+/// Runs a client as another user; returns what it has to say.
+fn run_client(dir: &Path, user: u32, group: u32) -> String {
+    use std::os::unix::process::CommandExt;
+    let home = tempfile::tempdir().expect("a directory");
+    // Where the other user can get at it.
+    let program = PathBuf::from(home.path()).join("client");
+    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+    let output = Command::new(&program)
+        .args(["--exact", "a_client_for_other_tests", "--ignored", "--nocapture"])
+        .env(DIR, dir)
+        .current_dir("/")
+        .gid(group)
+        .uid(user)
+        .output()
+        .expect("this program starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+#[test]
+#[ignore = "run by other tests as another user"]
+fn a_client_for_other_tests() {
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
+    let mut context = context(&dir);
+    context.set_driver_timeout(std::time::Duration::from_secs(2)).expect("a timeout");
+    match Aeron::connect(context) {
+        Ok(_) => {
+            drop(streams(&dir));
+            println!("exchanged");
+        }
+        Err(error) => println!("{:?}: {error}", error.kind()),
+    }
+}
+
+#[test]
+fn clients_of_another_user_are_kept_out_or_let_in_with_the_group() {
+    set_umask();
+    if !is_superuser() {
+        return;
+    }
+    // SAFETY: reads a number of the process's.
+    let own_group = unsafe { libc::getegid() };
+    for (access, group, is_let_in) in [
+        (DirAccess::Private, own_group, false),
+        (DirAccess::Group, OTHER, false),
+        (DirAccess::Group, own_group, true),
+    ] {
+        let mut context = driver_context();
+        context.set_dir_access(access).expect("an access");
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        let outcome = run_client(driver.aeron_dir(), OTHER, group);
+        let expected = if is_let_in {
+            "exchanged".to_owned()
+        } else {
+            format!("{:?}", ErrorKind::Io(std::io::ErrorKind::PermissionDenied))
+        };
+        assert!(outcome.contains(&expected), "{access} {group}: {outcome}");
+        // Those of the same user are none the wiser.
+        drop(connect(&driver));
+    }
+}
+
+/// Prints what is logged.
+struct Printer;
+
+impl log::Log for Printer {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        println!("{}: {}", record.level(), record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+#[ignore = "run by other tests, in a process of its own"]
+fn a_client_in_the_default_directory() {
+    log::set_logger(&Printer).expect("the first");
+    log::set_max_level(log::LevelFilter::Warn);
+    let dir = Context::default_dir();
+    let other = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
+    drop(Aeron::connect(context(&dir)).expect("a client"));
+    println!("of another name:");
+    drop(Aeron::connect(context(&other)).expect("a client"));
+    println!("connected twice");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_client_warns_of_a_default_directory_of_another_user() {
+    if !is_superuser() {
+        return;
+    }
+    // Of this name is the default directory of a process whose environment says so.
+    let name = format!("rusteron-test-{}", std::process::id());
+    let dir = Path::new("/dev/shm").join(format!("aeron-{name}"));
+    let mut context = driver_context_in(&dir);
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let home = tempfile::tempdir().expect("a directory");
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(&dir, &link).expect("a link");
+    let say = || {
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "a_client_in_the_default_directory", "--ignored", "--nocapture"])
+            .env("USER", &name)
+            .env_remove("AERON_DIR")
+            .env(DIR, &link)
+            .output()
+            .expect("this program starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("connected twice"), "{text}");
+        text
+    };
+    assert!(!say().contains("WARN"));
+    std::os::unix::fs::chown(&dir, Some(OTHER), None).expect("another owner");
+    let said = say();
+    let (first, second) = said.split_once("of another name:").expect("both");
+    assert!(first.contains("WARN") && first.contains(&OTHER.to_string()), "{first}");
+    assert!(first.contains(&dir.display().to_string()), "{first}");
+    assert!(!second.contains("WARN"), "{second}");
+    drop(driver);
+}
+
+/// Runs a test that is ignored otherwise in a process of its own, with no other test in it.
+#[cfg(target_os = "linux")]
+fn run_apart(test: &str) {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .output()
+        .expect("this program starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+/// Forbids system calls to this thread and to all that it starts.
+#[cfg(target_os = "linux")]
+fn forbid(calls: &[libc::c_long]) {
+    const NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const IS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+    let mut steps = vec![step(NUMBER, 0, 0, 0)];
+    for call in calls {
+        steps.push(step(IS, *call as u32, 0, 1));
+        steps.push(step(RETURN, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0));
+    }
+    steps.push(step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0));
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: the filter is live during the call, which copies it, and it is for this thread and those it starts.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program), 0);
+    }
+}
+
+/// As in a container whose seccomp filter has no `unshare`.
+#[test]
+#[cfg(target_os = "linux")]
+fn files_are_private_also_where_no_thread_can_have_a_umask_of_its_own() {
+    run_apart("a_driver_without_unshare");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+#[cfg(target_os = "linux")]
+fn a_driver_without_unshare() {
+    set_umask();
+    forbid(&[libc::SYS_unshare]);
+    // SAFETY: fails.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, -1, "forbidden");
+    let driver = MediaDriver::launch_embedded_with(driver_context()).expect("a driver");
+    let _streams = streams(driver.aeron_dir());
+    assert_eq!(modes(driver.aeron_dir()), all(0o700, 0o600));
+    check_umask();
+}
+
+/// As on a file system without modes.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_modes_there_is_an_error_and_neither_a_driver_nor_a_log_buffer() {
+    run_apart("a_driver_without_modes");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+#[cfg(target_os = "linux")]
+fn a_driver_without_modes() {
+    set_umask();
+    let mut context = driver_context();
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    thread::scope(|scope| {
+        let user = scope.spawn(|| {
+            let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+            let error = aeron.add_publication(support::SHORT_TERMS, 1).expect_err("no mode");
+            assert!(error.to_string().contains("mode of a log buffer"), "{error}");
+            assert_eq!(fs::read_dir(dir.join("publications")).expect("a directory").count(), 0);
+        });
+        forbid(&[
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chmod,
+            libc::SYS_fchmodat,
+            // fchmodat2
+            452,
+        ]);
+        while !user.is_finished() {
+            let work = driver.do_work().expect("a turn");
+            driver.idle(work);
+        }
+    });
+    drop(driver);
+
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    // The second launch replaces what the first has left.
+    for _ in 0..2 {
+        let error = MediaDriver::launch(driver_context_in(&dir)).expect_err("no modes");
+        assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::PermissionDenied), "{error}");
+        assert!(error.to_string().contains("mode 0700 cannot be set"), "{error}");
+        assert!(error.to_string().contains(&dir.display().to_string()), "{error}");
+    }
+    let mut context = driver_context_in(&dir);
+    context.set_dir_access(DirAccess::Umask).expect("an access");
+    drop(connect(&MediaDriver::launch(context).expect("a driver that needs no modes")));
+}
+
+#[test]
+#[cfg(feature = "binary")]
+fn the_programs_files_are_private_unless_it_is_told_otherwise() {
+    use support::DriverProcess;
+    set_umask();
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let cases: [(&[&str], Option<&str>, _); 6] = [
+        (&[], None, all(0o700, 0o600)),
+        (&["--dir-access", "group"], None, all(0o750, 0o660)),
+        (&["--dir-access", "umask"], None, all(0o755, 0o644)),
+        (&[], Some("group"), all(0o750, 0o660)),
+        (&["--dir-access", "private"], Some("group"), all(0o700, 0o600)),
+        (&["-D", "rusteron.dir.access=group"], None, all(0o750, 0o660)),
+    ];
+    for (options, variable, expected) in cases {
+        let mut command = support::media_driver();
+        command.args(["--threading-mode", "shared", "--dir"]).arg(&dir).args(options);
+        command.envs(variable.map(|value| ("RUSTERON_DIR_ACCESS", value)));
+        let mut driver = DriverProcess::run(&mut command);
+        driver.line_that_begins("media driver ready");
+        let streams = streams(&dir);
+        assert_eq!(modes(&dir), expected, "{options:?} {variable:?}");
+        drop(streams);
+        driver.signal("TERM");
+        assert_eq!(driver.end().0, 0);
+    }
+    let output = support::media_driver()
+        .env("RUSTERON_DIR_ACCESS", "everybody")
+        .output()
+        .expect("the program");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{errors}");
+    assert!(errors.contains("everybody") && errors.contains("RUSTERON_DIR_ACCESS"), "{errors}");
+}
