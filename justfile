@@ -47,6 +47,10 @@ package:
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test integrity -- --ignored --nocapture --test-threads 1
 
+# Kill, pause and starve publishers, subscribers and driver for a minute, and check every message (Linux; root for full file systems); `--help` lists the options
+prove-survival *args:
+    cargo run --release -p rusteron-survival --bin prove_survival -- "$@"
+
 # Run the client's, driver's and archive's tests under AddressSanitizer and LeakSanitizer (needs clang 22)
 test-address-sanitizer *args:
     .ci/sanitize address "$@"

@@ -180,9 +180,9 @@ impl ErrorKind {
         }
     }
 
-    /// That of the first number of the operating system's behind the first line.
+    /// Kind of the first OS error code in the text.
     fn of_cause(message: &str) -> Option<Self> {
-        let errno = message.lines().skip(1).filter_map(numbered).find(|&number| number > 0)?;
+        let errno = message.lines().filter_map(numbered).find(|&number| number > 0)?;
         Some(Self::from_errno(errno))
     }
 
@@ -280,7 +280,7 @@ impl fmt::Display for Error {
         write!(f, "{}", self.kind())?;
         let mut last = "";
         for (index, line) in self.message().lines().enumerate() {
-            let text = without_origin(index, line);
+            let text = without_origin(index == 0, self.code(), line);
             if !text.is_empty() && text != last {
                 write!(f, ": {text}")?;
                 last = text;
@@ -293,11 +293,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// A line of Aeron's text without `[function, file:line]` and, of the first line, without the `(code)
-/// summary` that the other parts of a displayed error repeat; behind another line that is a cause.
-fn without_origin(index: usize, line: &str) -> &str {
+/// A line of Aeron's text without `[function, file:line]`. The first line goes if it is the `(code) summary`
+/// that the other parts of a displayed error repeat. It stays if its code is an OS error code that the error does
+/// not have, and so do such lines behind it: they are causes.
+fn without_origin(is_first: bool, code: i32, line: &str) -> &str {
     let line = line.trim();
-    if index == 0 && numbered(line).is_some() {
+    let is_cause = |number| number > 0 && number != code;
+    if is_first && numbered(line).is_some_and(|number| !is_cause(number)) {
         return "";
     }
     match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
@@ -377,6 +379,19 @@ mod tests {
             "{shown}"
         );
         assert_eq!(Error::from_code(-11, "(-11) generic error").kind(), ErrorKind::Other);
+    }
+
+    /// For its error handler, C puts -11 in the place of a number of the operating system's.
+    #[test]
+    fn error_of_a_callback_has_the_kind_and_text_of_its_first_line() {
+        let text = "(98) Address already in use\n[aeron_open_file, aeron_fileutil.c:1] x.logbuffer";
+        let error = Error::from_callback(11, text.to_owned());
+        assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
+        let shown = error.to_string();
+        assert!(
+            shown.ends_with(": (98) Address already in use: x.logbuffer (Aeron error -11)"),
+            "{shown}"
+        );
     }
 
     #[test]

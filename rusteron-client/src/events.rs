@@ -91,6 +91,10 @@ impl Context {
     /// Sets what is called for an error that happens in the background, where no caller could get
     /// it: a driver that dies, a client that is timed out, a command that cannot be sent.
     ///
+    /// An image that cannot be mapped, because the process has no descriptors left for example, is reported
+    /// here and nowhere else. The subscription stays without that image, and the image's publisher waits for
+    /// the subscriber until the subscription or the client is dropped: make them anew.
+    ///
     /// The handler runs on the client's conductor thread and keeps it from its work meanwhile; calls
     /// in it that would wait for that thread return
     /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). It can be called

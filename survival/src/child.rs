@@ -1,0 +1,121 @@
+//! A part, as the supervisor sees it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use rusteron_examples::failure::Failure;
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+
+use crate::words::{Notice, Order};
+
+/// How long the last words of a process that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A process that runs; it is killed on drop.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    pid: Pid,
+    stdin: Option<ChildStdin>,
+    notices: Receiver<Notice>,
+    errors: Receiver<String>,
+    descriptors: Rlimit,
+}
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> Result<Self, Failure> {
+        let cannot = |error: io::Error| Failure::run("cannot start a process", error);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(cannot)?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid else { return Err(cannot(io::ErrorKind::InvalidData.into())) };
+        let stdin = child.stdin.take();
+        let notices = read(child.stdout.take(), |line| Notice::parse(&line));
+        let errors = read(child.stderr.take(), Some);
+        let descriptors = rustix::process::getrlimit(Resource::Nofile);
+        Ok(Self { child, pid, stdin, notices, errors, descriptors })
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// What it has said and was not looked at yet.
+    pub(crate) fn notice(&self) -> Option<Notice> {
+        self.notices.try_recv().ok()
+    }
+
+    /// What else it has said, once it has ended.
+    pub(crate) fn last_notice(&self) -> Option<Notice> {
+        self.notices.recv_timeout(LAST_WORDS).ok()
+    }
+
+    pub(crate) fn order(&mut self, order: Order) {
+        // One that has ended is noticed elsewhere.
+        if let Some(stdin) = &mut self.stdin {
+            let _ = writeln!(stdin, "{order}").and_then(|()| stdin.flush());
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
+        // The process is ours and was not waited for, so that the number is not another one's.
+        kill_process(self.pid, signal).map_err(|error| Failure::run("cannot signal", error))
+    }
+
+    /// Lets the process have no more descriptors from this number on. It keeps those that it has.
+    pub(crate) fn limit_descriptors(&self, first: u64) -> Result<(), Failure> {
+        self.limit(Rlimit { current: Some(first), maximum: self.descriptors.maximum })
+    }
+
+    pub(crate) fn restore_descriptors(&self) -> Result<(), Failure> {
+        self.limit(self.descriptors)
+    }
+
+    fn limit(&self, limit: Rlimit) -> Result<(), Failure> {
+        prlimit(Some(self.pid), Resource::Nofile, limit)
+            .map(drop)
+            .map_err(|error| Failure::run("cannot set a limit", error))
+    }
+
+    /// Its end, if it has come.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
+        self.child.try_wait().map_err(|error| Failure::run("cannot wait for a process", error))
+    }
+
+    /// The end of what it has written to its standard error output, once it has ended.
+    pub(crate) fn last_words(&self) -> String {
+        let mut words = Vec::new();
+        while let Ok(line) = self.errors.recv_timeout(LAST_WORDS) {
+            words.push(line);
+        }
+        words[words.len().saturating_sub(10)..].join(" | ")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended, and then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads lines until the stream is closed, or no one listens.
+fn read<T: Send + 'static>(
+    stream: Option<impl Read + Send + 'static>,
+    parse: impl Fn(String) -> Option<T> + Send + 'static,
+) -> Receiver<T> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = stream.into_iter().flat_map(|stream| BufReader::new(stream).lines());
+        for item in lines.map_while(Result::ok).filter_map(parse) {
+            if sender.send(item).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

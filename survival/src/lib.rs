@@ -1,0 +1,65 @@
+//! A fault campaign: publishers, subscribers and a media driver, each a process of its own, are killed, paused
+//! and starved at random for a given time. Subscribers check every message.
+//!
+//! One program plays all parts. The process that a user starts supervises, and starts itself anew for each part
+//! (`parts`). The supervisor chooses the faults (`faults`), carries them out (`campaign`), and looks for what the
+//! parts leave behind (`leaks`). The subscribers' checks are in `oracle`.
+//!
+//! What must hold:
+//! - Within one image, the messages of a publication arrive in order, each once, unchanged.
+//! - A gap is allowed only where the driver has given the subscriber up: its client reports that within a second.
+//! - An image that was joined at its beginning has the first message of each publication.
+//! - A client that was paused for longer than the client liveness timeout reports that it is closed.
+//! - After the faults, everyone who is left finds everyone else, and every message arrives.
+//! - Files, mappings, descriptors, threads, counters and memory then are what they were before.
+#![forbid(unsafe_code)]
+// What plays no part elsewhere is tested there all the same.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+
+#[cfg(target_os = "linux")]
+mod campaign;
+#[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
+mod disk;
+mod faults;
+#[cfg(target_os = "linux")]
+mod leaks;
+#[cfg(target_os = "linux")]
+mod member;
+mod message;
+mod options;
+mod oracle;
+#[cfg(target_os = "linux")]
+mod parts;
+mod random;
+mod report;
+mod settings;
+mod words;
+
+pub use faults::FaultKind;
+pub use options::{CampaignOptions, Command, PartOptions, Sabotage, SurvivalOptions};
+
+use rusteron_examples::failure::Failure;
+
+/// Runs the campaign, or the part of it that the options name.
+///
+/// # Errors
+/// [`Failure::Run`] if something was lost, repeated, reordered, corrupted or leaked, if a process crashed, or if
+/// the processes could not be run; [`Failure::Usage`] for an option that cannot be used.
+#[cfg(target_os = "linux")]
+pub fn run(options: SurvivalOptions) -> Result<(), Failure> {
+    match options.command {
+        Some(command) => parts::play(command),
+        None => campaign::run(&options.campaign),
+    }
+}
+
+/// Says that the campaign needs Linux.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn run(_options: SurvivalOptions) -> Result<(), Failure> {
+    Err(Failure::Run("the campaign needs Linux: /proc, prlimit, tmpfs".to_owned()))
+}

@@ -1,0 +1,97 @@
+//! The processes that the supervisor starts.
+
+mod client;
+mod driver;
+mod publisher;
+mod subscriber;
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+use std::panic;
+use std::process;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+use rusteron_examples::failure::Failure;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use crate::options::{Command, PartOptions};
+use crate::words::{Notice, Order};
+
+/// Plays a part until the supervisor asks for its end.
+pub(crate) fn play(command: Command) -> Result<(), Failure> {
+    let (Command::Driver(options) | Command::Publisher(options) | Command::Subscriber(options)) =
+        &command;
+    follow(options)?;
+    // A panic that is caught, such as that of a callback, is a crash all the same.
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        print(info);
+        process::abort();
+    }));
+    let orders = Orders::read();
+    match &command {
+        Command::Driver(options) => driver::play(options, &orders),
+        Command::Publisher(options) => publisher::play(options, &orders),
+        Command::Subscriber(options) => subscriber::play(options, &orders),
+    }
+}
+
+/// Lets this process die with its supervisor.
+fn follow(options: &PartOptions) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Failure::run("cannot follow the supervisor", error))?;
+    // It may have died before.
+    let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if parent != options.supervisor {
+        return Err(Failure::Run(format!("started by {parent}, not by {}", options.supervisor)));
+    }
+    Ok(())
+}
+
+/// What the supervisor has asked for and was not looked at yet.
+struct Orders(Receiver<Order>);
+
+impl Orders {
+    fn read() -> Self {
+        let (sender, orders) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = io::stdin().lock().lines().map_while(Result::ok);
+            for order in lines.filter_map(|line| Order::parse(&line)) {
+                if sender.send(order).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(orders)
+    }
+
+    fn next(&self) -> Option<Order> {
+        match self.0.try_recv() {
+            Ok(order) => Some(order),
+            Err(TryRecvError::Empty) => None,
+            // The supervisor has closed the stream.
+            Err(TryRecvError::Disconnected) => Some(Order::End),
+        }
+    }
+
+    fn wait(&self, timeout: Duration) -> Option<Order> {
+        match self.0.recv_timeout(timeout) {
+            Ok(order) => Some(order),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Order::End),
+        }
+    }
+}
+
+/// Tells the supervisor something.
+fn say(notice: &Notice) {
+    // Without a supervisor this process is about to die.
+    let _ = writeln!(io::stdout(), "{notice}");
+}
+
+/// Tells the supervisor that something is wrong.
+fn accuse(name: &str, count: u64, text: impl fmt::Display) {
+    say(&Notice::Fault(name.to_owned(), count, text.to_string()));
+}

@@ -1,0 +1,88 @@
+//! Short campaigns: one that survives, and some that must not.
+
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs a campaign, and returns its output and its report.
+fn campaign(arguments: &[&str]) -> (Output, Value) {
+    let results = tempfile::tempdir().expect("a directory");
+    let output = Command::new(env!("CARGO_BIN_EXE_prove_survival"))
+        .args(["--publishers", "1", "--subscribers", "2", "--seed", "1", "--results"])
+        .arg(results.path())
+        .args(arguments)
+        .output()
+        .expect("the program starts");
+    let report = std::fs::read(results.path().join("prove_survival.json")).expect("a report");
+    (output, serde_json::from_slice(&report).expect("JSON"))
+}
+
+/// A campaign in which the first subscriber makes a mistake fails, with these kinds of faults and no others.
+#[track_caller]
+fn fails_with(mistake: &str, expected: &[&str]) {
+    let arguments = ["--duration", "2s", "--faults", "none", "--sabotage", mistake];
+    let (output, report) = campaign(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for (name, count) in report["faults"].as_object().expect("faults") {
+        assert_eq!(count.as_u64() > Some(0), expected.contains(&name.as_str()), "{name}: {text}");
+    }
+    assert!(text.contains("did not survive"), "{text}");
+}
+
+#[test]
+fn faults_are_survived() {
+    let faults = "kill-client,pause-client,descriptors,loss";
+    let (output, report) = campaign(&["--duration", "5s", "--faults", faults]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(report["received"].as_u64() > Some(1_000), "{text}");
+    assert!(report["caused"]["kills of clients"].as_u64() > Some(0), "{text}");
+}
+
+#[test]
+fn repeated_message_is_noticed() {
+    fails_with("repeat", &["repeated"]);
+}
+
+#[test]
+fn skipped_message_is_noticed() {
+    fails_with("skip", &["lost"]);
+}
+
+#[test]
+fn changed_message_is_noticed() {
+    // The one that was sent does not arrive.
+    fails_with("corrupt", &["corrupted", "lost"]);
+}
+
+#[test]
+fn crash_is_noticed() {
+    fails_with("crash", &["crashed"]);
+}
+
+#[test]
+fn leaked_descriptors_are_noticed() {
+    fails_with("leak", &["leaked"]);
+}
+
+#[test]
+fn client_that_outlives_its_timeout_is_noticed() {
+    let arguments = ["--duration", "8s", "--faults", "pause-client", "--sabotage", "undead"];
+    let (output, report) = campaign(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(report["faults"]["stuck"].as_u64() > Some(0), "{text}");
+    assert!(text.contains("was paused past its timeout, and goes on"), "{text}");
+}
+
+#[test]
+fn unknown_fault_is_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_prove_survival"))
+        .args(["--faults", "nonsense"])
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+}
