@@ -51,20 +51,18 @@ fn nak_into_a_message_is_invalid_and_sends_nothing() {
     await_that("the connection", || publication.available_window().is_ok_and(|window| window > 0));
     let message = message_with_a_frame_in_it();
     retry(|| publication.offer(&message)).expect("a position");
-    assert_eq!(receive(&mut subscription, 1), [message.clone()]);
+    assert_eq!(receive(&mut subscription, 1), [message]);
 
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let constants = publication.constants();
     let (session_id, term_id) = (constants.session_id, constants.initial_term_id);
-    let mut sent = 0;
-    let before = invalid_packets(&cnc);
     // Within the message; before the first term.
     for (term_id, offset) in
         [(term_id, 32), (term_id, 64), (term_id, 512), (term_id.wrapping_sub(1), 0)]
     {
+        let before = invalid_packets(&cnc);
         socket.send_to(&nak(session_id, 1001, term_id, offset, 4096), control).expect("a datagram");
-        sent += 1;
-        await_that("the driver counts it as invalid", || invalid_packets(&cnc) >= before + sent);
+        await_that("the driver counts it as invalid", || invalid_packets(&cnc) > before);
     }
 
     // A receiver that has lost the message gets it again.
@@ -116,8 +114,6 @@ fn resolution_entries_beyond_their_datagram_are_invalid() {
 
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let whole = entry(5, b"there");
-    let mut sent = 0;
-    let before = invalid_packets(&cnc);
     for frame in [
         // Names of a negative length.
         resolution(&[entry(-1, b"there")]),
@@ -131,9 +127,9 @@ fn resolution_entries_beyond_their_datagram_are_invalid() {
         resolution(&[whole.clone(), vec![1, 0, 0, 0]]),
         resolution(&[whole.clone(), vec![1; 13]]),
     ] {
+        let before = invalid_packets(&cnc);
         socket.send_to(&frame, address).expect("a datagram");
-        sent += 1;
-        await_that("the driver counts it as invalid", || invalid_packets(&cnc) >= before + sent);
+        await_that("the driver counts it as invalid", || invalid_packets(&cnc) > before);
         assert_eq!(names(), Some(0));
     }
 
