@@ -31,7 +31,9 @@ const ROUND: Duration = Duration::from_secs(9);
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_millis(800);
 /// A condition that does not come true in this time, without faults, never does.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What lingers goes in this time.
+const LINGERING: Duration = Duration::from_secs(30);
 /// A client that was paused past its timeout says within this time that it has ended.
 const UNDEAD: Duration = Duration::from_secs(20);
 
@@ -140,7 +142,7 @@ impl<'a> Campaign<'a> {
         if survives {
             self.end(bare_driver.as_ref())?;
             let mut excess = Vec::new();
-            self.await_none(&mut excess, "leaked", |_| {
+            self.await_none(&mut excess, LINGERING, "leaked", |_| {
                 let now = leaks::descriptors(pid_of_this_process());
                 let text = || format!("supervisor: {now:?} descriptors, {descriptors:?} before");
                 (now > descriptors).then(text).into_iter().collect()
@@ -462,10 +464,10 @@ impl<'a> Campaign<'a> {
         self.checkpoint = self.report.checkpoints;
         self.order(Order::Checkpoint(self.checkpoint));
         let mut missing = Vec::new();
-        let is_whole = self.await_none(&mut missing, "stuck", Self::missing)?;
+        let is_whole = self.await_none(&mut missing, PATIENCE, "stuck", Self::missing)?;
         if is_whole {
             let mut excess = Vec::new();
-            self.await_none(&mut excess, "leaked", Self::excess)?;
+            self.await_none(&mut excess, LINGERING, "leaked", Self::excess)?;
         }
         self.checkpoint = 0;
         self.order(Order::Resume);
@@ -476,10 +478,11 @@ impl<'a> Campaign<'a> {
     fn await_none(
         &mut self,
         list: &mut Vec<String>,
+        patience: Duration,
         name: &str,
         mut update: impl FnMut(&mut Self) -> Vec<String>,
     ) -> Result<bool, Failure> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         loop {
             self.turn()?;
             *list = update(self);
@@ -585,7 +588,7 @@ impl<'a> Campaign<'a> {
         let dir = self.disk.aeron_dir();
         if let Some(bare) = bare_driver {
             let mut left = Vec::new();
-            self.await_none(&mut left, "leaked", |_| match DriverState::of(&dir) {
+            self.await_none(&mut left, LINGERING, "leaked", |_| match DriverState::of(&dir) {
                 Some(state) => state.excess_over(bare),
                 None => vec!["the driver's files cannot be read".to_owned()],
             })?;
