@@ -42,7 +42,7 @@ fn export_symbols() {
 }
 
 const RAW: &str = "rusteron_sys::driver";
-const SUPPORT: &str = "rusteron_client::ffi";
+const SUPPORT: &str = "rusteron_client::__private";
 
 fn enums() -> [EnumSpec; 3] {
     [

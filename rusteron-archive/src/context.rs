@@ -6,16 +6,18 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use rusteron_client::ffi::{Fallible, RawClient, Retained, catch, lock_context_init, run};
+use rusteron_client::__private::{
+    Fallible, RawClient, Retained, catch, last_error, lock_context_init, run,
+};
 use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyKind, Result};
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
 
-use crate::archive::entered;
 use crate::credentials::{self, CredentialsSupplier, Supplier};
 use crate::error::ArchiveError;
 use crate::events::{self, Events};
 use crate::recording_signal::RecordingSignal;
+use crate::reentry::entered;
 
 /// The configuration of an archive client: control channels, streams, timeouts.
 ///
@@ -94,7 +96,7 @@ impl Context {
         unsafe { sys::aeron_archive_context_init(&mut raw) }.into_result()?;
         drop(lock);
         Ok(Self {
-            raw: NonNull::new(raw).ok_or_else(Error::last)?,
+            raw: NonNull::new(raw).ok_or_else(last_error)?,
             events: Arc::default(),
             credentials: None,
             idle_strategy: None,

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::slice;
 
-use rusteron_client::ffi::{Error, ErrorKind, Result, Retained, run};
+use rusteron_client::__private::{Error, ErrorKind, Result, Retained, run};
 use rusteron_sys::archive as sys;
 
 /// The most bytes that credentials can have: with the longest channel, more would not fit into a

@@ -5,6 +5,9 @@ use std::fmt;
 use rusteron_client::{Error, ErrorKind};
 use rusteron_sys::archive as sys;
 
+/// The result of an operation of an archive.
+pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
+
 /// A failed operation of an archive: its kind, the archive's number for it, what it was about, and
 /// the text.
 ///

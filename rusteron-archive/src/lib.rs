@@ -25,25 +25,19 @@
 //! recording, and in whose words. A connection that was lost stays lost.
 
 mod archive;
-mod connect;
+mod argument;
 mod context;
 mod credentials;
 mod error;
 mod events;
-mod listing;
 mod persistent_subscription;
-mod persistent_subscription_context;
-mod persistent_subscription_counters;
-mod recording;
 mod recording_descriptor;
 mod recording_event;
 mod recording_pos;
 mod recording_signal;
-mod replay;
+mod reentry;
 mod replay_merge;
 mod replay_session_id;
-mod replication;
-mod segments;
 
 /// What `rusteron-codegen` makes of Aeron's headers: the context's settings.
 mod generated {
@@ -52,24 +46,21 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/generated.rs"));
 }
 
-pub use archive::{Archive, Result};
-pub use connect::AsyncConnect;
+pub use archive::{
+    Archive, AsyncConnect, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
+    ReplicationParams, SourceLocation,
+};
 pub use context::Context;
 pub use credentials::CredentialsSupplier;
-pub use error::{ArchiveError, ArchiveErrorKind};
-pub use listing::{RecordingSubscriptions, Recordings};
+pub use error::{ArchiveError, ArchiveErrorKind, Result};
 pub use persistent_subscription::{
-    MessageInfo, PersistentSubscription, PersistentSubscriptionEvent,
+    MessageInfo, PersistentSubscription, PersistentSubscriptionContext,
+    PersistentSubscriptionCounters, PersistentSubscriptionEvent, StartPosition,
 };
-pub use persistent_subscription_context::{PersistentSubscriptionContext, StartPosition};
-pub use persistent_subscription_counters::PersistentSubscriptionCounters;
-pub use recording::SourceLocation;
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
-pub use replay::{ReplayLength, ReplayParams};
 pub use replay_merge::{ReplayMerge, ReplayMergeCloseError, ReplayMergeError};
 pub use replay_session_id::ReplaySessionId;
-pub use replication::ReplicationParams;
 pub use rusteron_client::{Error, ErrorKind};

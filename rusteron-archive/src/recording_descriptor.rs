@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use rusteron_client::{ChannelUri, Error, Position};
 use rusteron_sys::archive as sys;
 
-use crate::archive::{NULL_VALUE, Result};
+use crate::argument::NULL_VALUE;
+use crate::error::Result;
 
 /// What an archive knows about a recording, copied at the moment it was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]

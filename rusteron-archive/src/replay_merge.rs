@@ -8,14 +8,17 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use rusteron_client::ffi::{Fallible, c_string, catch, millis, receive_destination};
+use rusteron_client::__private::{
+    Fallible, c_string, catch, last_error, millis, receive_destination,
+};
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
 };
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, Result, not_negative};
-use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::archive::Archive;
+use crate::argument::not_negative;
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
 /// Replays a recording from a position, and goes over to the live stream when it has caught up with it,
 /// without losing or repeating a message.
@@ -207,7 +210,7 @@ impl ReplayMerge {
             }
             .into_result()
         })?;
-        Ok(NonNull::new(raw).ok_or_else(Error::last)?)
+        Ok(NonNull::new(raw).ok_or_else(last_error)?)
     }
 
     /// Does what there is to be done for the merge, without polling messages.

@@ -10,22 +10,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_sys as sys;
 
-use crate::callback;
-use crate::channel_uri::{AsChannel, Use};
-use crate::client::Client;
+use crate::channel::uri::{AsChannel, Use};
+use crate::client::counter::{self, Counter};
+use crate::client::{Client, Registration, next_session_id};
+use crate::cnc::{CountersReader, epoch};
 use crate::context::Context;
-use crate::counter::{self, Counter};
-use crate::counters_reader::CountersReader;
-use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exclusive_publication::ExclusivePublication;
-use crate::ffi::c_path;
-use crate::handlers::Handler;
-use crate::next_session_id;
-use crate::publication::Publication;
-use crate::registration::Registration;
-use crate::subscription::Subscription;
-use crate::subscription_builder::SubscriptionBuilder;
+use crate::ffi::handlers::Handler;
+use crate::ffi::{c_path, callback, last_error};
+use crate::publication::{ExclusivePublication, Publication};
+use crate::subscription::{Subscription, SubscriptionBuilder};
 
 /// A client of a media driver: the factory of publications and subscriptions.
 ///
@@ -418,7 +412,7 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> SubscriptionBuilder<'_> {
-        SubscriptionBuilder::new(self, channel, stream_id)
+        SubscriptionBuilder::new(&self.client, channel, stream_id)
     }
 
     /// Whether a fatal error has ended this client, such as a media driver that died.
@@ -521,9 +515,9 @@ fn await_driver(context: &Context) -> Result<()> {
         let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
         match state {
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
-                return Err(Error::last().with_kind(ErrorKind::IncompatibleDriver));
+                return Err(last_error().with_kind(ErrorKind::IncompatibleDriver));
             }
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(Error::last()),
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(last_error()),
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY if is_recent(heartbeat, timeout) => {
                 return Ok(());
             }

@@ -97,113 +97,47 @@
 //! # }
 //! ```
 
-mod action;
+#[doc(hidden)]
+pub mod __private;
 mod aeron;
-mod assembly;
-mod batch;
-mod block;
-mod buffer_claim;
-mod callback;
-mod channel_status;
-mod channel_uri;
+mod channel;
 mod client;
 mod cnc;
-mod conductor_idle;
+mod constants;
 mod context;
-mod counter;
-mod counter_handlers;
-mod counter_value;
-mod counters_reader;
-mod destination;
-mod epoch;
 mod error;
-mod error_log;
-mod events;
-mod exclusive_place;
-mod exclusive_publication;
-#[doc(hidden)]
-pub mod ffi;
-mod fragment_assembler;
-mod fragments;
-mod frames;
-mod handlers;
-mod header;
+mod ffi;
 mod idle;
-mod image;
-mod image_fields;
-mod image_info;
 mod log_buffer;
-mod loss_report;
-mod message_parts;
-mod messages;
-mod next_session_id;
-mod offer_error;
-mod properties;
-mod protocol;
 mod publication;
-mod publication_details;
-mod registration;
-mod reserved_value;
-mod retained;
-mod shared_memory;
-mod stream_positions;
 mod subscription;
-mod subscription_builder;
-mod subscription_callbacks;
-mod subscription_channel;
-mod subscription_closing;
-mod system_counter;
-mod termination;
 mod version;
-mod wake;
 
-/// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
-mod generated {
-    use crate::Context;
-
-    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
-}
-
-pub use action::Action;
 pub use aeron::Aeron;
-pub use batch::OfferedBatch;
-pub use buffer_claim::BufferClaim;
-pub use channel_status::ChannelStatus;
-pub use channel_uri::{
+pub use channel::status::ChannelStatus;
+pub use channel::uri::{
     AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
     CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
     SessionId, TimestampOffset, UncheckedChannel,
 };
-pub use cnc::{CncFile, CncVersion};
-pub use context::Context;
-pub use counter::Counter;
-pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
-pub use destination::AsyncDestination;
-pub use error::{Error, ErrorKind, Result};
-pub use error_log::ErrorLogEntry;
-pub use events::{Added, PublicationError};
-pub use exclusive_publication::ExclusivePublication;
-pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
-pub use generated::{
+pub use client::{AsyncDestination, Counter, Registration, Resource, request_driver_termination};
+pub use cnc::{
+    CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader, ErrorLogEntry,
+    LossReportEntry, PositionKind, StreamPosition, StreamPositions, SystemCounter,
+};
+pub use constants::{
     CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
 };
-pub use handlers::Handler;
-pub use header::Header;
+pub use context::{Added, Context, PublicationError, load_properties, load_properties_file};
+pub use error::{BlockFault, Error, ErrorKind, OfferError, PollError, Position, Result};
+pub use ffi::handlers::Handler;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
-pub use image::{Image, Images};
-pub use image_info::ImageInfo;
-pub use loss_report::LossReportEntry;
-pub use messages::Messages;
-pub use offer_error::{BlockFault, OfferError, PollError, Position};
-pub use properties::{load_properties, load_properties_file};
-pub use publication::Publication;
-pub use registration::{Registration, Resource};
-pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
-pub use subscription::Subscription;
-pub use subscription_builder::SubscriptionBuilder;
-pub use system_counter::SystemCounter;
-pub use termination::request_driver_termination;
+pub use publication::{BufferClaim, ExclusivePublication, OfferedBatch, Publication};
+pub use subscription::{
+    Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
+    Subscription, SubscriptionBuilder,
+};
 pub use version::{AERON_VERSION, AeronVersion};

@@ -2,8 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use rusteron_client::__private::{self as ffi, Fallible, Retained};
 use rusteron_client::Result;
-use rusteron_client::ffi::{self, Fallible, Retained};
 use rusteron_sys::driver as sys;
 
 use crate::Context;

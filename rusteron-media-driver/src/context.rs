@@ -5,13 +5,13 @@ use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
-use rusteron_client::ffi::{self, Fallible};
-use rusteron_client::{Error, IdleStrategyKind, Result};
+use rusteron_client::__private::{self as ffi, Fallible, last_error};
+use rusteron_client::{IdleStrategyKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
-use crate::checks;
 use crate::dir_access::DirAccess;
+use crate::environment;
 use crate::loss::RetainedLoss;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
@@ -64,14 +64,14 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_init`.
     pub fn new() -> Result<Self> {
-        checks::environment()?;
+        environment::check()?;
         let mut raw = ptr::null_mut();
         let lock = ffi::lock_context_init();
         // SAFETY: C writes the new structure's address to `raw`, or fails; the lock keeps others
         // from the static variables that it uses.
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,
             kept: Kept::default(),

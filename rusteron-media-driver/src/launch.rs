@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusteron_client::ffi::{self, Fallible};
+use rusteron_client::__private::{self as ffi, Fallible, last_error};
 use rusteron_client::{CncFile, Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
@@ -213,7 +213,7 @@ fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
     // SAFETY: the context is live and no other driver's: the caller owns it.
     let initialised = unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) };
     initialised.into_result()?;
-    NonNull::new(raw).ok_or_else(Error::last)
+    NonNull::new(raw).ok_or_else(last_error)
 }
 
 /// Says more of why a driver cannot have a directory than C does.

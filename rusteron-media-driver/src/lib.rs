@@ -69,6 +69,7 @@ mod context;
 mod dir_access;
 mod driver_invoker;
 mod embedded_dir;
+mod environment;
 mod launch;
 mod loss;
 mod media_driver;

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::ptr;
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::__private::Fallible;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 

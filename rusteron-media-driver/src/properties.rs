@@ -1,6 +1,6 @@
 //! Settings from wherever Aeron's own driver takes them.
 
-use rusteron_client::ffi::{self, Fallible};
+use rusteron_client::__private::{self as ffi, Fallible};
 use rusteron_client::{Result, load_properties_file};
 use rusteron_sys::driver as sys;
 

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::fmt;
 use std::str::FromStr;
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::__private::Fallible;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 

@@ -1,0 +1,178 @@
+//! The closures that C calls for a subscription, and when they are freed.
+//!
+//! Each subscription's closures are owned by a list that lives as long as its client: longer than any
+//! thread of C's. They leave it, and are freed, when C has said that it will not call them any more:
+//!
+//! - C's close of the subscription calls `on_close_complete` as the last thing, after
+//!   `on_unavailable_image` for every image that was still there;
+//! - the removal of a subscription by its registration id, which is how one that is not confirmed yet
+//!   is cancelled, calls `on_complete` in the same place;
+//! - a registration that failed has no subscription, and never gets one;
+//! - a fatal error sets `is_closed` of the client, and then of every subscription, on the thread that
+//!   would call; after that, its loop does no more than fail.
+//!
+//! Whatever remains goes with the client, after `aeron_close`, which calls none of them but
+//! `on_close_complete` and `on_complete`.
+
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rusteron_sys as sys;
+
+use crate::ffi::callback;
+
+/// Is called with a live image, whose log buffer is mapped.
+type OnImage = Box<dyn FnMut(*mut sys::aeron_image_t) + Send>;
+
+/// The closures of one subscription.
+#[derive(Default)]
+pub(crate) struct SubscriptionCallbacks {
+    pub(crate) on_available_image: Option<OnImage>,
+    pub(crate) on_unavailable_image: Option<OnImage>,
+    pub(crate) on_close_complete: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// All closures of a client's subscriptions; frees what is left of them when it is dropped.
+#[derive(Default)]
+#[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
+pub struct CallbackList(Mutex<HashSet<CallbackHandle>>);
+
+/// Closures in a list, for as long as C may call them; what C is given as `clientd`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
+pub struct CallbackHandle(NonNull<Entry>);
+
+// SAFETY: the closures are `Send`, and a handle gives access to them on one thread at a time: on the
+// conductor's, and then on that of the one call that frees them.
+unsafe impl Send for CallbackHandle {}
+
+struct Entry {
+    callbacks: SubscriptionCallbacks,
+    list: Weak<CallbackList>,
+}
+
+impl CallbackList {
+    pub(crate) fn insert(self: &Arc<Self>, callbacks: SubscriptionCallbacks) -> CallbackHandle {
+        let entry = Box::new(Entry { callbacks, list: Arc::downgrade(self) });
+        let handle = CallbackHandle(NonNull::from(Box::leak(entry)));
+        self.lock().insert(handle);
+        handle
+    }
+
+    /// Frees the closures, if that has not been done.
+    ///
+    /// # Safety
+    /// C does not call them any more.
+    pub(crate) unsafe fn remove(&self, handle: CallbackHandle) {
+        if self.lock().remove(&handle) {
+            // SAFETY: it was in the list and is not any more, so that this happens once; nobody uses
+            // it, by the contract.
+            unsafe { handle.free() };
+        }
+    }
+
+    /// Never held while closures run or are dropped.
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<CallbackHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for CallbackList {
+    fn drop(&mut self) {
+        for handle in std::mem::take(&mut *self.lock()) {
+            // SAFETY: the list goes after its client, so that C calls nothing any more; each entry
+            // is taken out once.
+            unsafe { handle.free() };
+        }
+    }
+}
+
+impl CallbackHandle {
+    pub(crate) fn clientd(self) -> *mut c_void {
+        self.0.as_ptr().cast()
+    }
+
+    /// Sets what is called when the subscription is closed.
+    ///
+    /// # Safety
+    /// The closures have not been freed, and C was not told yet to call `on_close_complete`.
+    pub(crate) unsafe fn set_on_close_complete(self, on_close: Box<dyn FnOnce() + Send>) {
+        // SAFETY: by the contract the entry is live; the conductor may be using the other fields at
+        // this moment, but not this one.
+        unsafe { (&raw mut (*self.0.as_ptr()).callbacks.on_close_complete).write(Some(on_close)) };
+    }
+
+    /// # Safety
+    /// It was made by `insert`, nobody uses it, and this is called once.
+    unsafe fn free(self) {
+        // SAFETY: by the contract; made of a box in `insert`.
+        let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
+        let Entry { callbacks, list: _ } = *entry;
+        let SubscriptionCallbacks { on_available_image, on_unavailable_image, on_close_complete } =
+            callbacks;
+        // What a closure has captured may be a handle of this very client, and this its conductor.
+        callback::run("drop of a handler of images", || {
+            drop((on_available_image, on_unavailable_image));
+        });
+        if let Some(on_close_complete) = on_close_complete {
+            callback::run("notification of a closed subscription", on_close_complete);
+        }
+    }
+}
+
+/// # Safety
+/// `clientd` is that of a handle whose closures have not been freed; the image is live. One thread at
+/// a time, the conductor's.
+pub(crate) unsafe extern "C" fn on_available_image(
+    clientd: *mut c_void,
+    _subscription: *mut sys::aeron_subscription_t,
+    image: *mut sys::aeron_image_t,
+) {
+    // SAFETY: by the contract; a closure is used on the conductor's thread only.
+    let closure = unsafe { &mut (*clientd.cast::<Entry>()).callbacks.on_available_image };
+    if let Some(closure) = closure {
+        // C has just mapped its log buffer.
+        callback::run("handler of available images", || closure(image));
+    }
+}
+
+/// # Safety
+/// As for [`on_available_image`].
+pub(crate) unsafe extern "C" fn on_unavailable_image(
+    clientd: *mut c_void,
+    _subscription: *mut sys::aeron_subscription_t,
+    image: *mut sys::aeron_image_t,
+) {
+    // SAFETY: as above.
+    let closure = unsafe { &mut (*clientd.cast::<Entry>()).callbacks.on_unavailable_image };
+    if let Some(closure) = closure {
+        // C lets go of the image and its log buffer after this call.
+        callback::run("handler of unavailable images", || closure(image));
+    }
+}
+
+/// C's last call for a subscription.
+///
+/// # Safety
+/// `clientd` is that of a handle whose closures have not been freed.
+pub(crate) unsafe extern "C" fn on_close_complete(clientd: *mut c_void) {
+    let Some(entry) = NonNull::new(clientd.cast::<Entry>()) else { return };
+    // SAFETY: by the contract.
+    let list = unsafe { &(*entry.as_ptr()).list }.upgrade();
+    if let Some(list) = list {
+        // SAFETY: C calls nothing for this subscription after this.
+        unsafe { list.remove(CallbackHandle(entry)) };
+    }
+}
+
+impl fmt::Debug for SubscriptionCallbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubscriptionCallbacks")
+            .field("on_available_image", &self.on_available_image.is_some())
+            .field("on_unavailable_image", &self.on_unavailable_image.is_some())
+            .finish_non_exhaustive()
+    }
+}

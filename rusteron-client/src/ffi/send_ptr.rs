@@ -1,0 +1,17 @@
+//! A pointer that another thread may use.
+
+/// A pointer on its way to another thread.
+///
+/// Whoever wraps it vouches that the other thread may use it.
+#[derive(Debug)]
+pub(crate) struct SendPtr<T>(pub(crate) *mut T);
+
+// SAFETY: a pointer by itself does nothing; see above for its use.
+unsafe impl<T> Send for SendPtr<T> {}
+
+impl<T> SendPtr<T> {
+    /// A method, so that closures capture the wrapper and not the pointer in it.
+    pub(crate) fn get(&self) -> *mut T {
+        self.0
+    }
+}

@@ -1,0 +1,419 @@
+//! What publications of both kinds have besides sending: state, numbers, destinations, closing.
+//!
+//! Written once, as a macro, because C has every one of these functions twice, and there is nothing
+//! else to tell them apart.
+
+use std::net::SocketAddr;
+
+use rusteron_sys as sys;
+
+use crate::channel::status::{ChannelStatus, local_addresses};
+use crate::channel::uri::{AsChannel, Use};
+use crate::client::destination::AsyncDestination;
+use crate::constants::PublicationConstants;
+use crate::error::{Error, ErrorKind, OfferError, Position, Result};
+use crate::ffi::SendPtr;
+use crate::ffi::callback::{self, Notification, notify};
+use crate::publication::{ExclusivePublication, Publication};
+
+/// The address of the C publication must be `raw`, its constants `constants`, its client `client`,
+/// and `is_handed_over` whether it was given to C to be closed.
+macro_rules! details {
+    (
+        $publication:ty, owner $owner:ident;
+        $is_connected:ident, $is_closed:ident, $position:ident, $position_limit:ident,
+        $channel_status:ident, $local_addresses:ident, $constants:literal,
+        $add:ident, $remove:ident, $remove_by_id:ident, $poll:ident,
+        $close:literal => $shim_close:ident
+    ) => {
+        impl $publication {
+            /// Whether a subscriber has been heard of lately.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($is_connected), "`.")]
+            pub fn is_connected(&self) -> bool {
+                // SAFETY: the publication is live; the function reads atomics.
+                unsafe { sys::$is_connected(self.raw.as_ptr()) }
+            }
+
+            /// Whether the client was closed by a fatal error, and this publication with it; or the media
+            /// driver has given up the client, which was stopped for longer than its liveness timeout, and has
+            /// taken the publication's counters for others.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($is_closed), "`.")]
+            pub fn is_closed(&self) -> bool {
+                // SAFETY: the publication is live; the function reads an atomic flag.
+                unsafe { sys::$is_closed(self.raw.as_ptr()) || !self.limit.is_owned() }
+            }
+
+            /// The position after everything that has been offered or claimed so far, in bytes.
+            ///
+            /// # Errors
+            /// [`OfferError::Closed`] once the publication is closed.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($position), "`.")]
+            pub fn position(&self) -> Result<Position, OfferError> {
+                // SAFETY: the publication is live. What the function reads of an exclusive one is
+                // written by the holder of `&mut self` only, which cannot be at work now, because
+                // that type is not `Sync`; of a shared one it reads atomics.
+                let returned = unsafe { sys::$position(self.raw.as_ptr()) };
+                OfferError::from_c(returned, 0, 0)
+            }
+
+            /// The position below which messages are taken, in bytes: what the subscribers, or the
+            /// flow control on their behalf, are ready for. A message may begin below and end above.
+            ///
+            /// # Errors
+            /// [`OfferError::Closed`] once the publication is closed.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($position_limit), "`.")]
+            pub fn position_limit(&self) -> Result<Position, OfferError> {
+                if self.is_closed() {
+                    return Err(OfferError::Closed);
+                }
+                self.limit.position().ok_or(OfferError::Closed)
+            }
+
+            /// How far the position is from its limit, in bytes, frame headers included; 0 if it is
+            /// there or above.
+            ///
+            /// # Errors
+            /// [`OfferError::Closed`] once the publication is closed.
+            ///
+            /// Corresponds to the difference of two functions of C, and to `availableWindow` in
+            /// Java.
+            pub fn available_window(&self) -> Result<usize, OfferError> {
+                let window = self.position_limit()?.saturating_sub(self.position()?);
+                Ok(usize::try_from(window).unwrap_or(0))
+            }
+
+            /// The state of the channel's sockets.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($channel_status), "`.")]
+            pub fn channel_status(&self) -> ChannelStatus {
+                // SAFETY: the publication is live; the function reads an atomic counter, which
+                // stays mapped as long as the client.
+                let status = unsafe { sys::$channel_status(self.raw.as_ptr()) };
+                ChannelStatus::from_c(status, self.channel_status_id(), || self.is_closed())
+            }
+
+            /// The number of the counter with the channel's status; -1 if there is none, as for IPC.
+            pub fn channel_status_id(&self) -> i32 {
+                self.constants.channel_status_indicator_id
+            }
+
+            /// The addresses that the channel's sockets are bound to: with the port that the system
+            /// chose, for an endpoint of port 0. Empty for IPC, and until the channel is
+            /// [active](ChannelStatus::Active).
+            ///
+            /// Allocates; does not block. An IPv6 address loses the name of its interface.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Other`] if the media driver gives what is no address.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($local_addresses), "`.")]
+            pub fn local_addresses(&self) -> Result<Vec<SocketAddr>> {
+                local_addresses(|buffers, count| {
+                    // SAFETY: the publication is live; C writes a terminated text into each of the
+                    // `count` buffers, within its length. It reads counters of the media driver,
+                    // which stay mapped as long as the client.
+                    unsafe { sys::$local_addresses(self.raw.as_ptr(), buffers, count) }
+                })
+            }
+
+            /// The stream's channel, as it was given when the publication was added.
+            ///
+            /// Corresponds to `channel` of `aeron_publication_constants_t`, and to
+            /// `aeron_publication_channel`.
+            pub fn channel(&self) -> &str {
+                &self.constants.channel
+            }
+
+            /// The stream id within the channel.
+            ///
+            /// Corresponds to `stream_id` of `aeron_publication_constants_t`, and to
+            /// `aeron_publication_stream_id`.
+            pub fn stream_id(&self) -> i32 {
+                self.constants.stream_id
+            }
+
+            /// The number that tells this publisher from others of the same stream.
+            ///
+            /// Corresponds to `session_id` of `aeron_publication_constants_t`, and to
+            /// `aeron_publication_session_id`.
+            pub fn session_id(&self) -> i32 {
+                self.constants.session_id
+            }
+
+            /// The number under which the media driver knows this publication.
+            pub fn registration_id(&self) -> i64 {
+                self.constants.registration_id
+            }
+
+            /// The number of the first publication of this channel, stream and session, which is
+            /// also that of the log buffer.
+            pub fn original_registration_id(&self) -> i64 {
+                self.constants.original_registration_id
+            }
+
+            /// Whether this is the first publication of its channel, stream and session; always so
+            /// for exclusive ones.
+            pub fn is_original(&self) -> bool {
+                self.registration_id() == self.original_registration_id()
+            }
+
+            /// The longest message that can be offered, in bytes: an eighth of the term length, 16 MiB
+            /// at the most.
+            pub fn max_message_length(&self) -> usize {
+                self.constants.max_message_length
+            }
+
+            /// The longest message that fits into one fragment and so can be claimed, in bytes: the
+            /// channel's MTU without the 32 bytes of a frame header.
+            pub fn max_payload_length(&self) -> usize {
+                self.constants.max_payload_length
+            }
+
+            /// The length of one of the log buffer's three terms, in bytes: a power of two from
+            /// 64 KiB to 1 GiB.
+            pub fn term_buffer_length(&self) -> usize {
+                self.constants.term_buffer_length
+            }
+
+            /// What does not change during the publication's life: ids, lengths in bytes, counters.
+            ///
+            #[doc = concat!("Corresponds to `", $constants, "`.")]
+            pub fn constants(&self) -> &PublicationConstants {
+                &self.constants
+            }
+
+            /// Adds a destination to a channel with `control-mode=manual`, and waits for the media
+            /// driver to confirm. Returns its number, for
+            /// [`remove_destination_by_id`](Self::remove_destination_by_id).
+            ///
+            /// A destination is a UDP channel with an endpoint whose port is not 0. It is no spy, has
+            /// no `control-mode=response`, and none of [`Parameter`](crate::Parameter)'s `Mtu`,
+            /// `ReceiverWindow`, `SocketRcvbuf`, `SocketSndbuf`, `SocketTos` and
+            /// `ResponseCorrelationId`, which belong to the publication's channel.
+            ///
+            /// Blocks for the driver timeout at the most, or for twice that if a callback keeps the
+            /// client's conductor from its work.
+            ///
+            /// # Errors
+            /// - [`ErrorKind::InvalidChannel`]: the destination is not valid; the text names the
+            ///   parameter;
+            /// - others that the media driver reports, with its text, also for a publication whose
+            ///   channel takes no destinations;
+            /// - [`ErrorKind::DriverTimeout`]: no answer in time;
+            /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+            /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
+            /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
+            /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($add), "` and `", stringify!($poll), "`.")]
+            pub fn add_destination(&self, destination: impl AsChannel) -> Result<i64> {
+                callback::forbid_blocking("add_destination")?;
+                self.async_add_destination(destination)?.wait()
+            }
+
+            /// Begins to add a destination, and returns what tells when it is there.
+            ///
+            /// Does not block, and can be called from callbacks of a client with a conductor thread.
+            ///
+            /// # Errors
+            /// - [`ErrorKind::InvalidChannel`]: the destination is not valid;
+            /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
+            /// - [`ErrorKind::CalledFromConductor`]: called from a callback of a client without such a
+            ///   thread;
+            /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
+            /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($add), "`.")]
+            pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
+                let uri = destination.to_c_string(Use::SendDestination)?;
+                let owner = (sys::$owner, self.registration_id());
+                // SAFETY: the function and its partner are those of this type of owner; C copies
+                // the URI.
+                unsafe {
+                    AsyncDestination::begin(
+                        &self.client,
+                        owner,
+                        |raw, client, owner| sys::$add(raw, client, owner.cast(), uri.as_ptr()),
+                        sys::$poll,
+                    )
+                }
+            }
+
+            /// Removes the destination with this URI, and waits for the media driver to confirm.
+            ///
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
+            /// no error.
+            ///
+            /// # Errors
+            /// As for [`add_destination`](Self::add_destination).
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($remove), "` and `", stringify!($poll), "`.")]
+            pub fn remove_destination(&self, destination: impl AsChannel) -> Result<()> {
+                callback::forbid_blocking("remove_destination")?;
+                self.async_remove_destination(destination)?.wait().map(drop)
+            }
+
+            /// Begins to remove the destination with this URI, and returns what tells when it is
+            /// gone.
+            ///
+            /// # Errors
+            /// As for [`async_add_destination`](Self::async_add_destination).
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($remove), "`.")]
+            pub fn async_remove_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
+                let uri = destination.to_c_string(Use::SendDestination)?;
+                let owner = (sys::$owner, self.registration_id());
+                // SAFETY: as in `async_add_destination`.
+                unsafe {
+                    AsyncDestination::begin(
+                        &self.client,
+                        owner,
+                        |raw, client, owner| sys::$remove(raw, client, owner.cast(), uri.as_ptr()),
+                        sys::$poll,
+                    )
+                }
+            }
+
+            /// Removes the destination with this number, and waits for the media driver to confirm.
+            ///
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
+            /// no error.
+            ///
+            /// # Errors
+            /// As for [`add_destination`](Self::add_destination).
+            ///
+            #[doc = concat!(
+                "Corresponds to `", stringify!($remove_by_id), "` and `", stringify!($poll), "`."
+            )]
+            pub fn remove_destination_by_id(&self, registration_id: i64) -> Result<()> {
+                callback::forbid_blocking("remove_destination_by_id")?;
+                self.async_remove_destination_by_id(registration_id)?.wait().map(drop)
+            }
+
+            /// Begins to remove the destination with this number, and returns what tells when it is
+            /// gone.
+            ///
+            /// # Errors
+            /// As for [`async_add_destination`](Self::async_add_destination);
+            /// [`ErrorKind::InvalidChannel`] for a publication over IPC, about which the media driver
+            /// would say nothing.
+            ///
+            #[doc = concat!("Corresponds to `", stringify!($remove_by_id), "`.")]
+            pub fn async_remove_destination_by_id(
+                &self,
+                registration_id: i64,
+            ) -> Result<AsyncDestination> {
+                if self.channel().starts_with("aeron:ipc") {
+                    // The driver does not answer, not even with an error.
+                    return Err(Error::new(
+                        ErrorKind::InvalidChannel,
+                        "a publication over IPC has no destinations",
+                    ));
+                }
+                let owner = (sys::$owner, self.registration_id());
+                // SAFETY: as in `async_add_destination`.
+                unsafe {
+                    AsyncDestination::begin(
+                        &self.client,
+                        owner,
+                        |raw, client, owner| {
+                            sys::$remove_by_id(raw, client, owner.cast(), registration_id)
+                        },
+                        sys::$poll,
+                    )
+                }
+            }
+
+            /// Closes the publication: tells the media driver that this publisher is gone, after what
+            /// was offered has been delivered. Dropping it does the same. Does not block.
+            ///
+            #[doc = concat!("Corresponds to `", $close, "`.")]
+            pub fn close(self) {
+                drop(self);
+            }
+
+            /// Closes the publication, and calls `on_complete` once when that is done: its log buffer is
+            /// unmapped, if no other handle uses it, and the media driver told.
+            ///
+            /// Does not block. The callback runs on the client's conductor thread and keeps it from
+            /// its work meanwhile; if the client closes first, it runs on the thread that closes it.
+            /// Calls in it that would wait for the conductor return
+            /// [`ErrorKind::CalledFromConductor`]. A panic in it is logged.
+            ///
+            /// If a fatal error has ended the client, it has closed the publication as well, which is
+            /// freed when the last handle of the client goes: the callback runs in this call. If the
+            /// error comes between the two, the callback runs when that last handle goes; so let it own
+            /// none.
+            ///
+            /// A client without a conductor thread closes the publication, and calls the callback, in
+            /// this call; or, if this is called from a callback, after that has returned.
+            ///
+            #[doc = concat!("Corresponds to `", $close, "`.")]
+            pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
+                // SAFETY: `self` is dropped at the end of this.
+                unsafe { self.hand_over(Some(Notification::new(on_complete))) };
+            }
+
+            /// Gives the publication to the conductor, which closes and frees it.
+            ///
+            /// # Safety
+            /// Nothing but dropping it follows.
+            unsafe fn hand_over(&mut self, notification: Option<Notification>) {
+                if std::mem::replace(&mut self.is_handed_over, true) {
+                    return;
+                }
+                let publication = SendPtr(self.raw.as_ptr());
+                self.client.release(move || {
+                    let function =
+                        notification.is_some().then_some(notify as unsafe extern "C" fn(_));
+                    let clientd = notification.map_or(std::ptr::null_mut(), Notification::into_raw);
+                    // SAFETY: the publication is live, as the client is and nothing else closes it;
+                    // its only owner is gone or, by the contract and the flag, does not use it again.
+                    // No claim is left, as they borrow it, and what a destination command refers to
+                    // is a stand-in.
+                    let result = unsafe { sys::$shim_close(publication.get(), function, clientd) };
+                    // Otherwise an error has ended the client, and the publication is freed with it.
+                    let is_begun =
+                        result == sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN;
+                    if !is_begun && function.is_some() {
+                        // SAFETY: from `into_raw`, above. C has not stored it, and never will.
+                        drop(unsafe { Notification::from_raw(clientd) });
+                    }
+                });
+            }
+        }
+
+        impl Drop for $publication {
+            fn drop(&mut self) {
+                // SAFETY: it is being dropped.
+                unsafe { self.hand_over(None) };
+            }
+        }
+    };
+}
+
+details! {
+    Publication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION;
+    aeron_publication_is_connected, aeron_publication_is_closed, aeron_publication_position,
+    aeron_publication_position_limit, aeron_publication_channel_status,
+    aeron_publication_local_sockaddrs, "aeron_publication_constants",
+    aeron_publication_async_add_destination, aeron_publication_async_remove_destination,
+    aeron_publication_async_remove_destination_by_id, aeron_publication_async_destination_poll,
+    "aeron_publication_close" => rusteron_publication_close
+}
+
+details! {
+    ExclusivePublication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION;
+    aeron_exclusive_publication_is_connected, aeron_exclusive_publication_is_closed,
+    aeron_exclusive_publication_position, aeron_exclusive_publication_position_limit,
+    aeron_exclusive_publication_channel_status, aeron_exclusive_publication_local_sockaddrs,
+    "aeron_exclusive_publication_constants", aeron_exclusive_publication_async_add_destination,
+    aeron_exclusive_publication_async_remove_destination,
+    aeron_exclusive_publication_async_remove_destination_by_id,
+    aeron_exclusive_publication_async_destination_poll,
+    "aeron_exclusive_publication_close" => rusteron_exclusive_publication_close
+}

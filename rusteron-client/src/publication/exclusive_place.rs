@@ -1,0 +1,196 @@
+//! Where the next frame of an exclusive publication begins.
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rusteron_sys as sys;
+
+use crate::error::{OfferError, Position};
+use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first, protocol};
+use crate::publication::ExclusivePublication;
+
+/// The publication's own fields for it.
+pub(crate) type Place = sys::rusteron_exclusive_place_t;
+
+/// The offset and the id of the term: one aligned word, which is also what the tail counter has to be.
+#[derive(Clone, Copy)]
+pub(crate) struct PlaceInTerm(*mut i64);
+
+impl PlaceInTerm {
+    /// # Safety
+    /// `place` points to a place that is live, and the caller's alone, as long as this is used.
+    #[inline(always)]
+    pub(crate) unsafe fn of(place: *mut Place) -> Self {
+        const OFFSET: usize = offset_of!(Place, term_offset);
+        const _: () = assert!(OFFSET % align_of::<i64>() == 0);
+        const _: () = assert!(offset_of!(Place, term_id) == OFFSET + size_of::<i32>());
+        // SAFETY: a part of the place, by the contract.
+        Self(unsafe { place.byte_add(OFFSET) }.cast())
+    }
+
+    /// As the tail counter of a term that ends here.
+    #[inline(always)]
+    pub(crate) fn raw_tail(self) -> i64 {
+        // SAFETY: by the contract of `of`; the word is aligned, by the assertions there.
+        low_half_first(unsafe { self.0.read() })
+    }
+
+    /// Stores the term id as well, which does not change: a processor that has stored half a word
+    /// has to wait before it loads the whole of it.
+    #[inline(always)]
+    pub(crate) fn set(self, raw_tail: i64) {
+        // SAFETY: as above.
+        unsafe { self.0.write(low_half_first(raw_tail)) }
+    }
+}
+
+/// A frame that has its place and its header, but neither its payload nor its positive length.
+pub(crate) struct BegunFrame {
+    pub(crate) frame: *mut u8,
+    pub(crate) end_position: Position,
+}
+
+impl ExclusivePublication {
+    /// Begins the next frame, for a payload of `length` bytes, and moves the stream's end past it.
+    ///
+    /// `None`, and nothing is changed, unless it can be had at once: the publication is closed, the
+    /// position limit is reached, the payload is longer than a fragment, or the term ends before it.
+    /// Which of them it is, [`next_place`](Self::next_place) and C find out: so there are no errors
+    /// to be made in the loop that this is built into.
+    #[inline(always)]
+    pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
+        let fields = &self.fields;
+        // Copied before the acquires, which would have them read again.
+        let (limit, place) = (self.limit, fields.place);
+        // SAFETY: as in `place_and_limit`.
+        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
+            return None;
+        }
+        let limit = limit.position()?;
+        // SAFETY: as above.
+        let place_in_term = unsafe { PlaceInTerm::of(place) };
+        let raw_tail = place_in_term.raw_tail();
+        let offset = raw_tail as u32;
+        // SAFETY: as above.
+        let position = unsafe { (*place).term_begin_position } + i64::from(offset);
+        if position >= limit || length > fields.max_payload_length {
+            return None;
+        }
+        // All are far from what the types can hold: a term has 1 GiB at the most, a fragment less.
+        let aligned = align(length + HEADER_LENGTH);
+        if offset + aligned as u32 > fields.term_buffer_length as u32 {
+            return None;
+        }
+        // SAFETY: the frame lies within the active term, as checked above, and behind the position
+        // limit, where payload and header are not read, nor anything cleaned, before the frame length
+        // turns positive. For the index see `move_tail`.
+        unsafe {
+            let index = (*place).active_partition_index;
+            debug_assert!(index < PARTITION_COUNT);
+            let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
+            // The offset stays below 2³²: the id is not touched.
+            let end = raw_tail + aligned as i64;
+            protocol::set_tail(tail, end);
+            place_in_term.set(end);
+            let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
+            log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, raw_tail, self.ids);
+            Some(BegunFrame { frame, end_position: position + aligned as i64 })
+        }
+    }
+
+    /// Where the next frame begins; or why no message of `length` bytes, `max` at the most, is taken
+    /// now.
+    ///
+    /// C says that a message is too long only when it would otherwise take it, which keeps a caller trying
+    /// in vain, and puts that into words, for which it allocates.
+    pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
+        let Some((place, limit)) = self.place_and_limit() else { return Err(OfferError::Closed) };
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
+        let position = place.term_begin_position + i64::from(place.term_offset);
+        if position >= limit {
+            return Err(self.back_pressure(position, length));
+        }
+        Ok(place)
+    }
+
+    /// Where the next frame begins, and the position limit; `None` if the publication is closed.
+    #[inline(always)]
+    pub(crate) fn place_and_limit(&self) -> Option<(Place, Position)> {
+        // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
+        // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
+        // place is the only writer's, which is the holder of this type, as it is not `Sync`.
+        let (is_closed, place) = unsafe {
+            (
+                log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
+                *self.fields.place,
+            )
+        };
+        // Another's limit: the driver has given up the client, and closed the publication.
+        let limit = self.limit.position()?;
+        (!is_closed).then_some((place, limit))
+    }
+
+    #[cold]
+    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
+        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+        if end >= self.fields.max_possible_position {
+            OfferError::MaxPositionExceeded
+        } else if self.is_connected() {
+            OfferError::BackPressured
+        } else {
+            OfferError::NotConnected
+        }
+    }
+
+    /// Moves the stream's end to the offset `end` of the active term; returns the address of the place.
+    ///
+    /// # Safety
+    /// `place` is the publication's, and `end` is not beyond the term.
+    pub(crate) unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
+        // SAFETY: by the contract.
+        unsafe {
+            let (term, tail, place_in_term) = self.active_term(place);
+            let raw_tail = protocol::raw_tail(place.term_id, end);
+            protocol::set_tail(tail, raw_tail);
+            place_in_term.set(raw_tail);
+            term.add(place.term_offset as usize)
+        }
+    }
+
+    /// Moves the place to the end of the last term, if what is left of that has become padding.
+    #[cold]
+    pub(crate) fn end_stream(&mut self) {
+        let length = self.fields.term_buffer_length;
+        // SAFETY: the place is the only writer's; the tail counter is its own, too, and the end that it is
+        // moved to that of the term.
+        unsafe {
+            let place = *self.fields.place;
+            let (_, tail, _) = self.active_term(place);
+            // C moves it beyond the term before it writes padding, and leaves it alone at the limit.
+            if tail.load(Ordering::Relaxed) as u32 > length as u32 {
+                self.move_tail(place, length);
+            }
+        }
+    }
+
+    /// The active term's buffer, its tail, and the publication's own word for that.
+    ///
+    /// # Safety
+    /// `place` is the publication's; what is returned is used by its only writer.
+    #[inline(always)]
+    pub(crate) unsafe fn active_term(&self, place: Place) -> (*mut u8, &AtomicI64, PlaceInTerm) {
+        let index = place.active_partition_index;
+        debug_assert!(index < PARTITION_COUNT);
+        // SAFETY: the active index is always below the number of partitions, and thus that of one of
+        // the log's three tail counters and term buffers; the place is the writer's own.
+        unsafe {
+            (
+                *self.fields.term_buffers.get_unchecked(index),
+                log_buffer::atomic_i64(self.fields.term_tail_counters.add(index)),
+                PlaceInTerm::of(self.fields.place),
+            )
+        }
+    }
+}

@@ -1,0 +1,522 @@
+//! The polls of an image, in Rust, on the fields that C works on.
+
+use std::cell::Cell;
+use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusteron_sys as sys;
+
+use crate::error::{Error, ErrorKind, Position, Result};
+use crate::log_buffer::{
+    self, CounterValue, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, protocol,
+};
+use crate::subscription::image::frames::{Frame, Progress, Term};
+use crate::subscription::image::{Action, Header};
+
+/// How often a poll looks whether its image has been closed. C looks at every fragment, which would be a
+/// seventh of what a fragment costs here.
+const FRAGMENTS_PER_LOOK: usize = 16;
+
+/// The fields of a C image that a poll works on, at the addresses C uses itself.
+///
+/// Every poll ends, in whatever way it ends, with the subscriber position after what its handler was
+/// given: a handler that panics has had its fragment.
+pub(crate) struct ImageFields {
+    fields: sys::rusteron_image_t,
+    /// The counter `fields.subscriber_position`.
+    position: CounterValue,
+    /// The subscriber position as it was last seen or published here; negative until then.
+    last_position: Cell<Position>,
+    /// The term that the subscriber position was in when a poll began.
+    term: Cell<Term>,
+}
+
+// SAFETY: nothing in the C image is tied to a thread; a poll needs exclusiveness by its contract.
+unsafe impl Send for ImageFields {}
+
+impl ImageFields {
+    /// # Safety
+    /// What the addresses point to stays mapped while the image is used, and the subscriber position
+    /// is written through it by one thread at a time, by nobody else.
+    pub(crate) unsafe fn new(fields: sys::rusteron_image_t) -> Self {
+        let end_position = i64::from(fields.term_length);
+        // The first term of the stream.
+        let end = fields.term_buffers[0].wrapping_add(fields.term_length as usize);
+        // SAFETY: by the contract.
+        let position = unsafe {
+            CounterValue::new(fields.subscriber_position, fields.subscription_registration_id)
+        };
+        Self {
+            fields,
+            position,
+            last_position: Cell::new(-1),
+            term: Cell::new(Term { end, end_position }),
+        }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_image_t {
+        self.fields.image
+    }
+
+    #[inline(always)]
+    pub(crate) fn correlation_id(&self) -> i64 {
+        self.fields.correlation_id
+    }
+
+    #[inline(always)]
+    pub(crate) fn session_id(&self) -> i32 {
+        self.fields.session_id
+    }
+
+    #[inline(always)]
+    pub(crate) fn initial_term_id(&self) -> i32 {
+        self.fields.initial_term_id
+    }
+
+    #[inline(always)]
+    pub(crate) fn position_bits_to_shift(&self) -> usize {
+        self.fields.position_bits_to_shift
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed_flag().load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn is_closed_flag(&self) -> &AtomicBool {
+        // SAFETY: part of the C image, which lives by the contract of `new`.
+        unsafe { log_buffer::atomic_bool(self.fields.is_closed) }
+    }
+
+    /// Gives up to `fragment_limit` fragments to `give`, which is one of [`Frame`]'s functions of that
+    /// name, and moves the subscriber position past them; returns how many.
+    ///
+    /// # Safety
+    /// The contract of [`new`](Self::new) holds during the call, and no other poll of this image is
+    /// under way.
+    #[inline(always)]
+    pub(crate) unsafe fn poll(
+        &self,
+        give: impl FnMut(Frame<'_>) -> bool,
+        fragment_limit: usize,
+    ) -> usize {
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let progress = Progress::new(self, position);
+        // SAFETY: handed on to the caller.
+        unsafe { self.poll_to(give, fragment_limit, progress, 0) }
+    }
+
+    /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll).
+    #[inline(always)]
+    pub(crate) unsafe fn bounded_poll(
+        &self,
+        give: impl FnMut(Frame<'_>) -> bool,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize {
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let progress = Progress::new(self, position);
+        let limit = progress.term.cursor_of(limit_position);
+        if progress.cursor >= limit {
+            return 0;
+        }
+        // SAFETY: handed on to the caller.
+        unsafe { self.poll_to(give, fragment_limit, progress, limit) }
+    }
+
+    /// As [`poll`](Self::poll), for fragments that begin before a limit in the term.
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll). The progress is that of the subscriber position and before `limit`,
+    /// which is a cursor, and not beyond the term.
+    #[inline(always)]
+    unsafe fn poll_to(
+        &self,
+        mut give: impl FnMut(Frame<'_>) -> bool,
+        fragment_limit: usize,
+        mut progress: Progress<'_>,
+        limit: i64,
+    ) -> usize {
+        let mut left = fragment_limit;
+        while left > 0 && !self.is_closed() {
+            let run = left.min(FRAGMENTS_PER_LOOK);
+            let mut left_of_run = run;
+            let has_more = loop {
+                // SAFETY: the cursor is before the limit, and a frame starts there: the subscriber
+                // position is the end of one, and so is what follows. It stays as it is until the
+                // position has moved past it, at the end of this function.
+                let Some(frame) = (unsafe { progress.frame() }) else { break false };
+                // Before the handler, so that one that panics has had this fragment.
+                progress.cursor += frame.aligned_length() as i64;
+                if give(frame) {
+                    left_of_run -= 1;
+                    if left_of_run == 0 {
+                        break progress.cursor < limit;
+                    }
+                }
+                if progress.cursor >= limit {
+                    break false;
+                }
+            };
+            left -= run - left_of_run;
+            if !has_more {
+                break;
+            }
+        }
+        fragment_limit - left
+    }
+
+    /// Passes up to `fragment_limit` fragments that begin before `limit_position` to the handler,
+    /// and does as it says with the subscriber position; returns how many it has not refused.
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll).
+    #[inline]
+    pub(crate) unsafe fn controlled_poll<F>(
+        &self,
+        handler: &mut F,
+        limit_position: Position,
+        fragment_limit: usize,
+    ) -> usize
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        if self.is_closed() {
+            return 0;
+        }
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let mut progress = Progress::new(self, position);
+        let limit = progress.term.cursor_of(limit_position);
+        let mut fragments = 0;
+        while fragments < fragment_limit && progress.cursor < limit && !self.is_closed() {
+            // SAFETY: as in `poll_to`; a commit comes after the last use of the frame.
+            let Some(frame) = (unsafe { progress.frame() }) else { break };
+            let length = frame.aligned_length() as i64;
+            progress.cursor += length;
+            if frame.is_padding() {
+                continue;
+            }
+            fragments += 1;
+            match handler(frame.payload(), &frame.header()) {
+                Action::Abort => {
+                    fragments -= 1;
+                    progress.cursor -= length;
+                    break;
+                }
+                Action::Break => break,
+                Action::Commit => progress.commit(),
+                Action::Continue => {}
+            }
+        }
+        fragments
+    }
+
+    /// Passes the fragments from one position up to another to the handler, without moving the
+    /// subscriber position; returns the position after the last message that was seen whole.
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll).
+    #[inline]
+    pub(crate) unsafe fn controlled_peek<F>(
+        &self,
+        initial_position: Position,
+        handler: &mut F,
+        limit_position: Position,
+    ) -> Result<Position>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        if self.is_closed() {
+            return Ok(initial_position);
+        }
+        // SAFETY: handed on to the caller.
+        let Some(term) = (unsafe { self.check_position(initial_position) })? else {
+            return Ok(initial_position);
+        };
+        let limit = term.cursor_of(limit_position);
+        let mut cursor = initial_position - term.end_position;
+        let mut seen = cursor;
+        while cursor < limit {
+            // SAFETY: a frame starts here: `check_position` has seen the end of the one before, and
+            // the rest is as in `poll_to`; the subscriber position does not move.
+            let Some(frame) = (unsafe { self.frame(term.end, cursor) }) else { break };
+            let end = cursor + frame.aligned_length() as i64;
+            if frame.is_padding() {
+                (cursor, seen) = (end, end);
+                continue;
+            }
+            let header = frame.header();
+            let action = handler(frame.payload(), &header);
+            if action == Action::Abort {
+                break;
+            }
+            cursor = end;
+            if header.flags() & log_buffer::END_FLAG != 0 {
+                seen = end;
+            }
+            if action == Action::Break {
+                break;
+            }
+        }
+        Ok(term.end_position + seen)
+    }
+
+    /// Passes the whole frames of the next `block_length_limit` bytes to the handler, in one piece
+    /// with their headers, and moves the subscriber position past them; returns their length.
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll).
+    #[inline]
+    pub(crate) unsafe fn block_poll<F>(&self, handler: &mut F, block_length_limit: usize) -> usize
+    where
+        F: FnMut(&[u8], i32, i32),
+    {
+        if self.is_closed() {
+            return 0;
+        }
+        let Some(position) = self.subscriber_position() else { return 0 };
+        let mut progress = Progress::new(self, position);
+        let start = progress.cursor;
+        let limit = i64::try_from(block_length_limit)
+            .map_or(0, |length| start.saturating_add(length).min(0));
+        let mut end = start;
+        while end < limit {
+            // SAFETY: as in `poll_to`.
+            let Some(frame) = (unsafe { self.frame(progress.term.end, end) }) else { break };
+            let frame_end = end + frame.aligned_length() as i64;
+            if frame.is_padding() {
+                // It makes a block of its own, whatever its length.
+                if end == start {
+                    end = frame_end;
+                }
+                break;
+            }
+            if frame_end > limit {
+                break;
+            }
+            end = frame_end;
+        }
+
+        progress.cursor = end;
+        let length = (end - start) as usize;
+        if length > 0 {
+            // SAFETY: the frames were published, are aligned, and stay as they are until the
+            // subscriber position has moved, at the end of this function.
+            let (block, term_id) = unsafe {
+                let start = progress.term.end.offset(start as isize);
+                let term_id = start.add(log_buffer::TERM_ID).cast::<i32>().read();
+                (slice::from_raw_parts(start, length), term_id)
+            };
+            handler(block, self.session_id(), term_id);
+        }
+        length
+    }
+
+    /// Moves the subscriber position forward to the end of a frame that has arrived.
+    ///
+    /// # Errors
+    /// As for [`check_position`](Self::check_position).
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll).
+    pub(crate) unsafe fn set_position(&self, position: Position) -> Result<()> {
+        if self.is_closed() {
+            return Ok(());
+        }
+        // SAFETY: handed on to the caller.
+        if (unsafe { self.check_position(position) })?.is_some() {
+            self.publish(position);
+        }
+        Ok(())
+    }
+
+    /// The term in which a frame that has arrived begins at `position`, or ends there; `None` if the subscriber
+    /// position is not the image's any more.
+    ///
+    /// C checks that the position is aligned, in the term, and not behind. But bytes in the middle of
+    /// a message, or of one that is being written, taken for the length of a frame, would send the
+    /// next poll anywhere.
+    ///
+    /// # Safety
+    /// As for [`poll`](Self::poll).
+    unsafe fn check_position(&self, position: Position) -> Result<Option<Term>> {
+        let Some(current) = self.subscriber_position() else { return Ok(None) };
+        let term = self.term_of(current);
+        if position < current || position > term.end_position {
+            let end = term.end_position;
+            return Err(invalid(format!("{position} is out of the range {current}-{end}")));
+        }
+        if position % FRAME_ALIGNMENT as i64 != 0 {
+            return Err(invalid(format!("{position} is not a multiple of {FRAME_ALIGNMENT}")));
+        }
+        let mut end = current;
+        while end < position {
+            // SAFETY: as in `poll_to`.
+            let Some(frame) = (unsafe { self.frame(term.end, end - term.end_position) }) else {
+                return Err(invalid(format!("{position} is after {end}, where nothing is yet")));
+            };
+            end += frame.aligned_length() as i64;
+        }
+        if end > position {
+            return Err(invalid(format!("{position} is in the middle of a frame")));
+        }
+        Ok(Some(self.term_of(position)))
+    }
+
+    /// The frame at a cursor, if it has been published.
+    ///
+    /// A length that a frame there cannot have is taken for none: a driver that has given this client up
+    /// for dead, because its conductor was kept from its work for too long, lets publishers overwrite
+    /// what is being read, and a length may then be anything.
+    ///
+    /// # Safety
+    /// The contract of [`new`](Self::new) holds; `end` is that of a term, and at the cursor, which is
+    /// aligned to frames, in the term and before its end, a frame starts or will start. The subscriber
+    /// position does not move past it while it is used.
+    #[inline(always)]
+    pub(crate) unsafe fn frame(&self, end: *const u8, cursor: i64) -> Option<Frame<'_>> {
+        const HEADER: u32 = HEADER_LENGTH as u32;
+        // SAFETY: by the contract.
+        unsafe {
+            let start = end.offset(cursor as isize);
+            let length = protocol::published_length(log_buffer::frame_length_of(start.cast_mut()));
+            // Huge if the length is negative or shorter than a header: one comparison for these and
+            // for what is beyond the term.
+            let payload_length = (length as u32).wrapping_sub(HEADER);
+            let fits = i64::from(payload_length) + cursor <= -i64::from(HEADER);
+            fits.then(|| Frame::new(self, start, payload_length as usize))
+        }
+    }
+
+    /// The subscriber position, where a frame starts or will start; `None` once the counter is another image's.
+    #[inline(always)]
+    pub(crate) fn subscriber_position(&self) -> Option<Position> {
+        let position = protocol::position(self.position.value());
+        // An equal position can be another's: who joins a stream can do so where the image was.
+        let is_known = position == self.last_position.get() && self.owns_position();
+        (is_known || self.is_moved_to(position)).then_some(position)
+    }
+
+    /// Whether C's functions have moved this image's position; or else it is another's.
+    #[cold]
+    fn is_moved_to(&self, position: Position) -> bool {
+        let is_start = position >= 0 && position % FRAME_ALIGNMENT as i64 == 0;
+        let is_moved = is_start && self.owns_position();
+        if is_moved {
+            self.last_position.set(position);
+        }
+        is_moved
+    }
+
+    /// Whether the subscriber position is this image's: the driver takes it away, and can give it to others, when
+    /// it takes the client for dead, or when the image has gone.
+    #[inline(always)]
+    pub(crate) fn owns_position(&self) -> bool {
+        self.position.is_owned() && self.is_position_of_image()
+    }
+
+    /// Tells images of one subscription apart. Drivers that do not say which image a counter is for leave 0.
+    #[inline(always)]
+    fn is_position_of_image(&self) -> bool {
+        let image = self.position.reference_id();
+        image == self.correlation_id() || image == 0
+    }
+
+    /// The subscriber position, or how far this image has read if that is not its own any more.
+    pub(crate) fn position(&self) -> Position {
+        let last = || Some(self.last_position.get()).filter(|&position| position >= 0);
+        self.subscriber_position().or_else(last).unwrap_or(self.fields.join_position)
+    }
+
+    /// Tells the publisher how far it may overwrite. A closed image's position is final, as in C.
+    ///
+    /// Not built into the polls, which call this once, also when a handler panics: they would keep in memory what
+    /// they can keep in registers.
+    #[inline(never)]
+    pub(crate) fn publish(&self, position: Position) {
+        if !self.is_closed() && self.owns_position() {
+            protocol::set_position(self.position.value(), position);
+            self.last_position.set(position);
+        }
+    }
+
+    /// The term of a position that is not negative; that of the last poll is found at once.
+    #[inline(always)]
+    pub(crate) fn term_of(&self, position: Position) -> Term {
+        let term = self.term.get();
+        let length = i64::from(self.fields.term_length);
+        let offset = position.wrapping_sub(term.end_position).wrapping_add(length);
+        // One comparison for "before it" and "after it".
+        if offset as u64 >= length as u64 {
+            return self.find_term(position);
+        }
+        term
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_term(&self, position: Position) -> Term {
+        let length = i64::from(self.fields.term_length);
+        let count = (position as u64) >> self.fields.position_bits_to_shift;
+        let buffer = self.fields.term_buffers[(count % PARTITION_COUNT as u64) as usize];
+        let term = Term {
+            // One past the end of the buffer.
+            end: buffer.wrapping_add(length as usize),
+            end_position: (position & -length).wrapping_add(length),
+        };
+        self.term.set(term);
+        term
+    }
+}
+
+fn invalid(what: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("position: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subscription::image::header::tests::raw_image;
+
+    const TERM_LENGTH: usize = 64 * 1024;
+
+    /// Of a frame that another publisher overwrites, the length may be anything.
+    #[test]
+    fn a_length_that_does_not_fit_into_the_term_makes_no_frame() {
+        let mut term = vec![0_u64; TERM_LENGTH / 8];
+        let term: *mut u8 = term.as_mut_ptr().cast();
+        let fields = sys::rusteron_image_t {
+            term_buffers: [term; PARTITION_COUNT],
+            position_bits_to_shift: TERM_LENGTH.trailing_zeros() as usize,
+            term_length: TERM_LENGTH as i32,
+            ..raw_image()
+        };
+        // SAFETY: what the test calls reads the numbers, and the term, which lives as long as the test.
+        let image = unsafe { ImageFields::new(fields) };
+        let end = term.wrapping_add(TERM_LENGTH);
+        for left in [32, 64, 4096, TERM_LENGTH] {
+            let frame_of = |length: i32| {
+                // SAFETY: in the term, aligned, and before its end.
+                unsafe {
+                    log_buffer::frame_length_of(end.sub(left)).store(length, Ordering::Relaxed);
+                    image.frame(end, -(left as i64)).map(|frame| frame.payload().len())
+                }
+            };
+            let fits = left as i32;
+            for length in [i32::MIN, i32::MIN + 31, -fits, -32, -31, -1, 0, 1, 31] {
+                assert_eq!(frame_of(length), None, "{length} with {left} left");
+            }
+            for length in [fits + 1, fits + 31, fits + 32, 1 << 30, i32::MAX - 31, i32::MAX] {
+                assert_eq!(frame_of(length), None, "{length} with {left} left");
+            }
+            for length in [32, fits.min(33), fits - 1, fits].into_iter().filter(|&it| it >= 32) {
+                let payload_length = length as usize - HEADER_LENGTH;
+                assert_eq!(frame_of(length), Some(payload_length), "{length} with {left} left");
+            }
+        }
+    }
+}
