@@ -24,9 +24,9 @@ use crate::{Context, ThreadingMode};
 /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
 /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
 ///
-/// What that came to on a machine with two cores, for clients on the same two; `BENCHMARKS.md` in the
-/// repository has the spread, the command, and Java's driver beside it. `LowLatency` is slowest there, as
-/// two cores are too few for its threads.
+/// Figures of a machine with two cores, for clients on the same two.
+/// `docs/benchmarks/driver-resources.md` in the repository has the spread, the command and Java's driver.
+/// `LowLatency` is slowest there, because two cores are too few for its threads.
 ///
 /// | measured | Aeron's default | `LowLatency` | `Shared` |
 /// |---|---|---|---|
@@ -35,7 +35,8 @@ use crate::{Context, ThreadingMode};
 /// | messages a second over UDP loopback, 32 bytes | 6.3 million | 0.5 million | 3.7 million |
 /// | resident memory with that load | 155 MiB | 319 MiB | 155 MiB |
 ///
-/// What each setting does by itself, on the same machine (medians; `just benchmark-preset-settings`):
+/// Effect of each setting by itself, on the same machine (medians).
+/// `docs/benchmarks/presets.md` has the spread and the command.
 ///
 /// | setting | effect |
 /// |---|---|
