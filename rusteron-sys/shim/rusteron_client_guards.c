@@ -3,6 +3,7 @@
 #include "aeron_subscription.h"
 #include "concurrent/aeron_counters_manager.h"
 #include "util/aeron_error.h"
+#include "util/aeron_http_util.h"
 
 /*
  * Whether the counter of the image's position still is the image's. A driver that reaches the client's timeout
@@ -136,4 +137,30 @@ int rusteron_image_block_poll(
     aeron_image_t *image, aeron_block_handler_t handler, void *clientd, size_t block_length_limit)
 {
     return rusteron_can_poll(image) ? aeron_image_block_poll(image, handler, clientd, block_length_limit) : 0;
+}
+
+/*
+ * Properties of a server. Aeron reads in front of its buffer for an empty line, and writes in front of it for blanks that
+ * no name follows. Blanks at the beginning of a line mean nothing, and neither does an empty line.
+ */
+int rusteron_http_retrieve(aeron_http_response_t **response, const char *url, int64_t timeout_ns)
+{
+    if (aeron_http_retrieve(response, url, timeout_ns) < 0)
+    {
+        return -1;
+    }
+
+    char *to = (*response)->buffer + (*response)->body_offset;
+    bool is_line_start = true;
+    for (const char *from = to; '\0' != *from; from++)
+    {
+        const bool is_blank = ' ' == *from || '\t' == *from || '\r' == *from || '\n' == *from;
+        if (!is_line_start || !is_blank)
+        {
+            is_line_start = '\n' == *from;
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return 0;
 }
