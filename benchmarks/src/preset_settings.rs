@@ -319,6 +319,6 @@ mod tests {
         }
         // A preset with another setting wants another case.
         let variables: Vec<_> = Preset::ALL.iter().flat_map(|preset| preset.variables()).collect();
-        assert_eq!(variables.len(), 5 + 2 + 5, "{variables:?}");
+        assert_eq!(variables.len(), 5 + 2 + 6, "{variables:?}");
     }
 }
