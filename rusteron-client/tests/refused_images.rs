@@ -96,10 +96,11 @@ fn write_counter(dir: &Path, counter_id: i32, value: i64) {
 }
 
 /// How often the process has mapped the log buffer.
-fn mappings(original_registration_id: i64) -> usize {
-    let name = format!("/{original_registration_id}.logbuffer");
+fn mappings(dir: &Path, original_registration_id: i64) -> usize {
+    let name = dir.join(format!("publications/{original_registration_id}.logbuffer"));
+    let name = name.to_str().expect("a Unicode directory");
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    maps.lines().filter(|line| line.ends_with(&name)).count()
+    maps.lines().filter(|line| line.ends_with(name)).count()
 }
 
 /// The driver computes with positions, too: it does no work while one is wrong.
@@ -140,7 +141,7 @@ fn image_at_a_position_outside_its_stream_is_refused_and_unmapped() {
         let mut positions = counters.iter().filter(|it| it.type_id == SUBSCRIBER_POSITION);
         positions.next()
     };
-    let mapped = mappings(publication.registration_id());
+    let mapped = mappings(&dir, publication.registration_id());
 
     let last = TERM_LENGTH << 31;
     for position in [-TERM_LENGTH, -32, 7, last + 32, i64::MAX, i64::MIN] {
@@ -167,7 +168,7 @@ fn image_at_a_position_outside_its_stream_is_refused_and_unmapped() {
         let error = errors.lock().expect("no panic").remove(0);
         assert!(error.contains(&format!("image refused: position {position} ")), "{error}");
         assert_eq!(subscription.image_count(), 0);
-        assert_eq!(mappings(publication.registration_id()), mapped);
+        assert_eq!(mappings(&dir, publication.registration_id()), mapped);
         write_counter(&dir, joined.id, joined.value);
         drop(subscription);
         await_that("the driver has removed it", || {
