@@ -19,7 +19,7 @@ pub struct AeronVersion {
     pub patch: u32,
     /// The three numbers, joined by dots.
     pub text: String,
-    /// The commit, or `release` for sources without a history.
+    /// The commit. It is `release` for sources without a history.
     pub commit: String,
     /// Everything in one line.
     pub full: String,

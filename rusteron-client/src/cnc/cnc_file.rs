@@ -66,11 +66,11 @@ unsafe impl Sync for CncFile {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct CncVersion {
-    /// Incremented when older clients and drivers no longer understand the files.
+    /// Changed when older clients and drivers no longer understand the files.
     pub major: u8,
-    /// Incremented when something is added.
+    /// Changed when something is added.
     pub minor: u8,
-    /// Incremented when nothing is added.
+    /// Changed when nothing is added.
     pub patch: u8,
 }
 
@@ -82,7 +82,7 @@ impl CncFile {
     ///
     /// # Errors
     /// - [`ErrorKind::DriverTimeout`]: the file did not exist, or was not complete, in time;
-    /// - [`ErrorKind::IncompatibleDriver`]: the file is of another major version, or no such file;
+    /// - [`ErrorKind::IncompatibleDriver`]: the file has another major version, or is no CnC file;
     /// - [`ErrorKind::InvalidArgument`]: the path is empty or too long;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     ///

@@ -234,7 +234,7 @@ impl<'a> CountersReader<'a> {
     /// Makes a reader of the memory that a C reader reads.
     ///
     /// # Safety
-    /// `reader` is live, and what it reads stays mapped for `'a`.
+    /// `reader` is live, and the memory that it reads stays mapped for `'a`.
     pub(crate) unsafe fn from_raw(reader: *mut sys::aeron_counters_reader_t) -> Self {
         let mut buffers = mem::MaybeUninit::uninit();
         // SAFETY: the reader is live by the contract; C copies all of its addresses and lengths.

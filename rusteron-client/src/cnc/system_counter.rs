@@ -107,7 +107,7 @@ system_counters! {
         AERON_SYSTEM_COUNTER_ID_UNBLOCKED_PUBLICATIONS, "Unblocked Publications";
     /// Commands that the driver had to skip, because a client stopped in the middle of writing one.
     UnblockedCommands = AERON_SYSTEM_COUNTER_ID_UNBLOCKED_COMMANDS, "Unblocked Control Commands";
-    /// Signs that the time to live is not the same in both directions.
+    /// Signs that the time to live differs between the two directions.
     PossibleTtlAsymmetry = AERON_SYSTEM_COUNTER_ID_POSSIBLE_TTL_ASYMMETRY, "Possible TTL Asymmetry";
     /// The instruction to the controllable idle strategy. It counts nothing.
     ControllableIdleStrategy =

@@ -52,8 +52,8 @@ impl CounterHandlers {
 }
 
 impl Context {
-    /// Sets the handler that is called when a client of the driver, this one or another, has added
-    /// a counter that is not static. It replaces the previous handler.
+    /// Sets the handler that is called when any client of the driver, also this one, has added a
+    /// counter. Static counters are excluded. The handler replaces the previous one.
     ///
     /// The handler gets a reader, the registration id and the counter id. Drivers also announce the
     /// heartbeat counter of each client in this way, with the client id as registration id.
@@ -77,8 +77,8 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets the handler that is called when a counter that is not static goes, because its client
-    /// has dropped it or is gone. It replaces the previous handler.
+    /// Sets the handler that is called when a counter goes, because its client has dropped it or is
+    /// gone. Static counters are excluded. The handler replaces the previous one.
     ///
     /// The handler gets a reader, the registration id and the counter id. The counter can already
     /// be freed. Everything else is as with

@@ -19,7 +19,7 @@ pub struct Added {
     pub channel: String,
     /// The stream id within the channel.
     pub stream_id: i32,
-    /// The session id of a publication; `None` for a subscription.
+    /// The session id of a publication. `None` for a subscription.
     pub session_id: Option<i32>,
     /// The registration id of the resource.
     pub registration_id: i64,
@@ -41,7 +41,7 @@ pub struct PublicationError {
     pub stream_id: i32,
     /// The id of the receiver that sent the report.
     pub receiver_id: i64,
-    /// The group tag of the receiver; `None` if it has none.
+    /// The group tag of the receiver. `None` if the receiver has none.
     pub group_tag: Option<i64>,
     /// The address that the report came from. `None` if that is not known.
     pub source: Option<SocketAddr>,
@@ -93,8 +93,8 @@ impl Context {
     ///
     /// An image that cannot be mapped, for example because the process has no descriptors left, is
     /// reported here and nowhere else. The subscription stays without that image. The image's
-    /// publisher waits for the subscriber until the subscription or the client is dropped: make
-    /// them anew.
+    /// publisher waits for the subscriber until the subscription or the client is dropped. Drop
+    /// them and make them anew.
     ///
     /// The handler runs on the client's conductor thread and delays its work. Calls in the handler
     /// that would wait for that thread return
@@ -189,7 +189,7 @@ impl Context {
     }
 
     /// Sets the handler that is called when a receiver reports an error against a publication of
-    /// this client, such as a subscriber that rejects its image.
+    /// this client. Example: a subscriber rejects its image.
     ///
     /// The handler runs like that of [`set_on_new_publication`](Self::set_on_new_publication).
     ///

@@ -26,7 +26,7 @@ struct Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument or a setting is out of its range; the text names it.
+    /// An argument or a setting is out of its range. The text names it.
     InvalidArgument,
     /// No media driver answered within the driver timeout, or the driver has stopped.
     DriverTimeout,
@@ -42,13 +42,13 @@ pub enum ErrorKind {
     ClientClosed,
     /// The client fell too far behind the media driver's broadcasts.
     BroadcastReceiverIllegalState,
-    /// The media driver in the directory speaks another version of the protocol.
+    /// The media driver of the directory has another version of the protocol.
     IncompatibleDriver,
     /// Another media driver is running in the directory.
     ActiveDriver,
     /// The media driver of the directory died so recently that it still counts as running.
     StaleDirectory,
-    /// The channel URI is not valid, or the media driver does not accept it.
+    /// The channel URI is not valid, or the media driver rejects it.
     InvalidChannel,
     /// The media driver does not know the subscription.
     UnknownSubscription,

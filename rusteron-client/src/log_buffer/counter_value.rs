@@ -21,7 +21,7 @@ pub(crate) struct CounterValue {
 }
 
 // SAFETY: the record is mapped as long as this is used, by the contract of `new`, and accessed in atomic steps only,
-// on whatever thread.
+// on any thread.
 unsafe impl Send for CounterValue {}
 // SAFETY: as above.
 unsafe impl Sync for CounterValue {}

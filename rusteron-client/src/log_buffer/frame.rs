@@ -125,7 +125,7 @@ pub(crate) unsafe fn write_padding(
 /// For `'a`, the frame is mapped and aligned to 32 bytes.
 #[inline(always)]
 pub(crate) unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
-    // SAFETY: by the contract, and everybody accesses this field atomically.
+    // SAFETY: by the contract, and all parties access this field atomically.
     unsafe { atomic_i32(frame.add(FRAME_LENGTH).cast()) }
 }
 
@@ -259,7 +259,7 @@ pub(crate) unsafe fn atomic_i32<'a>(address: *mut i32) -> &'a AtomicI32 {
 /// Like [`atomic_i64`].
 ///
 /// # Safety
-/// As for [`atomic_i64`]; and the value is 0 or 1, as that of a C `bool` is.
+/// As for [`atomic_i64`]; and the value is 0 or 1, like the value of a C `bool`.
 #[inline(always)]
 pub(crate) unsafe fn atomic_bool<'a>(address: *mut bool) -> &'a AtomicBool {
     // SAFETY: handed on to the caller.

@@ -6,7 +6,7 @@
 //! `aeron_cas_*` are sequentially consistent.
 //!
 //! The steps are generic over their word type. So the tests below run the same code on words of
-//! `loom`, which tries all interleavings and all values that the orders allow a load to see.
+//! `loom`. It tries all interleavings, and all values that the orders allow a load to see.
 
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
@@ -64,9 +64,9 @@ word!(AtomicI64, i64, fence);
 /// Begins a frame: stores its negative length, before anything else is written to the frame.
 ///
 /// If this process dies before it publishes the frame, the driver reads the length of the gap from
-/// here. The store is a release as in C. A driver that makes padding of that length also sees that
-/// the end of the stream, which was moved before, is behind the frame. The fence comes before the
-/// writes to the frame, so that none of them is seen before the length (as in C's
+/// here. The store is a release as in C: the tail was moved before, so a driver that makes padding
+/// of that length also sees the tail behind the frame. The fence comes before the writes to the
+/// frame, so that none of them is seen before the length (as in C's
 /// `aeron_publication_header_write`).
 #[inline(always)]
 pub(crate) fn begin_frame(length: &impl Word<Value = i32>, frame_length: i32) {

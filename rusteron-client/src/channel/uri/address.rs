@@ -205,7 +205,7 @@ impl Brackets {
             Some(closing) => &text[1..closing],
             None => text,
         };
-        // The scope, after a percent sign, is not part of the address. Names have none.
+        // The scope, after a percent sign, is not part of the address. Names have no scope.
         let host = match host.rsplit_once('%') {
             Some((address, _)) if self.closing.is_some() || address.contains(':') => address,
             _ => host,

@@ -8,7 +8,7 @@ use crate::channel::uri::ChannelUri;
 ///
 /// A text is checked like a [`ChannelUri`], and reaches the media driver as it was written.
 ///
-/// Sealed: implemented by these types, by [`UncheckedChannel`], and by references to them.
+/// The trait is sealed. These types, [`UncheckedChannel`], and references to them implement it.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};

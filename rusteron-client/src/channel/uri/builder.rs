@@ -97,7 +97,7 @@ impl ChannelUriBuilder {
     /// Sets any parameter to a text. Aeron need not know the parameter.
     ///
     /// A key that is empty, or contains `=`, `|` or a NUL byte, makes [`build`](Self::build) fail.
-    /// The conditions on the value are those of [`set`](Self::set).
+    /// The value has the same conditions as in [`set`](Self::set).
     #[must_use]
     pub fn set_key(mut self, key: &str, value: impl Into<String>) -> Self {
         let value = value.into();
@@ -128,7 +128,7 @@ impl ChannelUriBuilder {
         self
     }
 
-    /// Makes a publication begin at a position, in bytes since the beginning of a stream, by setting
+    /// Makes a publication begin at a position, in bytes since the beginning of a stream. This sets
     /// [`Parameter::InitialTermId`], [`Parameter::TermId`], [`Parameter::TermOffset`] and
     /// [`Parameter::TermLength`].
     ///

@@ -45,7 +45,7 @@ pub enum ChannelUriErrorKind {
     Missing,
     /// Parameters that are valid by themselves do not fit together.
     Conflict,
-    /// The channel is a spy, which only subscriptions to UDP channels can be.
+    /// The channel is a spy. Only a subscription to a UDP channel can be a spy.
     Spy,
 }
 

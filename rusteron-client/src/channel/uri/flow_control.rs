@@ -22,9 +22,9 @@ use crate::channel::uri::scan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FlowControl {
-    /// At the pace of the fastest receiver.
+    /// The publication follows the fastest receiver.
     Max,
-    /// At the pace of the slowest receiver.
+    /// The publication follows the slowest receiver.
     Min {
         /// The number of receivers that have to be present before anything is sent. A negative
         /// number is refused.
@@ -32,7 +32,7 @@ pub enum FlowControl {
         /// The silence after which a receiver is forgotten.
         timeout: Option<Duration>,
     },
-    /// At the pace of the slowest receiver with a tag.
+    /// The publication follows the slowest receiver with a tag.
     Tagged {
         /// The tag. With `None`, the driver's own tag.
         group_tag: Option<i64>,

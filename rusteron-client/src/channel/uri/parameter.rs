@@ -51,9 +51,9 @@ macro_rules! parameters {
 parameters! {
     /// Tags by which other channels refer to this one: the channel's, the publication's, or both.
     ///
-    /// A UDP channel with the channel tag of another one shares its socket. A publication with
+    /// A UDP channel with the channel tag of another channel shares its socket. A publication with
     /// `session-id=tag:…` takes its session id from the UDP publication with that entity tag.
-    /// An IPC channel ignores the channel tag, a subscription the entity tag.
+    /// An IPC channel ignores the channel tag. A subscription ignores the entity tag.
     Tags = "tags", "a number, or two separated by a comma";
     /// The address or host name, and the port, that a UDP publication sends to and a UDP
     /// subscription receives from.
@@ -128,7 +128,7 @@ parameters! {
     ///
     /// Default: `5s`. Read by publications.
     Linger = "linger", "a duration: an integer with s, ms, us, ns or without for ns";
-    /// A name for people and programs to know the channel by. Aeron does not read it.
+    /// A name by which people and programs know the channel. Aeron does not read it.
     Alias = "alias", "any text";
     /// The congestion control of a UDP subscription: `static`, a fixed window, or `cubic`.
     ///
@@ -234,7 +234,7 @@ parameters! {
         "a duration: an integer with s, ms, us, ns or without for ns";
     /// The time for which an untethered subscription is notified that it was left behind.
     ///
-    /// Default, also for the value 0:
+    /// Default, also for 0: the value of
     /// [`UntetheredWindowLimitTimeout`](Self::UntetheredWindowLimitTimeout).
     UntetheredLingerTimeout = "untethered-linger-timeout",
         "a duration: an integer with s, ms, us, ns or without for ns";
@@ -253,7 +253,8 @@ parameters! {
     StreamId = "stream-id", "an integer of 32 bits";
     /// The maximum distance between a publication and its slowest receiver.
     ///
-    /// At least the [`Mtu`](Self::Mtu), and at most half of the [`TermLength`](Self::TermLength).
+    /// It is at least the [`Mtu`](Self::Mtu), and at most half of the
+    /// [`TermLength`](Self::TermLength).
     /// Default: half of the term length. Read by publications.
     PublicationWindow = "pub-wnd", "a size from the MTU to half of the term length (bytes)";
     /// Transport security. The open-source drivers refuse `true`, except for a spy.

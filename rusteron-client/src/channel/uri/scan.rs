@@ -1,8 +1,8 @@
 //! Numbers, sizes, durations and flags, read as Aeron's C code reads them.
 //!
-//! Where Aeron relies on `strtoll` and its relatives, C's own rules apply: white space and a sign
-//! before a number, the text that may follow a number, and the result for a number that is too
-//! large. The table in `tests/channel_uri.rs` compares them with the driver.
+//! Where Aeron relies on `strtoll` and its relatives, C's own rules apply. They concern white space
+//! and a sign before a number, the text that may follow a number, and the result for a number that
+//! is too large. The table in `tests/channel_uri.rs` compares them with the driver.
 
 use std::time::Duration;
 
@@ -100,8 +100,8 @@ pub(super) fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
 
 /// Mirrors `aeron_driver_uri_get_timestamp_offset`.
 ///
-/// C replaces a number out of range by the end of the range, ignores the text behind it, and then
-/// drops the upper half.
+/// If a number is out of range, C takes the end of the range and ignores the text behind the
+/// number. Then C drops the upper half.
 pub(super) fn timestamp_offset(text: &str) -> Option<i32> {
     let number = scan(text, 0)?;
     let value = match number.signed() {

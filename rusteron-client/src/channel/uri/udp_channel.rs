@@ -63,7 +63,7 @@ impl<'a> UdpChannel<'a> {
         self.endpoint.is_some_and(|endpoint| endpoint.is_multicast())
     }
 
-    /// Returns the control address. With a multicast endpoint, the driver ignores it.
+    /// Returns the control address that the driver uses. With a multicast endpoint, it uses none.
     fn explicit_control(&self) -> Option<Address<'a>> {
         self.control.filter(|_| !self.is_multicast())
     }

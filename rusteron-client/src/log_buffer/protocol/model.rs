@@ -16,8 +16,8 @@ word!(AtomicI64, i64, fence);
 
 const FRAME_LENGTH: i32 = 40;
 
-/// Runs a test with every interleaving of two threads. With more threads, at most two are
-/// interrupted.
+/// Runs a test with every interleaving of two threads. With more threads, only interleavings with
+/// at most two preemptions are run.
 fn model(threads: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = (threads > 2).then_some(2);
@@ -150,7 +150,7 @@ fn frames_that_were_published_before_the_one_in_front_of_them_are_seen_with_it()
     });
 }
 
-/// Ids that wrap around in the middle of the test.
+/// A first term id that makes the ids wrap around in the middle of the test.
 const INITIAL_TERM_ID: i32 = i32::MAX;
 const FRAME: usize = 32;
 /// The number of frames in a term.
@@ -185,7 +185,7 @@ impl Log {
         }
     }
 
-    /// Attempts to publish until it succeeds; returns term count and frame.
+    /// Attempts to publish until an attempt succeeds. Returns the term count and the frame.
     fn publish(&self, message: u64) -> (i32, usize) {
         let terms = self.terms();
         loop {
@@ -292,7 +292,7 @@ fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen
                 }
             })
         };
-        // As the driver cleans.
+        // This stands for the driver's cleaning.
         // SAFETY: checked by the model.
         log.0.frames[0][0].1.with_mut(|payload| unsafe { *payload = 0 });
         set_position(&log.1, 1);
