@@ -30,7 +30,7 @@ fn constants(generator: Generator) -> Generator {
 const RAW: &str = "rusteron_sys";
 const SUPPORT: &str = "crate::ffi";
 
-// Why a function is not reached through a generated method.
+// The reason why a function is not reached through a generated method.
 const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while C may call it";
 
 fn context() -> ContextSpec {

@@ -1,4 +1,4 @@
-//! Which Aeron this is.
+//! The version of Aeron.
 
 use std::ffi::{CStr, c_char};
 
@@ -7,7 +7,7 @@ use rusteron_sys as sys;
 /// The version of the Aeron sources that this crate is compiled with, such as `1.54.0`.
 pub const AERON_VERSION: &str = sys::AERON_VERSION;
 
-/// The version that Aeron's C code states of itself.
+/// The version that Aeron's C code reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AeronVersion {
@@ -19,14 +19,14 @@ pub struct AeronVersion {
     pub patch: u32,
     /// The three numbers, joined by dots.
     pub text: String,
-    /// The commit, or `release` for sources without a history.
+    /// The commit. It is `release` for sources without a history.
     pub commit: String,
     /// Everything in one line.
     pub full: String,
 }
 
 impl AeronVersion {
-    /// The version of the code that this program runs.
+    /// Returns the version of the code that this program runs.
     ///
     /// Corresponds to `aeron_version_major`, `aeron_version_minor`, `aeron_version_patch`,
     /// `aeron_version_text`, `aeron_version_gitsha` and `aeron_version_full`.

@@ -13,34 +13,36 @@ use crate::ffi::Fallible;
 pub enum ChannelStatus {
     /// The media driver is setting the sockets up.
     Initializing,
-    /// All is well; always so for IPC, which has no sockets.
+    /// All sockets are set up. IPC has no sockets and is always in this state.
     Active,
     /// The media driver is closing the sockets.
     Closing,
     /// A socket could not be set up.
     Errored,
-    /// The publication or subscription is closed and no longer knows.
+    /// The publication or subscription is closed and no longer knows the state.
     Closed,
 }
 
 impl ChannelStatus {
-    /// What a C function returned for the counter with this id. A closed resource has no counter any
-    /// more, for which C has the number of an error.
+    /// Converts the result of a C function for the counter with this id.
+    ///
+    /// A closed resource has no counter. Then C returns the number of an error.
     pub(crate) fn from_c(status: i64, counter_id: i32, is_closed: impl FnOnce() -> bool) -> Self {
         match status {
             0 => Self::Initializing,
             1 => Self::Active,
             2 => Self::Closing,
             _ if is_closed() => Self::Closed,
-            // As in Java. IPC has no counter: C has the number of an error for this as well.
+            // As in Java: IPC has no counter, and is active. C returns the number of an error here,
+            // too.
             _ if counter_id < 0 => Self::Active,
             _ => Self::Errored,
         }
     }
 }
 
-/// The addresses that `find` writes into as many buffers as it is given; like C's functions it
-/// returns how many there are.
+/// Returns all addresses that `find` writes. `find` fills as many buffers as it is given and, like
+/// C's functions, returns the number of addresses.
 pub(crate) fn local_addresses(
     mut find: impl FnMut(*mut sys::aeron_iovec_t, usize) -> i32,
 ) -> Result<Vec<SocketAddr>> {
@@ -60,7 +62,7 @@ pub(crate) fn local_addresses(
     }
 }
 
-/// The address in a buffer that a NUL byte terminates.
+/// Parses the address in a buffer that a NUL byte terminates.
 fn parse(buffer: &[u8]) -> Result<SocketAddr> {
     let length = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     let text = String::from_utf8_lossy(&buffer[..length]);

@@ -20,12 +20,15 @@ use crate::constants::CncConstants;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{self, Fallible, c_path, last_error};
 
-/// The command-and-control file of a media driver, opened for reading: what a driver says of itself,
-/// its counters, its errors and the losses of its streams.
+/// The command-and-control file of a media driver, opened for reading.
 ///
-/// Opening it makes no client, and the driver does not notice: it works for a driver in any language,
-/// and for the files that a dead one left behind. The file stays mapped until this is dropped, even if
-/// a new driver has replaced it meanwhile; [`is_active`](Self::is_active) tells.
+/// It holds the driver's description of itself, its counters, its errors and the losses of its
+/// streams.
+///
+/// Opening the file makes no client, and the driver does not notice it. This works for a driver in
+/// any language, and for the files that a dead driver left behind. The file stays mapped until this
+/// value is dropped, even if a new driver has replaced the file. [`is_active`](Self::is_active)
+/// detects that.
 ///
 /// Threads share it by reference.
 ///
@@ -59,7 +62,7 @@ unsafe impl Sync for CncFile {}
 
 /// The version of the layout of a driver's files: the protocol between driver and clients.
 ///
-/// It is not Aeron's version; drivers and clients with the same `major` understand each other.
+/// It is not Aeron's version. Drivers and clients with the same `major` understand each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct CncVersion {
@@ -72,18 +75,20 @@ pub struct CncVersion {
 }
 
 impl CncFile {
-    /// Opens the file of the driver in a directory, and waits for it up to the timeout if the driver
-    /// has not finished making it. With a timeout of zero it looks once.
+    /// Opens the file of the driver in a directory.
+    ///
+    /// If the driver has not finished making the file, this waits up to the timeout. With a timeout
+    /// of zero, it looks once.
     ///
     /// # Errors
     /// - [`ErrorKind::DriverTimeout`]: the file did not exist, or was not complete, in time;
-    /// - [`ErrorKind::IncompatibleDriver`]: the file is of another major version, or no such file;
+    /// - [`ErrorKind::IncompatibleDriver`]: the file has another major version, or is no CnC file;
     /// - [`ErrorKind::InvalidArgument`]: the path is empty or too long;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     ///
     /// Corresponds to `aeron_cnc_init`.
     pub fn open(dir: impl AsRef<Path>, timeout: Duration) -> Result<Self> {
-        // C would wait as well, but by the time of day, which may jump.
+        // C would wait, too, but by the time of day, which may jump.
         const PAUSE: Duration = Duration::from_millis(5);
         let dir = dir.as_ref();
         let c_dir = c_path("dir", dir)?;
@@ -105,14 +110,14 @@ impl CncFile {
         }
     }
 
-    /// Looks once; the error is a driver timeout if looking again may help.
+    /// Looks once. The error is a driver timeout if looking again may help.
     fn open_at_once(dir: &Path, c_dir: &CStr) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: `c_dir` is a terminated string that C can hold; C writes the new structure's
         // address to `raw`, or fails.
         let opened = unsafe { sys::aeron_cnc_init(&mut raw, c_dir.as_ptr(), 0) }.into_result();
         if let Err(error) = opened {
-            // C uses the same code for a path that it cannot hold.
+            // C uses the same code for a path that is too long for C.
             // SAFETY: a terminated string; the function maps the file and unmaps it again.
             let incompatible = error.kind() == ErrorKind::InvalidArgument
                 && unsafe { sys::rusteron_cnc_state(c_dir.as_ptr(), ptr::null_mut()) }
@@ -134,7 +139,7 @@ impl CncFile {
         Ok(Self { raw, constants, dir: dir.to_owned() })
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     ///
     /// Corresponds to `aeron_cnc_filename`.
     pub fn filename(&self) -> &Path {
@@ -142,15 +147,15 @@ impl CncFile {
         unsafe { ffi::path(sys::aeron_cnc_filename(self.raw.as_ptr())) }
     }
 
-    /// What does not change while a driver runs: its process, timeouts, and the lengths of its
-    /// buffers.
+    /// Returns the values that are constant while a driver runs: its process, timeouts, and the
+    /// lengths of its buffers.
     ///
     /// Corresponds to `aeron_cnc_constants`.
     pub fn constants(&self) -> &CncConstants {
         &self.constants
     }
 
-    /// The version of the protocol that the driver speaks.
+    /// Returns the version of the protocol that the driver speaks.
     ///
     /// Corresponds to `cnc_version` of `aeron_cnc_constants`.
     pub fn version(&self) -> CncVersion {
@@ -158,29 +163,31 @@ impl CncFile {
         CncVersion { major, minor, patch }
     }
 
-    /// The number of the driver's process, for the operating system that the driver runs on.
+    /// Returns the id of the driver's process on the driver's operating system.
     ///
     /// Corresponds to `pid` of `aeron_cnc_constants`.
     pub fn pid(&self) -> i64 {
         self.constants.pid
     }
 
-    /// When the driver was started.
+    /// Returns the time when the driver was started.
     ///
     /// Corresponds to `start_timestamp` of `aeron_cnc_constants`.
     pub fn start_time(&self) -> SystemTime {
         epoch::time(self.constants.start_timestamp).unwrap_or(UNIX_EPOCH)
     }
 
-    /// After how long a silence the driver gives a client up for dead.
+    /// Returns the silence after which the driver regards a client as dead.
     ///
     /// Corresponds to `client_liveness_timeout` of `aeron_cnc_constants`.
     pub fn client_liveness_timeout(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.constants.client_liveness_timeout).unwrap_or(0))
     }
 
-    /// When the driver last said that it is alive, which it does about once a second; `None` if it
-    /// has ended in good order.
+    /// Returns the time when the driver last reported that it is alive. `None` if the driver has
+    /// ended in good order.
+    ///
+    /// The driver reports about once a second.
     ///
     /// Corresponds to `aeron_cnc_to_driver_heartbeat`.
     pub fn heartbeat(&self) -> Option<SystemTime> {
@@ -188,8 +195,8 @@ impl CncFile {
         // the buffer was part of what C compared with the file's when it mapped it.
         let heartbeat = unsafe { sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr()) };
         if heartbeat < 0 {
-            // Also the answer for a buffer of an impossible length, together with an error that
-            // nobody asks for.
+            // C also returns this for a buffer of an impossible length, and sets an error that is
+            // not needed here.
             // SAFETY: clears a thread-local.
             unsafe { sys::rusteron_err_clear() };
             return None;
@@ -197,23 +204,25 @@ impl CncFile {
         epoch::time(heartbeat)
     }
 
-    /// How long ago the driver last said that it is alive; `None` if it has ended in good order.
+    /// Returns the time since the driver last reported that it is alive. `None` if the driver has
+    /// ended in good order.
     pub fn heartbeat_age(&self) -> Option<Duration> {
-        // A clock that was set back makes it now.
+        // If the clock was set back, the age is zero.
         self.heartbeat()
             .map(|heartbeat| SystemTime::now().duration_since(heartbeat).unwrap_or(Duration::ZERO))
     }
 
-    /// Whether the driver has said that it is alive within the timeout.
+    /// Returns whether the driver has reported within the timeout that it is alive.
     ///
-    /// Clients use their driver timeout for it, 10 s by default.
+    /// Clients use their driver timeout for this, 10 s by default.
     ///
     /// Corresponds to `aeron_is_driver_active`, which opens the file first.
     pub fn is_active(&self, timeout: Duration) -> bool {
         self.heartbeat_age().is_some_and(|age| age <= timeout)
     }
 
-    /// The counters of the driver and of its clients, as long as the file is open:
+    /// Returns a reader of the counters of the driver and its clients, valid while the file is
+    /// open:
     ///
     /// ```compile_fail,E0505
     /// # fn read(cnc: rusteron_client::CncFile) {
@@ -230,23 +239,25 @@ impl CncFile {
         unsafe { CountersReader::from_raw(sys::aeron_cnc_counters_reader(self.raw.as_ptr())) }
     }
 
-    /// The errors that the driver has logged, each distinct one once.
+    /// Returns the errors that the driver has logged, each distinct error once.
     ///
     /// Corresponds to `aeron_cnc_error_log_read`.
     pub fn errors(&self) -> Vec<ErrorLogEntry> {
         error_log::read(self.error_log(), i64::MIN)
     }
 
-    /// The errors that the driver has observed at or after a time, each distinct one once.
+    /// Returns the errors that the driver has observed at or after a time, each distinct error
+    /// once.
     ///
     /// Corresponds to `aeron_cnc_error_log_read`.
     pub fn errors_since(&self, since: SystemTime) -> Vec<ErrorLogEntry> {
         error_log::read(self.error_log(), epoch::millis(since))
     }
 
-    /// The losses on the driver's streams, one entry for each publisher that messages were lost from.
+    /// Returns the losses on the driver's streams, one entry for each publisher whose messages were
+    /// lost.
     ///
-    /// They are in a file of their own next to this one, which is read anew each time.
+    /// The losses are in a separate file next to this one. Each call reads that file anew.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]: the file cannot be read.
@@ -260,7 +271,7 @@ impl CncFile {
         Ok(loss_report::read(&report))
     }
 
-    /// The buffer after the values of the counters, which is the last in the file.
+    /// Returns the buffer after the counters' values, which is the last in the file.
     fn error_log(&self) -> SharedMemory<'_> {
         let values = self.counters().values();
         let length = usize::try_from(self.constants.error_log_buffer_length).unwrap_or(0);

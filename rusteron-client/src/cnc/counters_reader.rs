@@ -1,4 +1,4 @@
-//! Reading the counters of a media driver, whoever they belong to.
+//! Reading the counters of a media driver, of all owners.
 
 use std::fmt;
 use std::mem::{self, offset_of};
@@ -11,20 +11,20 @@ use sys::aeron_counter_value_descriptor_t as Value;
 use crate::cnc::epoch;
 use crate::cnc::shared_memory::SharedMemory;
 
-/// The most bytes a counter's key can have.
+/// The maximum length of a counter's key, in bytes.
 pub(crate) const MAX_KEY_LENGTH: usize =
     offset_of!(Metadata, label_length) - offset_of!(Metadata, key);
-/// The most bytes a counter's label can have.
+/// The maximum length of a counter's label, in bytes.
 pub(crate) const MAX_LABEL_LENGTH: usize = size_of::<Metadata>() - offset_of!(Metadata, label);
 
-/// Reads the counters of a media driver: its own and those of all its clients.
+/// Reads the counters of a media driver: the driver's own, and those of all its clients.
 ///
-/// Everything is read from memory that other processes change at any time, and copied: a counter can
-/// be gone when its copy is looked at, and two numbers read one after the other belong to different
+/// Other processes change this memory at any time, so everything is copied. A counter can be gone
+/// when its copy is used. Two numbers that are read one after the other belong to different
 /// moments. Reading neither blocks nor makes a system call.
 ///
-/// Made by [`Aeron::counters_reader`](crate::Aeron::counters_reader), for the driver of a client, and
-/// by [`CncFile::counters`](crate::CncFile::counters), for any driver.
+/// [`Aeron::counters_reader`](crate::Aeron::counters_reader) makes a reader for the driver of a
+/// client. [`CncFile::counters`](crate::CncFile::counters) makes a reader for any driver.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -49,51 +49,54 @@ pub struct CountersReader<'a> {
 
 /// A copy of a counter, taken at one moment.
 ///
-/// Printed, it looks as in Aeron's `AeronStat`: id, value and label.
+/// It is printed as in Aeron's `AeronStat`: id, value and label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CounterSnapshot {
-    /// The counter's number, which another counter may get after this one is freed.
+    /// The counter's id. Another counter may get this id after this counter is freed.
     pub id: i32,
-    /// What kind of counter it is. Aeron's own kinds have numbers below 1000.
+    /// The kind of the counter. Aeron's own kinds have numbers below 1000.
     pub type_id: i32,
     /// The value.
     pub value: i64,
-    /// What it counts, for people; what is not UTF-8 in it is replaced.
+    /// The description for people. Bytes that are not UTF-8 are replaced.
     pub label: String,
-    /// What it counts, for programs: bytes whose meaning depends on the type, zeros after them. How
-    /// many there are is recorded nowhere.
+    /// The description for programs: bytes whose meaning depends on the type, followed by zeros.
+    /// The number of bytes is not recorded.
     pub key: [u8; MAX_KEY_LENGTH],
-    /// The id by which it was registered; 0 for a moment while the driver makes the counter.
+    /// The id by which the counter was registered. It is briefly 0 while the driver makes the
+    /// counter.
     pub registration_id: i64,
-    /// The id of the client that owns it; -1 for the driver's own and for static counters.
+    /// The id of the client that owns the counter. It is -1 for the driver's own and for static
+    /// counters.
     pub owner_id: i64,
-    /// The registration id of what it belongs to, if its type has such a thing, and 0 otherwise.
+    /// The registration id of the resource that the counter belongs to. It is 0 if the type has
+    /// none.
     pub reference_id: i64,
 }
 
-/// The state of a place for a counter.
+/// The state of a counter's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CounterState {
-    /// No counter has been here yet, nor at any higher id.
+    /// No counter has used this slot yet, nor any slot with a higher id.
     Unused,
-    /// A counter is here.
+    /// A counter is in this slot.
     Allocated,
-    /// The counter that was here has been freed; another one gets the place after a while.
+    /// The counter in this slot has been freed. After a while, another counter gets the slot.
     Reclaimed,
 }
 
 impl<'a> CountersReader<'a> {
-    /// The highest id for which there is a place; most places are unused.
+    /// Returns the highest id that has a slot. Most slots are unused.
     ///
     /// Corresponds to `aeron_counters_reader_max_counter_id`.
     pub fn max_counter_id(&self) -> i32 {
         self.max_counter_id
     }
 
-    /// Copies of all counters, one after the other, in the order of their ids.
+    /// Returns copies of all counters, made one after the other, in the order of their ids.
     ///
-    /// Each allocates its label; [`for_each`](Self::for_each) does not.
+    /// Each copy allocates its label. [`for_each`](Self::for_each) does not.
     ///
     /// Corresponds to `aeron_counters_reader_foreach_counter` and `aeron_print_counters`.
     pub fn iter(&self) -> Counters<'a> {
@@ -102,7 +105,7 @@ impl<'a> CountersReader<'a> {
 
     /// Calls the handler with a copy of each counter, in the order of their ids.
     ///
-    /// The copies are made one after the other in the same place, which is allocated once.
+    /// The copies are made one after the other in the same memory, which is allocated once.
     ///
     /// Corresponds to `aeron_counters_reader_foreach_counter`.
     pub fn for_each(&self, mut handler: impl FnMut(&CounterSnapshot)) {
@@ -113,7 +116,7 @@ impl<'a> CountersReader<'a> {
         }
     }
 
-    /// A copy of the counter with an id; `None` if there is none.
+    /// Returns a copy of the counter with an id. `None` if there is no such counter.
     ///
     /// Corresponds to `aeron_counters_reader_addr` and the functions for each of its properties.
     pub fn counter(&self, counter_id: i32) -> Option<CounterSnapshot> {
@@ -122,7 +125,8 @@ impl<'a> CountersReader<'a> {
         Some(counter)
     }
 
-    /// The id of the first counter with a type and a registration id; `None` if there is none.
+    /// Returns the id of the first counter with a type and a registration id. `None` if there is no
+    /// such counter.
     ///
     /// Corresponds to `aeron_counters_reader_find_by_type_id_and_registration_id`.
     pub fn find_by_type_id_and_registration_id(
@@ -138,16 +142,16 @@ impl<'a> CountersReader<'a> {
             .map(|place| place.id)
     }
 
-    /// The value of a counter; `None` if there is no counter with the id.
+    /// Returns the value of a counter. `None` if there is no counter with the id.
     ///
     /// Corresponds to `aeron_counters_reader_addr`.
     pub fn value(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.value()
     }
 
-    /// The label of a counter; `None` if there is no counter with the id.
+    /// Returns the label of a counter. `None` if there is no counter with the id.
     ///
-    /// What is not UTF-8 in it is replaced.
+    /// Bytes that are not UTF-8 are replaced.
     ///
     /// Corresponds to `aeron_counters_reader_counter_label`.
     pub fn label(&self, counter_id: i32) -> Option<String> {
@@ -156,7 +160,8 @@ impl<'a> CountersReader<'a> {
         Some(into_text(label))
     }
 
-    /// The key of a counter, zeros after its end; `None` if there is no counter with the id.
+    /// Returns the key of a counter, with zeros after its end. `None` if there is no counter with
+    /// the id.
     ///
     /// Corresponds to `aeron_counters_reader_metadata_key`.
     pub fn key(&self, counter_id: i32) -> Option<[u8; MAX_KEY_LENGTH]> {
@@ -165,37 +170,40 @@ impl<'a> CountersReader<'a> {
         Some(key)
     }
 
-    /// The type of a counter; `None` if there is no counter with the id.
+    /// Returns the type of a counter. `None` if there is no counter with the id.
     ///
     /// Corresponds to `aeron_counters_reader_counter_type_id`.
     pub fn type_id(&self, counter_id: i32) -> Option<i32> {
         self.allocated(counter_id)?.type_id()
     }
 
-    /// The registration id of a counter; `None` if there is no counter with the id.
+    /// Returns the registration id of a counter. `None` if there is no counter with the id.
     ///
     /// Corresponds to `aeron_counters_reader_counter_registration_id`.
     pub fn registration_id(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.registration_id()
     }
 
-    /// The id of the client that owns a counter, -1 for the driver's own and for static counters;
-    /// `None` if there is no counter with the id.
+    /// Returns the id of the client that owns a counter. `None` if there is no counter with the id.
+    ///
+    /// The id is -1 for the driver's own and for static counters.
     ///
     /// Corresponds to `aeron_counters_reader_counter_owner_id`.
     pub fn owner_id(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.owner_id()
     }
 
-    /// The registration id of what a counter belongs to, if its type has such a thing, and 0
-    /// otherwise; `None` if there is no counter with the id.
+    /// Returns the registration id of the resource that a counter belongs to. `None` if there is no
+    /// counter with the id.
+    ///
+    /// The registration id is 0 if the counter's type has none.
     ///
     /// Corresponds to `aeron_counters_reader_counter_reference_id`.
     pub fn reference_id(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.reference_id()
     }
 
-    /// Whether a counter is, was or never has been at an id; `None` if there is no such place.
+    /// Returns the state of the slot with an id. `None` if there is no such slot.
     ///
     /// Corresponds to `aeron_counters_reader_counter_state`.
     pub fn state(&self, counter_id: i32) -> Option<CounterState> {
@@ -207,8 +215,8 @@ impl<'a> CountersReader<'a> {
         }
     }
 
-    /// From when on the place of a freed counter may be given to another one, by the driver's clock;
-    /// `None` if there is no such place, or no freed counter in it.
+    /// Returns the time from which on the slot of a freed counter may be reused, by the driver's
+    /// clock. `None` if there is no such slot, or no freed counter in it.
     ///
     /// Corresponds to `aeron_counters_reader_free_for_reuse_deadline_ms`.
     pub fn free_for_reuse_deadline(&self, counter_id: i32) -> Option<SystemTime> {
@@ -216,17 +224,17 @@ impl<'a> CountersReader<'a> {
         if place.state()? != RECLAIMED {
             return None;
         }
-        // Set after the state, so that it may still say "never".
+        // The driver sets the deadline after the state, so the deadline may still say "never".
         place
             .free_for_reuse_deadline_ms()
             .filter(|&deadline| deadline != i64::MAX)
             .and_then(epoch::time)
     }
 
-    /// The reader over what C reads.
+    /// Makes a reader of the memory that a C reader reads.
     ///
     /// # Safety
-    /// `reader` is live, and what it reads stays mapped for `'a`.
+    /// `reader` is live, and the memory that it reads stays mapped for `'a`.
     pub(crate) unsafe fn from_raw(reader: *mut sys::aeron_counters_reader_t) -> Self {
         let mut buffers = mem::MaybeUninit::uninit();
         // SAFETY: the reader is live by the contract; C copies all of its addresses and lengths.
@@ -246,7 +254,7 @@ impl<'a> CountersReader<'a> {
         Self { values, metadata, max_counter_id }
     }
 
-    /// The memory with the values.
+    /// Returns the memory with the values.
     pub(crate) fn values(&self) -> SharedMemory<'a> {
         self.values
     }
@@ -270,7 +278,7 @@ impl<'a> CountersReader<'a> {
         self.place(counter_id).filter(Place::is_allocated)
     }
 
-    /// All places up to the first that is unused.
+    /// Returns all slots up to the first unused one.
     fn used_places(&self) -> impl Iterator<Item = Place<'a>> + use<'a> {
         let reader = *self;
         (0..=self.max_counter_id)
@@ -278,7 +286,7 @@ impl<'a> CountersReader<'a> {
             .take_while(|place| place.state() != Some(UNUSED))
     }
 
-    /// Copies the next counter at or after `next_id`, and moves that past it.
+    /// Copies the next counter at or after `next_id`, and moves `next_id` past that counter.
     fn next(&self, next_id: &mut i32, counter: &mut CounterSnapshot) -> Option<()> {
         loop {
             let place = self.place(*next_id)?;
@@ -301,7 +309,7 @@ impl fmt::Debug for CountersReader<'_> {
     }
 }
 
-/// An iterator over copies of counters; made by [`CountersReader::iter`].
+/// An iterator over copies of counters. Made by [`CountersReader::iter`].
 #[derive(Debug, Clone)]
 pub struct Counters<'a> {
     reader: CountersReader<'a>,
@@ -343,8 +351,8 @@ const UNUSED: i32 = sys::AERON_COUNTER_RECORD_UNUSED as i32;
 const ALLOCATED: i32 = sys::AERON_COUNTER_RECORD_ALLOCATED as i32;
 const RECLAIMED: i32 = sys::AERON_COUNTER_RECORD_RECLAIMED;
 
-/// A place for a counter; every field is of its full size, so that reading one gives `None` only if
-/// the memory is askew.
+/// The slot of a counter. Every field has its full size, so reading a field gives `None` only if
+/// the memory is misaligned.
 struct Place<'a> {
     id: i32,
     value: SharedMemory<'a>,
@@ -388,7 +396,8 @@ impl Place<'_> {
         self.metadata.part(offset_of!(Metadata, key), MAX_KEY_LENGTH)?.copy_to_slice(key)
     }
 
-    /// Adds the label to `label`, as far as there is room for labels, whatever its length says.
+    /// Adds the label to `label`, limited to the space for labels, whatever length the label
+    /// states.
     fn copy_label_to(&self, label: &mut Vec<u8>) -> Option<()> {
         let length = self.metadata.load_i32(offset_of!(Metadata, label_length))?;
         let length = usize::try_from(length).unwrap_or(0).min(MAX_LABEL_LENGTH);
@@ -396,7 +405,8 @@ impl Place<'_> {
         Some(())
     }
 
-    /// Copies the counter, all of it of the same one; `None` if none is here, or not for long enough.
+    /// Copies the counter, all fields from the same counter. `None` if the slot holds no counter,
+    /// or not for long enough.
     fn copy_to(&self, counter: &mut CounterSnapshot) -> Option<()> {
         const ATTEMPTS: usize = 3;
         for _ in 0..ATTEMPTS {
@@ -415,7 +425,7 @@ impl Place<'_> {
             label.clear();
             self.copy_label_to(&mut label)?;
             counter.label = into_text(label);
-            // A place that was freed and given to another counter has another registration id.
+            // A slot that was freed and given to another counter has another registration id.
             if self.is_allocated() && self.registration_id()? == registration_id {
                 return Some(());
             }
@@ -424,7 +434,7 @@ impl Place<'_> {
     }
 }
 
-/// The bytes as text, in the same allocation unless something has to be replaced.
+/// Converts the bytes to text. The allocation is reused unless bytes have to be replaced.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -434,7 +444,7 @@ fn into_text(bytes: Vec<u8>) -> String {
 mod tests {
     use super::*;
 
-    /// Places for counters in this process, written to as a hostile process might.
+    /// Slots for counters in this process, written as a hostile process might.
     struct Places {
         values: Vec<i64>,
         metadata: Vec<i64>,

@@ -1,14 +1,14 @@
-//! Times as Aeron writes them: milliseconds since 1970.
+//! Times in Aeron's form: milliseconds since 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The time of a number of milliseconds; `None` if this system's clock cannot show it.
+/// Converts a number of milliseconds to a time. `None` if this system's clock cannot represent it.
 pub(crate) fn time(millis: i64) -> Option<SystemTime> {
     let distance = Duration::from_millis(millis.unsigned_abs());
     if millis < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
 }
 
-/// The milliseconds of a time, as near as a number of 64 bits comes.
+/// Converts a time to milliseconds, limited to the range of 64 bits.
 pub(crate) fn millis(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
@@ -25,7 +25,7 @@ mod tests {
         for value in [0, 1, -1, 1_700_000_000_123, -5_000] {
             assert_eq!(time(value).map(millis), Some(value));
         }
-        // Whatever it is, it is not a panic.
+        // The result does not matter here. It must not panic.
         let _ = (time(i64::MAX), time(i64::MIN));
     }
 }

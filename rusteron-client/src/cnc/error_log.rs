@@ -5,17 +5,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::cnc::epoch;
 use crate::cnc::shared_memory::SharedMemory;
 
-/// An error that a media driver has observed, once or often.
+/// An error that a media driver has observed, once or more often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorLogEntry {
-    /// How often it was observed.
+    /// The number of observations.
     pub observation_count: i32,
-    /// When it was first observed, by the driver's clock.
+    /// The time of the first observation, by the driver's clock.
     pub first_observation: SystemTime,
-    /// When it was last observed, by the driver's clock.
+    /// The time of the last observation, by the driver's clock.
     pub last_observation: SystemTime,
-    /// What happened, in the driver's words; what is not UTF-8 in it is replaced.
+    /// The description in the driver's words. Bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
@@ -27,7 +27,7 @@ const FIRST_OBSERVATION: usize = 16;
 const HEADER_LENGTH: usize = 24;
 const ALIGNMENT: usize = 8;
 
-/// The entries last observed at or after a time in milliseconds.
+/// Returns the entries that were last observed at or after a time in milliseconds.
 ///
 /// Corresponds to `aeron_error_log_read`, which believes the lengths that it finds.
 pub(crate) fn read(log: SharedMemory<'_>, since: i64) -> Vec<ErrorLogEntry> {
@@ -43,9 +43,9 @@ pub(crate) fn read(log: SharedMemory<'_>, since: i64) -> Vec<ErrorLogEntry> {
     entries
 }
 
-/// The first entry and its length, if there is one.
+/// Returns the first entry and its length, if there is an entry.
 fn next(log: SharedMemory<'_>) -> Option<(SharedMemory<'_>, usize)> {
-    // Written last, with release.
+    // The driver writes the length last, with release.
     let length = usize::try_from(log.load_i32(LENGTH)?).ok()?;
     (length >= HEADER_LENGTH).then_some(())?;
     Some((log.part(0, length.min(log.len()))?, length))
@@ -69,7 +69,7 @@ fn copy(entry: SharedMemory<'_>) -> Option<(i64, ErrorLogEntry)> {
 mod tests {
     use super::*;
 
-    /// A log of entries, each with a length that may be a lie.
+    /// Reads a log of entries, whose lengths may be wrong.
     fn log(entries: &[(i32, i64, &str)], capacity: usize) -> Vec<i64> {
         let mut bytes = Vec::new();
         for (length, last, text) in entries {
@@ -112,7 +112,7 @@ mod tests {
             assert!(texts(&log(&[(length, 1, "x")], 64), 0).is_empty(), "{length}");
         }
         assert_eq!(texts(&log(&[(24, 1, ""), (24 + 1, 1, "x")], 64), 0), ["", "x"]);
-        // Beyond the end: what is there is shown.
+        // The length goes beyond the end, so the text that is there is shown.
         let cut = log(&[(i32::MAX, 1, "12345678")], 32);
         assert_eq!(texts(&cut, 0), ["12345678"]);
         assert!(texts(&cut[..2], 0).is_empty());

@@ -4,32 +4,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cnc::epoch;
 
-/// What was lost of one publisher's stream on its way to a media driver.
+/// The loss of one publisher's stream on its way to a media driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossReportEntry {
-    /// How often a gap was observed.
+    /// The number of observed gaps.
     pub observation_count: i64,
-    /// How many bytes were missing, all gaps together. Most of them will have been sent again.
+    /// The number of missing bytes in all gaps. Most of them will have been sent again.
     pub total_bytes_lost: i64,
-    /// When a gap was first observed, by the driver's clock.
+    /// The time when a gap was first observed, by the driver's clock.
     pub first_observation: SystemTime,
-    /// When a gap was last observed, by the driver's clock.
+    /// The time when a gap was last observed, by the driver's clock.
     pub last_observation: SystemTime,
     /// The session id of the publisher.
     pub session_id: i32,
     /// The stream id within the channel.
     pub stream_id: i32,
-    /// The channel of the subscription; what is not UTF-8 in it is replaced.
+    /// The channel of the subscription. Bytes that are not UTF-8 are replaced.
     pub channel: String,
-    /// The address that the publisher sends from; what is not UTF-8 in it is replaced.
+    /// The address that the publisher sends from. Bytes that are not UTF-8 are replaced.
     pub source: String,
 }
 
 /// The file's name in the driver's directory.
 pub(crate) const FILE_NAME: &str = "loss-report.dat";
 
-// The layout of `aeron_loss_reporter_entry_t`, which two texts follow, each after its length.
+// The layout of `aeron_loss_reporter_entry_t`. Two texts follow it, each after its length.
 const OBSERVATION_COUNT: usize = 0;
 const TOTAL_BYTES_LOST: usize = 8;
 const FIRST_OBSERVATION: usize = 16;
@@ -40,7 +40,7 @@ const HEADER_LENGTH: usize = 40;
 const LENGTH_LENGTH: usize = 4;
 const ALIGNMENT: usize = 64;
 
-/// The entries of a report.
+/// Returns the entries of a report.
 ///
 /// Corresponds to `aeron_loss_reporter_read`, which believes the lengths that it finds.
 pub(crate) fn read(report: &[u8]) -> Vec<LossReportEntry> {
@@ -53,7 +53,7 @@ pub(crate) fn read(report: &[u8]) -> Vec<LossReportEntry> {
     entries
 }
 
-/// The first entry and its length, if there is one.
+/// Returns the first entry and its length, if there is an entry.
 fn next(report: &[u8]) -> Option<(LossReportEntry, usize)> {
     let observation_count = i64_at(report, OBSERVATION_COUNT)?;
     (observation_count > 0).then_some(())?;
@@ -81,7 +81,7 @@ fn i32_at(report: &[u8], offset: usize) -> Option<i32> {
     Some(i32::from_ne_bytes(report.get(offset..)?.first_chunk().copied()?))
 }
 
-/// The text whose length is at an offset, and the offset after it.
+/// Returns the text whose length is at an offset, and the offset after the text.
 fn text_at(report: &[u8], offset: usize) -> Option<(String, usize)> {
     let length = usize::try_from(i32_at(report, offset)?).ok()?;
     let start = offset + LENGTH_LENGTH;

@@ -1,4 +1,4 @@
-//! The command-and-control file of a media driver and all that it holds.
+//! The command-and-control file of a media driver and its contents.
 
 mod cnc_file;
 pub(crate) mod counters_reader;

@@ -1,10 +1,12 @@
-//! Reading memory that other processes write to, and that this one may have mapped for reading only.
+//! Reads memory that other processes write to. This process may have mapped it for reading only.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering, fence};
 
-/// A stretch of shared memory. What is read from it is copied out and may be anything: offsets and
-/// alignment are checked here, contents by the caller.
+/// A stretch of shared memory.
+///
+/// Reads copy the contents, which may be anything. This type checks offsets and alignment. The
+/// caller checks the contents.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedMemory<'a> {
     start: *const u8,
@@ -32,7 +34,7 @@ impl<'a> SharedMemory<'a> {
         self.length
     }
 
-    /// A part of this stretch, if it lies within.
+    /// Returns a part of this stretch, if the part lies within.
     pub(crate) fn part(&self, offset: usize, length: usize) -> Option<Self> {
         let end = offset.checked_add(length)?;
         (end <= self.length).then(|| Self {
@@ -43,7 +45,7 @@ impl<'a> SharedMemory<'a> {
         })
     }
 
-    /// The number at an offset, and with it all that was written before it was stored with release.
+    /// Loads the number at an offset. All writes before its release store are then visible.
     pub(crate) fn load_i32(&self, offset: usize) -> Option<i32> {
         let address = self.aligned::<AtomicI32>(offset)?;
         // SAFETY: mapped and aligned, by `aligned`. Of atomic accesses, only relaxed loads are
@@ -53,7 +55,7 @@ impl<'a> SharedMemory<'a> {
         Some(value)
     }
 
-    /// As [`load_i32`](Self::load_i32).
+    /// Like [`load_i32`](Self::load_i32).
     pub(crate) fn load_i64(&self, offset: usize) -> Option<i64> {
         let address = self.aligned::<AtomicI64>(offset)?;
         // SAFETY: as in `load_i32`.
@@ -62,7 +64,7 @@ impl<'a> SharedMemory<'a> {
         Some(value)
     }
 
-    /// Adds the bytes to `target`; if others write them meanwhile, a mixture of old and new ones.
+    /// Adds the bytes to `target`. If others write meanwhile, the copy mixes old and new bytes.
     pub(crate) fn copy_to(&self, target: &mut Vec<u8>) {
         target.extend((0..self.length).map(|offset| {
             // SAFETY: within the stretch, which is mapped; a byte is always aligned.
@@ -71,7 +73,8 @@ impl<'a> SharedMemory<'a> {
         fence(Ordering::Acquire);
     }
 
-    /// As [`copy_to`](Self::copy_to), for a length known before: `None` if the stretch is shorter.
+    /// Like [`copy_to`](Self::copy_to), for a length known before. `None` if the stretch is
+    /// shorter.
     pub(crate) fn copy_to_slice(&self, target: &mut [u8]) -> Option<()> {
         let source = self.part(0, target.len())?;
         for (offset, byte) in target.iter_mut().enumerate() {
@@ -83,7 +86,8 @@ impl<'a> SharedMemory<'a> {
         Some(())
     }
 
-    /// The address of a `T` at an offset, if it is aligned and lies within.
+    /// Returns the address of a `T` at an offset, if the address is aligned and the `T` lies
+    /// within.
     fn aligned<T>(&self, offset: usize) -> Option<*const T> {
         let address = self.part(offset, size_of::<T>())?.start.cast::<T>();
         address.is_aligned().then_some(address)

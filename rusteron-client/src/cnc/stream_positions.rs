@@ -1,4 +1,4 @@
-//! How far the publishers and subscribers of each stream have come, from a driver's counters.
+//! The positions of the publishers and subscribers of each stream, from a driver's counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,14 +8,13 @@ use rusteron_sys as sys;
 use crate::cnc::counters_reader::{CounterSnapshot, CountersReader};
 use crate::error::Position;
 
-/// The positions of everybody who has to do with one publisher's stream, on one media driver.
+/// The positions of all publishers and subscribers of one publisher's stream, on one media driver.
 ///
-/// A stream is identified as in Aeron's tool `StreamStat`, by session id, stream id and the channel as
-/// each side wrote it: a publisher and a subscriber that wrote the channel differently are in two
-/// different groups.
+/// As in Aeron's tool `StreamStat`, session id, stream id and channel identify a stream. The
+/// channel is compared as each side wrote it. So a publisher and a subscriber that wrote the
+/// channel differently are in two groups.
 ///
-/// Printed, it is one line as in that tool. Made by
-/// [`CountersReader::stream_positions`].
+/// It is printed as one line, as in that tool. Made by [`CountersReader::stream_positions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamPositions {
@@ -23,7 +22,7 @@ pub struct StreamPositions {
     pub session_id: i32,
     /// The stream id within the channel.
     pub stream_id: i32,
-    /// The channel, at its full length unless it is longer than the counters' labels.
+    /// The channel. It is complete unless it is longer than the counters' labels.
     pub channel: String,
     /// The positions, in the order of their counters' ids.
     pub positions: Vec<StreamPosition>,
@@ -33,20 +32,21 @@ pub struct StreamPositions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamPosition {
-    /// Whose position it is.
+    /// The kind of the position.
     pub kind: PositionKind,
     /// The registration id of the publication, the subscription or the image.
     pub registration_id: i64,
     /// The counter that the position comes from.
     pub counter_id: i32,
-    /// The position, in bytes; for [`SenderBackPressureEvents`](PositionKind::SenderBackPressureEvents)
-    /// and the two kinds of NAKs it is how many there were.
+    /// The position, in bytes. For
+    /// [`SenderBackPressureEvents`](PositionKind::SenderBackPressureEvents) and the two kinds of
+    /// NAKs, it is the number of these events.
     pub value: Position,
 }
 
 macro_rules! position_kinds {
     ($($(#[$doc:meta])+ $variant:ident = $type_id:ident, $name:literal;)+) => {
-        /// Whose position a counter is, and what it means.
+        /// The owner and the meaning of a position counter.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum PositionKind {
@@ -54,15 +54,15 @@ macro_rules! position_kinds {
         }
 
         impl PositionKind {
-            /// Every kind.
+            /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The type of the counters with such positions.
+            /// Returns the type of the counters with such positions.
             pub fn type_id(self) -> i32 {
                 match self { $(Self::$variant => sys::$type_id as i32,)+ }
             }
 
-            /// Aeron's name for it, as in its counters' labels.
+            /// Returns Aeron's name for it, as in its counters' labels.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
@@ -75,33 +75,34 @@ macro_rules! position_kinds {
 }
 
 position_kinds! {
-    /// Up to where the publisher may write.
+    /// The position up to which the publisher may write.
     PublisherLimit = AERON_COUNTER_PUBLISHER_LIMIT_TYPE_ID, "pub-lmt";
-    /// How far the publisher has written, as the driver saw it last.
+    /// The position up to which the publisher has written, as last seen by the driver.
     PublisherPosition = AERON_COUNTER_PUBLISHER_POSITION_TYPE_ID, "pub-pos";
-    /// How far the sender has sent.
+    /// The position up to which the sender has sent.
     SenderPosition = AERON_COUNTER_SENDER_POSITION_TYPE_ID, "snd-pos";
-    /// Up to where flow control lets the sender send.
+    /// The position up to which flow control lets the sender send.
     SenderLimit = AERON_COUNTER_SENDER_LIMIT_TYPE_ID, "snd-lmt";
-    /// How often flow control has stopped the sender.
+    /// The number of times that flow control has stopped the sender.
     SenderBackPressureEvents = AERON_COUNTER_SENDER_BPE_TYPE_ID, "snd-bpe";
-    /// How many requests to send something again the sender has received.
+    /// The number of retransmission requests (NAKs) that the sender has received.
     SenderNaksReceived = AERON_COUNTER_SENDER_NAKS_RECEIVED_TYPE_ID, "snd-naks-received";
-    /// The furthest that the receiver has received, gaps before it or not.
+    /// The highest position that the receiver has received, with or without gaps before it.
     ReceiverHighWaterMark = AERON_COUNTER_RECEIVER_HWM_TYPE_ID, "rcv-hwm";
-    /// How far the receiver has received everything.
+    /// The position up to which the receiver has received everything.
     ReceiverPosition = AERON_COUNTER_RECEIVER_POSITION_TYPE_ID, "rcv-pos";
-    /// How many requests to send something again the receiver has sent.
+    /// The number of retransmission requests (NAKs) that the receiver has sent.
     ReceiverNaksSent = AERON_COUNTER_RECEIVER_NAKS_SENT_TYPE_ID, "rcv-naks-sent";
-    /// How far a subscriber has read.
+    /// The position up to which a subscriber has read.
     SubscriberPosition = AERON_COUNTER_SUBSCRIPTION_POSITION_TYPE_ID, "sub-pos";
 }
 
 impl CountersReader<'_> {
-    /// The positions of all streams of the driver, sorted by session id, stream id and channel.
+    /// Returns the positions of all streams of the driver, sorted by session id, stream id and
+    /// channel.
     ///
-    /// The positions are read one after the other, so that those of a stream in motion do not fit
-    /// together exactly.
+    /// The positions are read one after the other. So the positions of a stream in motion do not
+    /// fit together exactly.
     pub fn stream_positions(&self) -> Vec<StreamPositions> {
         let mut streams = BTreeMap::<(i32, i32, String), StreamPositions>::new();
         self.for_each(|counter| {
@@ -131,53 +132,60 @@ impl CountersReader<'_> {
 }
 
 impl StreamPositions {
-    /// The positions of one kind.
+    /// Returns the positions of one kind.
     pub fn of(&self, kind: PositionKind) -> impl Iterator<Item = &StreamPosition> {
         self.positions.iter().filter(move |position| position.kind == kind)
     }
 
-    /// How far the publisher has written, as the driver saw it last; `None` without a publisher.
+    /// Returns the position up to which the publisher has written, as last seen by the driver.
+    /// `None` without a publisher.
     pub fn publisher_position(&self) -> Option<Position> {
         self.furthest(PositionKind::PublisherPosition)
     }
 
-    /// Up to where the publisher may write; `None` without a publisher.
+    /// Returns the position up to which the publisher may write. `None` without a publisher.
     pub fn publisher_limit(&self) -> Option<Position> {
         self.furthest(PositionKind::PublisherLimit)
     }
 
-    /// How far the sender has sent; `None` without a sender, as with IPC.
+    /// Returns the position up to which the sender has sent. `None` without a sender, as with IPC.
     pub fn sender_position(&self) -> Option<Position> {
         self.furthest(PositionKind::SenderPosition)
     }
 
-    /// Up to where flow control lets the sender send; `None` without a sender, as with IPC.
+    /// Returns the position up to which flow control lets the sender send. `None` without a sender,
+    /// as with IPC.
     pub fn sender_limit(&self) -> Option<Position> {
         self.furthest(PositionKind::SenderLimit)
     }
 
-    /// The furthest that the receiver has received; `None` without a receiver, as with IPC.
+    /// Returns the highest position that the receiver has received. `None` without a receiver, as
+    /// with IPC.
     pub fn receiver_high_water_mark(&self) -> Option<Position> {
         self.furthest(PositionKind::ReceiverHighWaterMark)
     }
 
-    /// How far the receiver has received everything; `None` without a receiver, as with IPC.
+    /// Returns the position up to which the receiver has received everything. `None` without a
+    /// receiver, as with IPC.
     pub fn receiver_position(&self) -> Option<Position> {
         self.furthest(PositionKind::ReceiverPosition)
     }
 
-    /// How far each subscriber has read.
+    /// Returns the position up to which each subscriber has read.
     pub fn subscriber_positions(&self) -> impl Iterator<Item = Position> {
         self.of(PositionKind::SubscriberPosition).map(|position| position.value)
     }
 
-    /// How many bytes the publisher has written and the sender has not sent yet; `None` without both.
+    /// Returns the number of bytes that the publisher has written and the sender has not sent yet.
+    /// `None` unless there are both.
     pub fn sender_backlog(&self) -> Option<i64> {
         Some(self.publisher_position()?.saturating_sub(self.sender_position()?).max(0))
     }
 
-    /// How many bytes have come to this driver, from the network or from a publisher, that the
-    /// slowest subscriber has not read yet; `None` without a subscriber, or without a source.
+    /// Returns the number of bytes that have come to this driver and that the slowest subscriber
+    /// has not read yet. The bytes come from the network or from a publisher.
+    ///
+    /// `None` without a subscriber, or without a source.
     pub fn subscriber_backlog(&self) -> Option<i64> {
         let arrived = self.receiver_high_water_mark().or(self.publisher_position())?;
         Some(arrived.saturating_sub(self.subscriber_positions().min()?).max(0))
@@ -199,8 +207,8 @@ impl fmt::Display for StreamPositions {
     }
 }
 
-/// The beginning of `aeron_stream_position_counter_key_layout_t`; the rest is the channel, cut off
-/// where the key ends.
+/// The beginning of `aeron_stream_position_counter_key_layout_t`. The rest of the key is the
+/// channel, cut off at the end of the key.
 struct Key {
     registration_id: i64,
     session_id: i32,
@@ -209,7 +217,7 @@ struct Key {
 }
 
 impl Key {
-    /// `None` for the key of some other layout, as any process may give to its counters.
+    /// Parses a key. `None` for another layout, which any process may give to its counters.
     fn parse(key: &[u8]) -> Option<Self> {
         let (registration_id, rest) = key.split_first_chunk()?;
         let (session_id, rest) = rest.split_first_chunk()?;
@@ -225,8 +233,10 @@ impl Key {
     }
 }
 
-/// The channel as in the label, `<name>: <registration id> <session id> <stream id> <channel>`, where
-/// it is longer than in the key; in a subscriber's, ` @<position>` follows.
+/// Returns the channel from the label, where it is longer than in the key.
+///
+/// The label is `<name>: <registration id> <session id> <stream id> <channel>`. A subscriber's
+/// label ends with ` @<position>`.
 fn full_channel(counter: &CounterSnapshot, channel: &str) -> String {
     let Some(start) = counter.label.find(channel).filter(|_| !channel.is_empty()) else {
         return channel.to_owned();

@@ -1,4 +1,4 @@
-//! What a media driver counts for all its streams together.
+//! The counters of a media driver for all its streams together.
 
 use std::fmt;
 
@@ -8,10 +8,9 @@ use crate::cnc::CountersReader;
 
 macro_rules! system_counters {
     ($($(#[$doc:meta])+ $variant:ident = $id:ident, $label:literal;)+) => {
-        /// A counter that every media driver of this version has: what it counts for all its streams
-        /// together.
+        /// A counter that every media driver of this version has, for all its streams together.
         ///
-        /// Printed, it is the counter's label. Drivers of older versions may lack the last ones.
+        /// It is printed as the counter's label. Drivers of older versions may lack the last ones.
         ///
         /// ```
         /// # use rusteron_client::{Aeron, Context};
@@ -37,19 +36,20 @@ macro_rules! system_counters {
             /// All system counters, in the order of their ids.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The counter's id, which is also its key and its registration id.
+            /// Returns the counter's id, which is also its key and its registration id.
             ///
             /// Corresponds to the constants `AERON_SYSTEM_COUNTER_ID_…`.
             pub fn id(self) -> i32 {
                 match self { $(Self::$variant => sys::$id as i32,)+ }
             }
 
-            /// The beginning of the counter's label; a driver may add details, such as its version.
+            /// Returns the beginning of the counter's label. A driver may add details, such as its
+            /// version.
             pub fn label(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }
 
-            /// The names of the C constants, for the test that compares them.
+            /// Returns the names of the C constants, for the test that compares them.
             #[cfg(test)]
             const C_NAMES: &'static [&'static str] = &[$(stringify!($id)),+];
         }
@@ -61,44 +61,44 @@ system_counters! {
     BytesSent = AERON_SYSTEM_COUNTER_ID_BYTES_SENT, "Bytes sent";
     /// Bytes received by the receiver, over all channels.
     BytesReceived = AERON_SYSTEM_COUNTER_ID_BYTES_RECEIVED, "Bytes received";
-    /// How often the queue of commands to the receiver was full.
+    /// The number of times that the queue of commands to the receiver was full.
     ReceiverProxyFails =
         AERON_SYSTEM_COUNTER_ID_RECEIVER_PROXY_FAILS, "Failed offers to ReceiverProxy";
-    /// How often the queue of commands to the sender was full.
+    /// The number of times that the queue of commands to the sender was full.
     SenderProxyFails = AERON_SYSTEM_COUNTER_ID_SENDER_PROXY_FAILS, "Failed offers to SenderProxy";
-    /// How often the queue of commands to the driver's conductor was full.
+    /// The number of times that the queue of commands to the driver's conductor was full.
     ConductorProxyFails =
         AERON_SYSTEM_COUNTER_ID_CONDUCTOR_PROXY_FAILS, "Failed offers to DriverConductorProxy";
-    /// Requests to send something again that the receiver has sent.
+    /// Retransmission requests (NAKs) that the receiver has sent.
     NakMessagesSent = AERON_SYSTEM_COUNTER_ID_NAK_MESSAGES_SENT, "NAKs sent";
-    /// Requests to send something again that the sender has received.
+    /// Retransmission requests (NAKs) that the sender has received.
     NakMessagesReceived = AERON_SYSTEM_COUNTER_ID_NAK_MESSAGES_RECEIVED, "NAKs received";
     /// Status messages, which carry flow control, that the receiver has sent.
     StatusMessagesSent = AERON_SYSTEM_COUNTER_ID_STATUS_MESSAGES_SENT, "Status Messages sent";
     /// Status messages, which carry flow control, that the sender has received.
     StatusMessagesReceived =
         AERON_SYSTEM_COUNTER_ID_STATUS_MESSAGES_RECEIVED, "Status Messages received";
-    /// Frames without data that say that a publication is alive, sent.
+    /// Heartbeats sent: frames without data, which show that a publication is alive.
     HeartbeatsSent = AERON_SYSTEM_COUNTER_ID_HEARTBEATS_SENT, "Heartbeats sent";
-    /// Frames without data that say that a publication is alive, received.
+    /// Heartbeats received: frames without data, which show that a publication is alive.
     HeartbeatsReceived = AERON_SYSTEM_COUNTER_ID_HEARTBEATS_RECEIVED, "Heartbeats received";
     /// Data frames that were sent again.
     RetransmitsSent = AERON_SYSTEM_COUNTER_ID_RETRANSMITS_SENT, "Retransmits sent";
-    /// Packets that arrived from before the receiver's window.
+    /// Packets that arrived from positions before the receiver's window.
     FlowControlUnderRuns =
         AERON_SYSTEM_COUNTER_ID_FLOW_CONTROL_UNDER_RUNS, "Flow control under runs";
-    /// Packets that arrived from beyond the receiver's window.
+    /// Packets that arrived from positions beyond the receiver's window.
     FlowControlOverRuns = AERON_SYSTEM_COUNTER_ID_FLOW_CONTROL_OVER_RUNS, "Flow control over runs";
-    /// Packets that were no valid frames.
+    /// Packets that were not valid frames.
     InvalidPackets = AERON_SYSTEM_COUNTER_ID_INVALID_PACKETS, "Invalid packets";
-    /// Errors that the driver has observed; [`CncFile::errors`](crate::CncFile::errors) tells
-    /// which.
+    /// Errors that the driver has observed. [`CncFile::errors`](crate::CncFile::errors) returns
+    /// them.
     Errors = AERON_SYSTEM_COUNTER_ID_ERRORS, "Errors";
-    /// Packets of which the operating system has sent a part only.
+    /// Packets that the operating system has sent only in part.
     ShortSends = AERON_SYSTEM_COUNTER_ID_SHORT_SENDS, "Short sends";
     /// Failed attempts to unmap or delete a log buffer.
     FreeFails = AERON_SYSTEM_COUNTER_ID_FREE_FAILS, "Failed attempts to free log buffers";
-    /// How often flow control has stopped a sender that had something to send.
+    /// The number of times that flow control has stopped a sender that had something to send.
     SenderFlowControlLimits =
         AERON_SYSTEM_COUNTER_ID_SENDER_FLOW_CONTROL_LIMITS, "Sender flow control limits, i.e. back-pressure events";
     /// Publications that the driver had to unblock, because a publisher stopped in the middle of an
@@ -107,33 +107,33 @@ system_counters! {
         AERON_SYSTEM_COUNTER_ID_UNBLOCKED_PUBLICATIONS, "Unblocked Publications";
     /// Commands that the driver had to skip, because a client stopped in the middle of writing one.
     UnblockedCommands = AERON_SYSTEM_COUNTER_ID_UNBLOCKED_COMMANDS, "Unblocked Control Commands";
-    /// Signs that the time to live is not the same in both directions.
+    /// Signs that the time to live differs between the two directions.
     PossibleTtlAsymmetry = AERON_SYSTEM_COUNTER_ID_POSSIBLE_TTL_ASYMMETRY, "Possible TTL Asymmetry";
-    /// What the controllable idle strategy is told to do; it counts nothing.
+    /// The instruction to the controllable idle strategy. It counts nothing.
     ControllableIdleStrategy =
         AERON_SYSTEM_COUNTER_ID_CONTROLLABLE_IDLE_STRATEGY, "ControllableIdleStrategy status";
     /// Gaps of unreliable streams that were filled with padding.
     LossGapFills = AERON_SYSTEM_COUNTER_ID_LOSS_GAP_FILLS, "Loss gap fills";
-    /// Clients that the driver has given up for dead.
+    /// Clients that the driver has timed out.
     ClientTimeouts = AERON_SYSTEM_COUNTER_ID_CLIENT_TIMEOUTS, "Client liveness timeouts";
-    /// How often the address of a name has changed.
+    /// The number of times that the address of a name has changed.
     ResolutionChanges = AERON_SYSTEM_COUNTER_ID_RESOLUTION_CHANGES, "Resolution changes";
-    /// The longest round of the driver's conductor, in nanoseconds.
+    /// The longest duty cycle of the driver's conductor, in nanoseconds.
     ConductorMaxCycleTime =
         AERON_SYSTEM_COUNTER_ID_CONDUCTOR_MAX_CYCLE_TIME, "Conductor max cycle time doing its work in ns";
-    /// Rounds of the driver's conductor that took longer than a threshold.
+    /// Duty cycles of the driver's conductor that took longer than a threshold.
     ConductorCycleTimeThresholdExceeded =
         AERON_SYSTEM_COUNTER_ID_CONDUCTOR_CYCLE_TIME_THRESHOLD_EXCEEDED, "Conductor work cycle exceeded threshold count";
-    /// The longest round of the sender, in nanoseconds.
+    /// The longest duty cycle of the sender, in nanoseconds.
     SenderMaxCycleTime =
         AERON_SYSTEM_COUNTER_ID_SENDER_MAX_CYCLE_TIME, "Sender max cycle time doing its work in ns";
-    /// Rounds of the sender that took longer than a threshold.
+    /// Duty cycles of the sender that took longer than a threshold.
     SenderCycleTimeThresholdExceeded =
         AERON_SYSTEM_COUNTER_ID_SENDER_CYCLE_TIME_THRESHOLD_EXCEEDED, "Sender work cycle exceeded threshold count";
-    /// The longest round of the receiver, in nanoseconds.
+    /// The longest duty cycle of the receiver, in nanoseconds.
     ReceiverMaxCycleTime =
         AERON_SYSTEM_COUNTER_ID_RECEIVER_MAX_CYCLE_TIME, "Receiver max cycle time doing its work in ns";
-    /// Rounds of the receiver that took longer than a threshold.
+    /// Duty cycles of the receiver that took longer than a threshold.
     ReceiverCycleTimeThresholdExceeded =
         AERON_SYSTEM_COUNTER_ID_RECEIVER_CYCLE_TIME_THRESHOLD_EXCEEDED, "Receiver work cycle exceeded threshold count";
     /// The longest resolution of a name, in nanoseconds.
@@ -142,18 +142,19 @@ system_counters! {
     /// Resolutions of a name that took longer than a threshold.
     NameResolverTimeThresholdExceeded =
         AERON_SYSTEM_COUNTER_ID_NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED, "NameResolver exceeded threshold count";
-    /// The version of Aeron, as `major << 16 | minor << 8 | patch`; the label has it as text.
+    /// The version of Aeron, as `major << 16 | minor << 8 | patch`. The label has the version as
+    /// text.
     AeronVersion = AERON_SYSTEM_COUNTER_ID_AERON_VERSION, "Aeron software";
     /// Bytes of files that the driver has mapped.
     BytesCurrentlyMapped = AERON_SYSTEM_COUNTER_ID_BYTES_CURRENTLY_MAPPED, "Bytes currently mapped";
     /// Bytes that were sent again.
     RetransmittedBytes = AERON_SYSTEM_COUNTER_ID_RETRANSMITTED_BYTES, "Retransmitted bytes";
-    /// Requests to send something again that came while too many others were being served.
+    /// Retransmission requests that arrived while too many others were being served.
     RetransmitOverflow =
         AERON_SYSTEM_COUNTER_ID_RETRANSMIT_OVERFLOW, "Retransmit Pool Overflow count";
-    /// Error frames, by which a receiver rejects an image, received.
+    /// Error frames received. By an error frame, a receiver rejects an image.
     ErrorFramesReceived = AERON_SYSTEM_COUNTER_ID_ERROR_FRAMES_RECEIVED, "Error Frames received";
-    /// Error frames, by which a receiver rejects an image, sent.
+    /// Error frames sent. By an error frame, a receiver rejects an image.
     ErrorFramesSent = AERON_SYSTEM_COUNTER_ID_ERROR_FRAMES_SENT, "Error Frames sent";
     /// Publications that were revoked.
     PublicationsRevoked = AERON_SYSTEM_COUNTER_ID_PUBLICATIONS_REVOKED, "Publications Revoked";
@@ -162,24 +163,25 @@ system_counters! {
         AERON_SYSTEM_COUNTER_ID_PUBLICATION_IMAGES_REVOKED, "Publication Images Revoked";
     /// Images that a subscriber has rejected.
     ImagesRejected = AERON_SYSTEM_COUNTER_ID_IMAGES_REJECTED, "Images rejected";
-    /// The version of the protocol between clients and driver; it counts nothing.
+    /// The version of the protocol between clients and driver. It counts nothing.
     ControlProtocolVersion =
         AERON_SYSTEM_COUNTER_ID_CONTROL_PROTOCOL_VERSION, "Control protocol version";
     /// Status messages that were not accepted.
     StatusMessagesRejected =
         AERON_SYSTEM_COUNTER_ID_STATUS_MESSAGES_REJECTED, "Status Messages rejected";
-    /// How often the queue of commands to the driver's agent for native resources was full.
+    /// The number of times that the queue of commands to the driver's native resource agent was
+    /// full.
     NativeResourceAgentProxyFails =
         AERON_SYSTEM_COUNTER_ID_NATIVE_RESOURCE_AGENT_PROXY_FAILS, "Failed offers to NativeResourceAgentProxy";
 }
 
 impl SystemCounter {
-    /// The counter with an id; `None` if this version has none.
+    /// Returns the counter with an id. `None` if this version has no such counter.
     pub fn from_id(id: i32) -> Option<Self> {
         Self::ALL.iter().copied().find(|counter| counter.id() == id)
     }
 
-    /// The counter's value; `None` if the driver does not have it.
+    /// Returns the counter's value. `None` if the driver does not have the counter.
     pub fn read(self, counters: &CountersReader<'_>) -> Option<i64> {
         const SYSTEM_COUNTER: i32 = sys::AERON_COUNTER_SYSTEM_COUNTER_TYPE_ID as i32;
         let id = self.id();

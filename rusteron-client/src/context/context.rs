@@ -15,9 +15,9 @@ use crate::idle::IdleStrategyKind;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
-/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables. It is
-/// changed by its setters and then given to [`Aeron::connect`](crate::Aeron::connect), after which
-/// nothing can change any more. `println!("{context:#?}")` prints all settings.
+/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables. Setters
+/// change it. Then [`Aeron::connect`](crate::Aeron::connect) takes the context, and nothing can
+/// change any more. `println!("{context:#?}")` prints all settings.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,10 +32,10 @@ use crate::idle::IdleStrategyKind;
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_context_t>,
-    /// What C holds pointers to.
+    /// Handlers that C holds pointers to.
     pub(crate) handlers: ContextHandlers,
-    /// What C holds pointers to as well. Not in a `Box`, which would claim to be the only way to its
-    /// content.
+    /// More handlers that C holds pointers to. They are not in a `Box`, which would claim to be the
+    /// only way to its content.
     pub(crate) counter_handlers: Arc<CounterHandlers>,
     pub(crate) close_handlers: Arc<Handlers<OnClose>>,
     pub(crate) on_available_counter: Option<Handler>,
@@ -51,9 +51,9 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// A context with Aeron's defaults and what the `AERON_*` environment variables say.
+    /// Makes a context with Aeron's defaults, changed by the `AERON_*` environment variables.
     ///
-    /// Errors that happen in the background are logged, with the crate `log`, until
+    /// Errors that happen in the background are logged with the crate `log`, until
     /// [`set_error_handler`](Self::set_error_handler) is called.
     ///
     /// # Errors
@@ -80,40 +80,40 @@ impl Context {
         };
         // C's own default handler ends the process.
         context.set_error_handler(events::log_error)?;
-        // SAFETY: the context is new, and owns the handlers, which go after the client.
+        // SAFETY: the context is new, and owns the handlers, which are freed after the client.
         unsafe { context.counter_handlers.install(raw.as_ptr()) }?;
         // SAFETY: as above.
         unsafe { events::install_close_handlers(&context.close_handlers, raw.as_ptr()) }?;
         Ok(context)
     }
 
-    /// Sets what the conductor's thread does when there is nothing to do. The default is to sleep, for
-    /// 16 ms.
+    /// Sets the idle strategy of the conductor's thread. The default is to sleep for 16 ms.
     ///
-    /// A sleep ends with a command of this client, such as adding a publication, and the next ones are
-    /// short, so that the driver's answer is noticed soon: a quarter of the time since that command, at
-    /// least 50 µs, unless it is to sleep for less, and at least what the operating system's clock is good
-    /// for. In C nothing ends a sleep. What the driver reports by itself, such as the
-    /// image of a publisher that comes later, is noticed after one sleep at the most.
+    /// A command of this client, such as adding a publication, ends a sleep. In C nothing ends a
+    /// sleep. The next sleeps are short, so that the driver's answer is noticed soon. Each lasts a
+    /// quarter of the time since that command, but at least 50 µs, unless the strategy's sleep is
+    /// shorter. It also lasts at least the resolution of the operating system's clock.
     ///
-    /// The strategy's parameters are those of
-    /// [`set_idle_strategy_init_args`](Self::set_idle_strategy_init_args), if that was called before,
-    /// and Aeron's defaults if not.
+    /// Events that the driver reports by itself, such as the image of a later publisher, are
+    /// noticed after one sleep at most.
+    ///
+    /// If [`set_idle_strategy_init_args`](Self::set_idle_strategy_init_args) was called before, the
+    /// strategy has those parameters. Otherwise, it has Aeron's defaults.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for parameters that the
-    /// strategy does not take; the strategy is then as before, with Aeron's defaults.
+    /// strategy does not accept. The strategy is then the previous one, with Aeron's defaults.
     ///
     /// Corresponds to `aeron_context_set_idle_strategy`.
     pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> Result<&mut Self> {
         let previous = self.idle_strategy().unwrap_or(IdleStrategyKind::Sleeping);
-        // A new context has a number there that means something to one strategy only.
+        // A new context has a number there that is meaningful to one strategy only.
         let untouched = self.idle_sleep_duration().as_nanos().to_string();
         if value != IdleStrategyKind::Sleeping && self.idle_strategy_init_args() == untouched {
             self.clear_idle_strategy_init_args()?;
         }
         self.load_idle_strategy(value).or_else(|error| {
-            // C is left without any strategy, with which no client starts.
+            // C is left without any strategy. No client starts without a strategy.
             self.clear_idle_strategy_init_args()?;
             self.load_idle_strategy(previous)?;
             Err(error)
@@ -136,7 +136,7 @@ impl Context {
             .map(drop)
     }
 
-    /// The directory that a driver and its clients use unless told otherwise, such as
+    /// Returns the directory that a driver and its clients use by default, such as
     /// `/dev/shm/aeron-<user>`.
     ///
     /// Corresponds to `aeron_default_path`.
@@ -151,7 +151,7 @@ impl Context {
         }
     }
 
-    /// The C structure, which lives as long as `self`.
+    /// Returns the C structure, which lives as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_context_t {
         self.raw.as_ptr()
     }
@@ -177,7 +177,7 @@ mod tests {
         let names: Vec<_> = text.lines().filter_map(|line| line.split_once(':')).collect();
         assert!(names.contains(&("    dir", " \"/somewhere\",")), "{text}");
         assert!(names.iter().any(|(name, _)| *name == "    keepalive_interval"), "{text}");
-        // As many as C has getters of values.
+        // The number of getters of values in C.
         assert_eq!(names.len(), 10, "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! What C calls when a counter comes or goes.
+//! Callbacks that C calls when a counter comes or goes.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ffi::Fallible;
 use crate::ffi::handlers::Handlers;
 
-/// A handler of counters that come or go, given the registration id and the counter id.
+/// A handler of counters that come or go. It gets the registration id and the counter id.
 pub(crate) type CounterHandler = dyn FnMut(&CountersReader<'_>, i64, i32) + Send;
 
 /// The handlers of a client for counters of all clients of its driver.
@@ -28,7 +28,8 @@ impl CounterHandlers {
         }
     }
 
-    /// Has these called by the client that will be made with the context.
+    /// Installs these handlers in a context. The client that will be made with the context calls
+    /// them.
     ///
     /// # Safety
     /// The context is live, no client uses it yet, and `self` lives until both are gone.
@@ -51,16 +52,17 @@ impl CounterHandlers {
 }
 
 impl Context {
-    /// Sets what is called when a client of the driver, this one or another, has added a counter that
-    /// is not static; in place of what was set before.
+    /// Sets the handler that is called when any client of the driver, also this one, has added a
+    /// counter. Static counters are excluded. The handler replaces the previous one.
     ///
-    /// The handler gets a reader, the registration id and the counter id. Drivers announce the
-    /// heartbeat counter of each client in this way as well, with the client id as registration id.
+    /// The handler gets a reader, the registration id and the counter id. Drivers also announce the
+    /// heartbeat counter of each client in this way, with the client id as registration id.
     ///
-    /// It runs on the conductor thread, as described at
-    /// [`set_error_handler`](Self::set_error_handler), on one thread at a time, and lives as long as
-    /// the client; [`Aeron::add_available_counter_handler`](crate::Aeron::add_available_counter_handler)
-    /// adds handlers that can be removed.
+    /// The handler runs on the conductor thread, as described at
+    /// [`set_error_handler`](Self::set_error_handler). It runs on one thread at a time, and lives
+    /// as long as the client.
+    /// [`Aeron::add_available_counter_handler`](crate::Aeron::add_available_counter_handler) adds
+    /// handlers that can be removed.
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
@@ -75,11 +77,11 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets what is called when a counter goes that is not static, because its client has dropped it or
-    /// is gone; in place of what was set before.
+    /// Sets the handler that is called when a counter goes, because its client has dropped it or is
+    /// gone. Static counters are excluded. The handler replaces the previous one.
     ///
-    /// The handler gets a reader, the registration id and the counter id. By then the counter can be
-    /// freed already. In everything else, it is as with
+    /// The handler gets a reader, the registration id and the counter id. The counter can already
+    /// be freed. Everything else is as with
     /// [`set_on_available_counter`](Self::set_on_available_counter).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a client can be told about: the handlers of its context, and what they are given.
+//! The events of a client: the handlers of its context, and the values that they are given.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
@@ -19,34 +19,35 @@ pub struct Added {
     pub channel: String,
     /// The stream id within the channel.
     pub stream_id: i32,
-    /// The session id of a publication; `None` for a subscription.
+    /// The session id of a publication. `None` for a subscription.
     pub session_id: Option<i32>,
     /// The registration id of the resource.
     pub registration_id: i64,
 }
 
-/// What a receiver reported against a publication of this client, such as a rejected image.
+/// An error that a receiver reported against a publication of this client, such as a rejected
+/// image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublicationError {
     /// The registration id of the publication.
     pub registration_id: i64,
-    /// The registration id of the destination that the receiver is behind, for a publication with
-    /// destinations.
+    /// The registration id of the destination that the receiver is behind. Only for a publication
+    /// with destinations.
     pub destination_registration_id: i64,
     /// The session id of the publication.
     pub session_id: i32,
     /// The stream id of the publication.
     pub stream_id: i32,
-    /// The number of the receiver that sent the report.
+    /// The id of the receiver that sent the report.
     pub receiver_id: i64,
-    /// The group tag of the receiver; `None` if it has none.
+    /// The group tag of the receiver. `None` if the receiver has none.
     pub group_tag: Option<i64>,
-    /// Where the report came from; `None` if that is not known.
+    /// The address that the report came from. `None` if that is not known.
     pub source: Option<SocketAddr>,
-    /// Aeron's number of the error.
+    /// Aeron's error number.
     pub code: i32,
-    /// What the receiver says.
+    /// The receiver's message.
     pub message: String,
 }
 
@@ -54,13 +55,13 @@ type OnError = dyn Fn(&Error) + Send + Sync;
 type OnAdded = dyn FnMut(&Added) + Send;
 type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 type OnStart = dyn FnMut(&str) + Send;
-/// A handler of the client's close.
+/// A handler that is called when the client closes.
 pub(crate) type OnClose = dyn FnMut() + Send;
 
-/// The handlers that a context was given; freed with the context, which the client outlives nowhere.
+/// The handlers that a context was given. They are dropped with the context, after the client.
 ///
-/// Each is called on one thread at a time, the conductor's or whoever does its work, except for the
-/// error handler, which is therefore `Sync`.
+/// Each handler is called on one thread at a time: the conductor's thread, or the thread that does
+/// the conductor's work. The exception is the error handler, which is therefore `Sync`.
 #[derive(Default)]
 pub(crate) struct ContextHandlers {
     error: Option<Retained<OnError>>,
@@ -71,14 +72,15 @@ pub(crate) struct ContextHandlers {
     start: Option<Retained<OnStart>>,
 }
 
-/// Gives C a handler, and keeps the closure; what it replaces is freed after C has forgotten it.
+/// Gives C a handler, and retains the closure. The replaced closure is freed after C has forgotten
+/// it.
 macro_rules! install {
     ($context:expr, $field:ident: $closure:ty, $handler:expr, $set:ident, $callback:expr) => {{
         let retained: Retained<$closure> = Retained::new(Box::new($handler));
         // SAFETY: the context is live and not yet used by a client; `clientd` is the address of a
         // closure that the context owns until it is freed, and of the type the callback expects.
         let set = unsafe { sys::$set($context.as_ptr(), Some($callback), retained.clientd()) };
-        // If C had refused, it would still have the previous one.
+        // If C had refused the handler, C would still have the previous one.
         set.into_result()?;
         $context.handlers.$field = Some(retained);
         Ok($context)
@@ -86,18 +88,20 @@ macro_rules! install {
 }
 
 impl Context {
-    /// Sets what is called for an error that happens in the background, where no caller could get
-    /// it: a driver that dies, a client that is timed out, a command that cannot be sent.
+    /// Sets the handler of errors that happen in the background, where no caller can receive them.
+    /// Examples: a driver that dies, a client that is timed out, a command that cannot be sent.
     ///
-    /// An image that cannot be mapped, because the process has no descriptors left for example, is reported
-    /// here and nowhere else. The subscription stays without that image, and the image's publisher waits for
-    /// the subscriber until the subscription or the client is dropped: make them anew.
+    /// An image that cannot be mapped, for example because the process has no descriptors left, is
+    /// reported here and nowhere else. The subscription stays without that image. The image's
+    /// publisher waits for the subscriber until the subscription or the client is dropped. Drop
+    /// them and make them anew.
     ///
-    /// The handler runs on the client's conductor thread and keeps it from its work meanwhile; calls
-    /// in it that would wait for that thread return
-    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). It can be called
-    /// from two threads at once. A panic in it is logged. It lives as long as the client, and keeps
-    /// it open if it owns a handle of it. Without one, errors are logged.
+    /// The handler runs on the client's conductor thread and delays its work. Calls in the handler
+    /// that would wait for that thread return
+    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). Two threads can
+    /// call the handler at once. A panic in the handler is logged. The handler lives as long as the
+    /// client. If the handler owns a handle of the client, it keeps the client open. Without a
+    /// handler, errors are logged.
     ///
     /// ```compile_fail,E0277
     /// # use rusteron_client::Context;
@@ -107,7 +111,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// None that a valid context can cause; they are C's.
+    /// None that a valid context can cause. The errors are C's.
     ///
     /// Corresponds to `aeron_context_set_error_handler`.
     pub fn set_error_handler(
@@ -117,7 +121,8 @@ impl Context {
         install!(self, error: OnError, handler, aeron_context_set_error_handler, on_error)
     }
 
-    /// Sets what is called when the media driver has added a shared publication for this client.
+    /// Sets the handler that is called when the media driver has added a shared publication for
+    /// this client.
     ///
     /// The handler runs on the conductor thread, as described at
     /// [`set_error_handler`](Self::set_error_handler), on one thread at a time.
@@ -139,9 +144,10 @@ impl Context {
         )
     }
 
-    /// Sets what is called when the media driver has added an exclusive publication for this client.
+    /// Sets the handler that is called when the media driver has added an exclusive publication for
+    /// this client.
     ///
-    /// The handler runs as that of [`set_on_new_publication`](Self::set_on_new_publication).
+    /// The handler runs like that of [`set_on_new_publication`](Self::set_on_new_publication).
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
@@ -160,9 +166,10 @@ impl Context {
         )
     }
 
-    /// Sets what is called when the media driver has added a subscription for this client.
+    /// Sets the handler that is called when the media driver has added a subscription for this
+    /// client.
     ///
-    /// The handler runs as that of [`set_on_new_publication`](Self::set_on_new_publication).
+    /// The handler runs like that of [`set_on_new_publication`](Self::set_on_new_publication).
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
@@ -181,10 +188,10 @@ impl Context {
         )
     }
 
-    /// Sets what is called when a receiver reports an error against a publication of this client,
-    /// such as a subscriber that rejects its image.
+    /// Sets the handler that is called when a receiver reports an error against a publication of
+    /// this client. Example: a subscriber rejects its image.
     ///
-    /// The handler runs as that of [`set_on_new_publication`](Self::set_on_new_publication).
+    /// The handler runs like that of [`set_on_new_publication`](Self::set_on_new_publication).
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
@@ -203,8 +210,8 @@ impl Context {
         )
     }
 
-    /// Sets what is called once on the conductor's thread before its first work, with the role's
-    /// name: the place to bind the thread to a processor or to name it.
+    /// Sets the handler that is called once on the conductor's thread before its first work, with
+    /// the role's name. Use it to bind the thread to a processor or to name the thread.
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
@@ -223,12 +230,14 @@ impl Context {
         )
     }
 
-    /// Sets what is called once while the client closes, in place of what was set before.
+    /// Sets the handler that is called once while the client closes. It replaces the previous
+    /// handler.
     ///
-    /// It runs on the thread that drops the client's last handle, or on one of the client's own if
-    /// that happens in a callback. A client that a fatal error has ended closes when its last handle
-    /// goes, too; the error itself goes to the error handler.
-    /// [`Aeron::add_close_handler`](crate::Aeron::add_close_handler) adds handlers that can be removed.
+    /// The handler runs on the thread that drops the client's last handle. If that happens in a
+    /// callback, it runs on a thread of the client. A client that a fatal error has ended also
+    /// closes when its last handle is dropped. The error itself goes to the error handler.
+    /// [`Aeron::add_close_handler`](crate::Aeron::add_close_handler) adds handlers that can be
+    /// removed.
     ///
     /// # Errors
     /// As for [`set_error_handler`](Self::set_error_handler).
@@ -241,7 +250,8 @@ impl Context {
     }
 }
 
-/// Has C call the handlers when the client that will be made with the context closes.
+/// Installs the handlers in a context. The client that will be made with it calls them when it
+/// closes.
 ///
 /// # Safety
 /// The context is live, no client uses it yet, and `handlers` live until both are gone.
@@ -256,7 +266,7 @@ pub(crate) unsafe fn install_close_handlers(
         .map(drop)
 }
 
-/// Logs what no handler takes.
+/// Logs an error that no handler receives.
 pub(crate) fn log_error(error: &Error) {
     log::error!("Aeron client: {error}");
 }

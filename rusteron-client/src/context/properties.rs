@@ -8,24 +8,25 @@ use rusteron_sys as sys;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, c_string};
 
-/// Sets environment variables as a text of properties says, for the contexts made afterwards.
+/// Sets environment variables from a text of properties, for contexts that are made afterwards.
 ///
-/// A line `aeron.client.name=feed` sets `AERON_CLIENT_NAME`; an empty value unsets it. Comments begin
-/// with `#` or `!`, a line that ends in `\` goes on in the next, and `:` is as good as `=`. Lines
-/// before one that is wrong have taken effect.
+/// A line `aeron.client.name=feed` sets `AERON_CLIENT_NAME`. An empty value unsets the variable.
+/// Comments begin with `#` or `!`. A line that ends in `\` continues in the next line. `:` works
+/// like `=`. If a line is wrong, the lines before it have taken effect.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] for a line, whose number is in the text, that is no property or
-/// longer than 2,046 bytes; and for a NUL byte.
+/// [`ErrorKind::InvalidArgument`] for a line that is not a property or is longer than 2,046 bytes.
+/// The text contains the line's number. The same kind is returned for a NUL byte.
 ///
 /// # Safety
-/// No other thread may read or write environment variables meanwhile, which includes making a
-/// context: call this at the beginning of `main`, as [`std::env::set_var`] wants to be.
+/// No other thread may read or write environment variables meanwhile. Making a context reads them.
+/// Call this at the beginning of `main`, like [`std::env::set_var`].
 ///
 /// Corresponds to `aeron_properties_buffer_load`.
 pub unsafe fn load_properties(text: &str) -> Result<()> {
-    // C reads in front of its buffer for an empty line, writes in front of its own for blanks without a name behind them,
-    // and passes over a last line without an end. Blanks at the beginning mean nothing.
+    // C reads in front of its buffer for an empty line. For blanks without a name behind them, C
+    // writes in front of its buffer. C ignores a last line without an end. Blanks at the beginning
+    // mean nothing.
     let lines = text.lines().map(|line| line.trim_start_matches([' ', '\t']));
     let lines = lines.map(|line| if line.is_empty() { "#" } else { line });
     let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
@@ -35,10 +36,10 @@ pub unsafe fn load_properties(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sets environment variables as a file of properties says; see [`load_properties`].
+/// Sets environment variables from a file of properties. See [`load_properties`].
 ///
 /// # Errors
-/// [`ErrorKind::Io`] if the file cannot be read, and those of [`load_properties`].
+/// [`ErrorKind::Io`] if the file cannot be read, and the errors of [`load_properties`].
 ///
 /// # Safety
 /// As for [`load_properties`].

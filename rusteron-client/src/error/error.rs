@@ -1,16 +1,17 @@
-//! What can go wrong outside the message path.
+//! Errors outside the message path.
 
 use std::fmt;
 use std::io;
 
 use rusteron_sys as sys;
 
-/// The result of everything that is not on the message path.
+/// The result of every operation outside the message path.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failed operation: its kind, Aeron's number for it, and Aeron's own text, captured when it failed.
+/// A failed operation: its kind, Aeron's error number and Aeron's own text.
 ///
-/// An `Error` is one machine word, so that a `Result` of a handle stays small.
+/// The text is captured when the operation fails. An `Error` is one machine word, so a `Result` of
+/// a handle stays small.
 #[derive(Clone)]
 pub struct Error(Box<Content>);
 
@@ -25,29 +26,29 @@ struct Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument or a setting is out of its range; the text names it.
+    /// An argument or a setting is out of its range. The text names it.
     InvalidArgument,
-    /// No media driver answered within the driver timeout, or it has stopped.
+    /// No media driver answered within the driver timeout, or the driver has stopped.
     DriverTimeout,
-    /// The media driver gave this client up, because it heard nothing from it in time.
+    /// The media driver heard nothing from this client in time, and regards the client as dead.
     ClientTimeout,
     /// The client's conductor thread was not scheduled for longer than the driver tolerates.
     ConductorServiceTimeout,
-    /// The queue of commands to the client's own conductor is full; the operation can be repeated.
+    /// The command queue of the client's own conductor is full. The operation can be repeated.
     BufferFull,
-    /// The queue of commands to the media driver is full; the operation can be repeated.
+    /// The command queue of the media driver is full. The operation can be repeated.
     DriverBufferFull,
-    /// The client is closed, or a fatal error has ended it; a new one has to be made.
+    /// The client is closed, or a fatal error has ended it. Make a new client.
     ClientClosed,
     /// The client fell too far behind the media driver's broadcasts.
     BroadcastReceiverIllegalState,
-    /// The media driver in the directory speaks another version of the protocol.
+    /// The media driver of the directory has another version of the protocol.
     IncompatibleDriver,
     /// Another media driver is running in the directory.
     ActiveDriver,
-    /// A media driver has died in the directory just now, and still counts as running.
+    /// The media driver of the directory died so recently that it still counts as running.
     StaleDirectory,
-    /// The channel URI is not valid, or the media driver does not accept it.
+    /// The channel URI is not valid, or the media driver rejects it.
     InvalidChannel,
     /// The media driver does not know the subscription.
     UnknownSubscription,
@@ -65,7 +66,7 @@ pub enum ErrorKind {
     NotSupported,
     /// A host name could not be resolved.
     UnknownHost,
-    /// A resource of the media driver is taken for the moment; the operation can be repeated.
+    /// A resource of the media driver is temporarily unavailable. The operation can be repeated.
     ResourceTemporarilyUnavailable,
     /// There is not enough space for the log buffers.
     StorageSpace,
@@ -73,52 +74,53 @@ pub enum ErrorKind {
     ImageRejected,
     /// The publication has been revoked.
     PublicationRevoked,
-    /// The archive reported an error; [`Error::code`] is the archive's own, negated.
+    /// The archive reported an error. [`Error::code`] is the archive's own code, negated.
     Archive,
-    /// A blocking operation was called from a callback on the conductor thread, which would wait
-    /// for itself.
+    /// A blocking operation was called from a callback on the conductor thread. The operation would
+    /// wait for its own thread.
     CalledFromConductor,
-    /// The operation does not fit the state of its object: for example, a finished registration is
+    /// The operation does not fit the state of its object. Example: a finished registration is
     /// polled again.
     IllegalState,
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     Io(io::ErrorKind),
-    /// An error of Aeron's without a kind of its own.
+    /// An Aeron error without a kind of its own.
     Other,
 }
 
 impl Error {
-    /// An error that arises on the Rust side of the border.
+    /// Makes an error that arises on the Rust side of the FFI.
     #[doc(hidden)]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::with_code(kind, 0, message.into())
     }
 
-    /// An error that C reports with its number and text, instead of leaving it in this thread.
+    /// Makes an error from a number and a text that C reports directly. C leaves other errors in a
+    /// thread-local of the calling thread.
     #[doc(hidden)]
     pub fn from_code(code: i32, message: impl Into<String>) -> Self {
         let message = message.into();
         let kind = match ErrorKind::from_code(code) {
-            // What the driver has no code for it passes on with its cause.
+            // The driver passes on errors that it has no code for, together with their cause.
             ErrorKind::Other => ErrorKind::of_cause(&message).unwrap_or(ErrorKind::Other),
             kind => kind,
         };
         Self::with_code(kind, code, message)
     }
 
-    /// An error that C reports through a callback, which passes the code without its sign.
+    /// Makes an error that C reports through a callback. C passes the code without its sign.
     pub(crate) fn from_callback(code: i32, message: String) -> Self {
         Self::from_code(code.wrapping_neg(), message)
     }
 
-    /// The same failure, known better than its number says.
+    /// Returns the same failure with a kind that is more precise than its number.
     #[doc(hidden)]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// The same failure with another line of text.
+    /// Returns the same failure with one more line of text.
     #[doc(hidden)]
     pub fn with_line(mut self, line: &str) -> Self {
         self.0.message = format!("{}\n{line}", self.0.message).into();
@@ -129,23 +131,25 @@ impl Error {
         Self(Box::new(Content { kind, code, message: message.into() }))
     }
 
-    /// What kind of failure this is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Aeron's number: negative for Aeron's own codes, an `errno` if positive, 0 if the failure was
-    /// noticed before C was called.
+    /// Returns Aeron's error number.
+    ///
+    /// The number is negative for Aeron's own codes and positive for an `errno`. It is 0 if the
+    /// failure was noticed before C was called.
     pub fn code(&self) -> i32 {
         self.0.code
     }
 
-    /// The whole text, with the places in Aeron's source that it comes from, one a line.
+    /// Returns the whole text, with the places in Aeron's source that it comes from, one per line.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Whether the same call may succeed if it is simply repeated.
+    /// Returns whether the same call may succeed if it is simply repeated.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind(),
@@ -165,14 +169,15 @@ impl ErrorKind {
         }
     }
 
-    /// Kind of the first OS error code in the text.
+    /// Returns the kind of the first OS error code in the text.
     fn of_cause(message: &str) -> Option<Self> {
         let errno = message.lines().filter_map(numbered).find(|&number| number > 0)?;
         Some(Self::from_errno(errno))
     }
 
     fn from_errno(errno: i32) -> Self {
-        // A number that is too large for what it is to be: the same on all operating systems.
+        // `ERANGE`: a number is too large for its type. The value is the same on all operating
+        // systems.
         const ERANGE: i32 = 34;
         if errno == ERANGE {
             return Self::InvalidArgument;
@@ -259,7 +264,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// One line: the kind, then what Aeron says about it, then its number.
+/// Writes one line: the kind, then Aeron's description, then Aeron's number.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind())?;
@@ -278,9 +283,11 @@ impl fmt::Display for Error {
     }
 }
 
-/// A line of Aeron's text without `[function, file:line]`. The first line goes if it is the `(code) summary`
-/// that the other parts of a displayed error repeat. It stays if its code is an OS error code that the error does
-/// not have, and so do such lines behind it: they are causes.
+/// Returns a line of Aeron's text without `[function, file:line]`.
+///
+/// The result is empty for a first line `(code) summary`, which the other parts of a displayed
+/// error repeat. A first line with an OS error code other than the error's own is a cause, and
+/// stays. Later lines of this form are causes, too.
 fn without_origin(is_first: bool, code: i32, line: &str) -> &str {
     let line = line.trim();
     let is_cause = |number| number > 0 && number != code;
@@ -294,7 +301,7 @@ fn without_origin(is_first: bool, code: i32, line: &str) -> &str {
     }
 }
 
-/// The number of a line that is `(number) summary`.
+/// Returns the number of a line of the form `(number) summary`.
 fn numbered(line: &str) -> Option<i32> {
     let (number, _summary) = line.trim().strip_prefix('(')?.split_once(')')?;
     number.parse().ok()
@@ -366,7 +373,7 @@ mod tests {
         assert_eq!(Error::from_code(-11, "(-11) generic error").kind(), ErrorKind::Other);
     }
 
-    /// For its error handler, C puts -11 in the place of a number of the operating system's.
+    /// When C calls its error handler, C passes -11 instead of an OS error number.
     #[test]
     fn error_of_a_callback_has_the_kind_and_text_of_its_first_line() {
         let text = "(98) Address already in use\n[aeron_open_file, aeron_fileutil.c:1] x.logbuffer";

@@ -1,4 +1,4 @@
-//! Failures: of calls that may wait, and of the message path.
+//! Errors: of calls that may wait, and of the message path.
 
 mod error;
 mod offer_error;

@@ -1,4 +1,4 @@
-//! What can keep the message path from moving on.
+//! Errors of the message path.
 
 use std::fmt;
 
@@ -6,71 +6,74 @@ use rusteron_sys as sys;
 
 use crate::error::{Error, ErrorKind};
 
-/// A position in a stream, in bytes since its beginning, frame headers and padding included.
+/// A position in a stream: bytes since the beginning of the stream, frame headers and padding
+/// included.
 pub type Position = i64;
 
-/// Why a message was not taken; nothing of it has been sent.
+/// The reason why a message was rejected. Nothing of the message has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OfferError {
-    /// No subscriber is connected. One may be on its way.
+    /// No subscriber is connected. A subscriber may be about to connect.
     NotConnected,
-    /// The subscribers, or the flow control on their behalf, are not ready for more.
+    /// Back pressure: the subscribers, or the flow control on their behalf, are not ready for more.
     BackPressured,
-    /// The log buffer was being rotated to its next term. The next attempt will most likely succeed.
+    /// The log buffer is being rotated to its next term. The next attempt will most likely succeed.
     AdminAction,
-    /// The publication is closed, or its client is.
+    /// The publication is closed, or its client is closed.
     Closed,
-    /// The stream has reached the end of its positions, 2³¹ times the term length. A new publication
-    /// has to be added; a longer term length makes that rarer.
+    /// The stream has reached its maximum position, 2³¹ times the term length. Add a new
+    /// publication. With a longer term length, this happens more rarely.
     MaxPositionExceeded,
-    /// The message is longer than the publication's term length allows; or, if it was to be claimed,
-    /// longer than a fragment.
+    /// The message is longer than the publication's term length allows. A claim must not be longer
+    /// than a fragment, either.
     MessageTooLong {
-        /// The length of the message in bytes; `usize::MAX` if its parts are longer than can be
-        /// counted.
+        /// The length of the message in bytes. It is `usize::MAX` if the sum of the parts' lengths
+        /// overflows.
         length: usize,
-        /// The longest message that is taken, in bytes: the publication's `max_message_length`, or
-        /// its `max_payload_length` for a claim.
+        /// The length of the longest message that is accepted, in bytes: the publication's
+        /// `max_message_length`, or its `max_payload_length` for a claim.
         max_message_length: usize,
     },
-    /// A claim was held for so long that the media driver has turned its place into padding.
+    /// A claim was held for so long that the media driver has unblocked it: the claimed range is
+    /// padding.
     Unblocked,
-    /// A block is not a sequence of frames that fits exactly where the stream has come to.
+    /// A block is not a sequence of frames that fits exactly at the stream's current position.
     InvalidBlock {
-        /// Where the frame begins that is wrong, in bytes from the beginning of the block.
+        /// The offset of the faulty frame, in bytes from the beginning of the block.
         offset: usize,
-        /// What is wrong with it.
+        /// The fault of the frame.
         fault: BlockFault,
     },
 }
 
-/// What is wrong with a frame of a block.
+/// The fault of a frame in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlockFault {
-    /// The block ends before the frame does, its alignment to 32 bytes included, or before it begins.
+    /// The block ends before the frame begins, or before the end of the frame aligned to 32 bytes.
     Truncated,
-    /// The block is longer than what is left of the publication's current term.
+    /// The block is longer than the remaining part of the publication's current term.
     BeyondTerm,
-    /// The frame length is below that of a header, or above that of the publication's fragments.
+    /// The frame length is less than a header, or more than a fragment of the publication.
     FrameLength,
-    /// The version of the frame's layout is another than the one this client writes.
+    /// The frame has another version of the frame layout than this client writes.
     Version,
-    /// The frame is neither data nor padding, or it is padding and the first.
+    /// The frame is neither data nor padding, or the first frame is padding.
     Type,
-    /// The term offset is not where the frame would come to lie.
+    /// The term offset is not the offset at which the frame would be written.
     TermOffset,
-    /// The session id is not the publication's.
+    /// The session id is not the session id of the publication.
     SessionId,
-    /// The stream id is not the publication's.
+    /// The stream id is not the stream id of the publication.
     StreamId,
-    /// The term id is not that of the publication's current term.
+    /// The term id is not the id of the publication's current term.
     TermId,
 }
 
 impl OfferError {
-    /// Whether offering the same message again may succeed without doing anything else first.
+    /// Returns whether a second offer of the same message may succeed without any other action
+    /// first.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -78,15 +81,16 @@ impl OfferError {
         )
     }
 
-    /// The same error, by a call: otherwise compilers make errors of the message path, in registers that
-    /// it needs, before they know that there is one.
+    /// Returns the same error from an outlined call. Without this call, compilers build errors of
+    /// the message path before an error has occurred. That uses registers which the message path
+    /// needs.
     #[cold]
     #[inline(never)]
     pub(crate) fn rare(self) -> Self {
         self
     }
 
-    /// The meaning of what a C function returned for a message of `length` bytes.
+    /// Translates the result of a C function for a message of `length` bytes.
     pub(crate) fn from_c(
         returned: i64,
         length: usize,
@@ -104,7 +108,7 @@ impl OfferError {
             ADMIN_ACTION => Err(Self::AdminAction),
             CLOSED => Err(Self::Closed),
             MAX_POSITION_EXCEEDED => Err(Self::MaxPositionExceeded),
-            // With arguments that Rust has checked, the length is all that C can object to.
+            // Rust has checked the other arguments, so C can only object to the length.
             _ => Err(Self::MessageTooLong { length, max_message_length }),
         }
     }
@@ -132,7 +136,7 @@ impl fmt::Display for OfferError {
 
 impl std::error::Error for OfferError {}
 
-/// Allocates, so that it is for the way out of a loop.
+/// Allocates, so use this conversion only to leave a loop.
 impl From<OfferError> for Error {
     fn from(error: OfferError) -> Self {
         let kind = match error {
@@ -162,11 +166,11 @@ impl fmt::Display for BlockFault {
     }
 }
 
-/// Why a poll could not look for messages.
+/// The reason why a poll could not look for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PollError {
-    /// The subscription's client was closed by a fatal error, such as a media driver that died.
+    /// A fatal error, such as a dead media driver, has closed the subscription's client.
     Closed,
 }
 
@@ -180,7 +184,7 @@ impl fmt::Display for PollError {
 
 impl std::error::Error for PollError {}
 
-/// Allocates, so that it is for the way out of a loop.
+/// Allocates, so use this conversion only to leave a loop.
 impl From<PollError> for Error {
     fn from(error: PollError) -> Self {
         Self::new(ErrorKind::ClientClosed, error.to_string())

@@ -8,14 +8,15 @@ use rusteron_sys as sys;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A C string for the argument called `name`.
+/// Makes a C string for the argument called `name`.
 pub fn c_string(name: &'static str, value: &str) -> Result<CString> {
     CString::new(value).map_err(|error| {
         invalid(name, format!("a NUL byte at offset {} of {value:?}", error.nul_position()))
     })
 }
 
-/// A C string with a path that Aeron, which truncates silently, can hold.
+/// Makes a C string of a path. Aeron truncates long paths silently, so a path that is too long is
+/// an error here.
 pub fn c_path(name: &'static str, path: &Path) -> Result<CString> {
     const MAX: usize = sys::AERON_MAX_PATH as usize - 1;
     let bytes = path_bytes(name, path)?;
@@ -42,19 +43,20 @@ fn path_bytes<'a>(name: &'static str, path: &'a Path) -> Result<&'a [u8]> {
         .ok_or_else(|| invalid(name, format!("{path:?} is not valid Unicode")))
 }
 
-/// A duration as the nanoseconds that C takes.
+/// Converts a duration to the nanoseconds that C takes.
 pub fn nanos(name: &'static str, value: Duration) -> Result<u64> {
     in_range(name, value, value.as_nanos())
 }
 
-/// A duration as the milliseconds that C takes; a fraction of one is rounded up, so that a short
-/// timeout does not become none.
+/// Converts a duration to the milliseconds that C takes.
+///
+/// A fraction of a millisecond is rounded up, so a short timeout does not become 0.
 pub fn millis(name: &'static str, value: Duration) -> Result<u64> {
     in_range(name, value, value.as_nanos().div_ceil(1_000_000))
 }
 
-/// C adds durations to the time of day and to each other in signed numbers, without looking for an
-/// overflow.
+/// Limits a duration: C adds durations to the time of day and to each other in signed numbers,
+/// without a check for overflow.
 fn in_range(name: &'static str, value: Duration, units: u128) -> Result<u64> {
     const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     u64::try_from(units)

@@ -1,7 +1,8 @@
-//! Running user code on threads that belong to C.
+//! Runs user code on threads that belong to C.
 //!
-//! A callback must not unwind into C, and it must not wait for the conductor it runs on. Both rules
-//! live here: [`run`] catches panics and marks the thread, [`forbid_blocking`] checks the mark.
+//! A callback must not unwind into C, and must not wait for the conductor that runs it. This module
+//! enforces both rules: [`run`] catches panics and marks the thread, and [`forbid_blocking`] checks
+//! the mark.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -15,18 +16,18 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a callback on the conductor's thread; a panic ends here and is logged.
+/// Runs a callback on the conductor's thread. A panic is caught and logged.
 pub fn run(role: &str, callback: impl FnOnce()) {
     mark(|| catch(role, callback));
 }
 
-/// Runs somebody's code on a thread that has to go on after it; a panic ends here and is logged.
+/// Runs user code on a thread that has to continue afterwards. A panic is caught and logged.
 pub fn catch(role: &str, code: impl FnOnce()) {
-    // A callback that panicked is called again for the next event, as C offers no way to stop it;
-    // what it captured is its author's to keep consistent.
+    // C cannot remove a callback that panicked, and calls it again for the next event. The
+    // callback's author keeps the captured values consistent.
     let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
-    // The logger is somebody's code as well, and so is what drops the payload. What these panic
-    // with is not dropped any more.
+    // The logger and the payload's `drop` are user code, too. If they panic, their own payload is
+    // not dropped.
     let report = || {
         log::error!("the {role} panicked: {}", panic_text(&*payload));
         drop(payload);
@@ -36,7 +37,7 @@ pub fn catch(role: &str, code: impl FnOnce()) {
     }
 }
 
-/// Runs something as in a callback: what would block is forbidden to it.
+/// Runs an action as in a callback: blocking calls in it fail.
 pub fn mark<T>(action: impl FnOnce() -> T) -> T {
     struct Unmark;
     impl Drop for Unmark {
@@ -49,9 +50,10 @@ pub fn mark<T>(action: impl FnOnce() -> T) -> T {
     action()
 }
 
-/// What is called once when something is closed: by C, or by dropping it if C never will.
+/// A callback for the close of an object. C calls it once, or dropping this calls it if C never
+/// will.
 pub(crate) struct Notification {
-    /// Boxed twice, so that the pointer C gets is thin.
+    /// A double box, so that the pointer for C is thin.
     callback: Option<Box<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -60,7 +62,7 @@ impl Notification {
         Self { callback: Some(Box::new(Box::new(callback))) }
     }
 
-    /// What to pass to C together with [`notify`].
+    /// Returns the argument for C that belongs to [`notify`].
     pub(crate) fn into_raw(mut self) -> *mut c_void {
         self.callback.take().map_or(ptr::null_mut(), |callback| Box::into_raw(callback).cast())
     }
@@ -82,7 +84,7 @@ impl Drop for Notification {
     }
 }
 
-/// Calls a [`Notification`], and frees it.
+/// Calls and frees a [`Notification`].
 ///
 /// # Safety
 /// As for [`Notification::from_raw`].
@@ -91,12 +93,12 @@ pub(crate) unsafe extern "C" fn notify(clientd: *mut c_void) {
     drop(unsafe { Notification::from_raw(clientd) });
 }
 
-/// Whether this thread is in a callback of a conductor.
+/// Returns whether this thread is in a callback of a conductor.
 pub(crate) fn is_running() -> bool {
     DEPTH.get() > 0
 }
 
-/// An error where waiting would be a deadlock.
+/// Returns an error if waiting in this thread would be a deadlock.
 pub(crate) fn forbid_blocking(operation: &str) -> Result<()> {
     if is_running() {
         return Err(Error::new(

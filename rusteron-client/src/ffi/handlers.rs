@@ -1,9 +1,9 @@
 //! Handlers of the client's events, added and removed while the client runs.
 //!
-//! C's own functions for that wait until the conductor has taken a command that lies on the caller's
-//! stack, and give up waiting after a time, with the command still in the conductor's queue. So C
-//! gets one handler of each kind, before the client starts, and that handler calls those of a list
-//! which is Rust's own: adding and removing wait for no conductor.
+//! C has functions for that. They wait until the conductor has run a command that lies on the
+//! caller's stack. After a timeout they return, and the command is still in the conductor's queue.
+//! So C gets one handler of each kind before the client starts. That handler calls the handlers in
+//! a Rust list. Adding and removing handlers waits for no conductor.
 
 use std::fmt;
 use std::mem;
@@ -12,16 +12,17 @@ use std::thread::{self, ThreadId};
 
 use crate::ffi::callback;
 
-/// A handler that was added to a client, which calls it until this is dropped.
+/// A handler that was added to a client. The client calls the handler until this value is dropped.
 ///
-/// Dropping it removes the handler: when `drop` returns, the handler is neither running nor will it
-/// run again, and it has been freed. A handler that is being called at the moment is waited for, so
-/// what it waits for itself must not be held meanwhile. Only in the handler itself does dropping not
-/// wait: the running call is then the last, and the handler is freed after it.
+/// Dropping this value removes and frees the handler. When `drop` returns, the handler is not
+/// running and will not run again. If the handler is running on another thread, `drop` waits for
+/// it. The caller must not hold anything that the handler waits for. Only within the handler
+/// itself, `drop` does not wait: the running call is then the last, and the handler is freed after
+/// that call.
 ///
-/// It does not keep the client open; but a handler that owns a handle of its own client keeps that
-/// client open until it is removed. It can be dropped on any thread, and after the client, with which
-/// all handlers are freed.
+/// This value does not keep the client open. But a handler that owns a handle of its own client
+/// keeps that client open until the handler is removed. This value can be dropped on any thread,
+/// and after the client. The client frees all handlers when it closes.
 #[must_use = "the handler is removed when this is dropped"]
 pub struct Handler {
     entry: Arc<dyn Remove>,
@@ -46,12 +47,12 @@ pub(crate) struct Handlers<F: ?Sized> {
 }
 
 impl<F: ?Sized + Send + 'static> Handlers<F> {
-    /// No handlers; `role` names them in the log.
+    /// Makes an empty list. `role` names the handlers in the log.
     pub(crate) fn new(role: &'static str) -> Self {
         Self { role, entries: Mutex::default() }
     }
 
-    /// Adds a handler, for events that begin after this.
+    /// Adds a handler for events that begin after this call.
     pub(crate) fn add(&self, handler: Box<F>) -> Handler {
         let entry =
             Arc::new(Entry { state: Mutex::new(State::Idle(handler)), finished: Condvar::new() });
@@ -61,8 +62,9 @@ impl<F: ?Sized + Send + 'static> Handlers<F> {
         Handler { entry }
     }
 
-    /// Calls all handlers, each with `event`; no lock is held meanwhile, so that a handler can add
-    /// and remove others and itself. Panics end here.
+    /// Calls all handlers, each with `event`. Panics are caught.
+    ///
+    /// No lock is held during the calls, so a handler can add and remove handlers, itself included.
     pub(crate) fn call(&self, event: impl Fn(&mut F)) {
         let entries = lock(&self.entries).clone();
         for entry in entries {
@@ -73,7 +75,7 @@ impl<F: ?Sized + Send + 'static> Handlers<F> {
 
 impl<F: ?Sized> Drop for Handlers<F> {
     fn drop(&mut self) {
-        // A `Handler` may live on, but what it added does not.
+        // A `Handler` may outlive this list, but its closure does not.
         for entry in mem::take(&mut *lock(&self.entries)) {
             entry.remove();
         }
@@ -91,7 +93,7 @@ struct Entry<F: ?Sized> {
 
 enum State<F: ?Sized> {
     Idle(Box<F>),
-    /// The thread that calls the handler has it, and gives it back unless it was removed meanwhile.
+    /// The calling thread owns the handler, and puts it back unless it was removed during the call.
     Running {
         thread: ThreadId,
         removed: bool,
@@ -109,7 +111,8 @@ impl<F: ?Sized> Entry<F> {
             *state = State::Idle(handler);
         } else {
             drop(state);
-            // Still as a callback: it may own the last handle of the client that this thread serves.
+            // Still marked as a callback: the handler may own the last handle of this thread's
+            // client.
             callback::run(role, || drop(handler));
             state = lock(&self.state);
             *state = State::Removed;
@@ -118,7 +121,7 @@ impl<F: ?Sized> Entry<F> {
         self.finished.notify_all();
     }
 
-    /// Takes the handler for a call; `None` if it was removed, or if this thread is calling it.
+    /// Takes the handler for a call. `None` if it was removed, or if this thread is calling it.
     fn take(&self) -> Option<Box<F>> {
         let current = thread::current().id();
         let mut state = lock(&self.state);
@@ -151,7 +154,7 @@ impl<F: ?Sized> Entry<F> {
             match mem::replace(&mut *state, State::Removed) {
                 State::Removed => return,
                 State::Idle(handler) => {
-                    // The author's code runs in this as well.
+                    // Dropping the handler runs user code, so the lock is released first.
                     drop(state);
                     drop(handler);
                     return;

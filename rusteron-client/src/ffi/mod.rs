@@ -1,4 +1,4 @@
-//! The border with C: results, texts, arguments, closures.
+//! The FFI to C: results, texts, arguments, closures.
 
 mod argument;
 pub(crate) mod callback;

@@ -9,10 +9,10 @@ use crate::ffi::lossy;
 
 /// The result of a C function that reports failure by a negative number.
 ///
-/// Code and text of the failure live in a thread-local that the next call overwrites, so they are
+/// Code and text of the failure live in a thread-local. The next call overwrites them, so they are
 /// read in the same expression as the call.
 pub trait Fallible: Sized {
-    /// The number as it is, or the error that C left behind.
+    /// Returns the number unchanged, or the error that C left behind.
     fn into_result(self) -> Result<Self>;
 }
 
@@ -28,7 +28,7 @@ impl Fallible for i64 {
     }
 }
 
-/// The error that the last failed C call left in this thread.
+/// Returns the error that the last failed C call left in this thread.
 pub fn last_error() -> Error {
     // SAFETY: both functions read a thread-local that Aeron creates on demand.
     let code = unsafe { sys::aeron_errcode() };

@@ -1,12 +1,13 @@
-//! Closures that C keeps a pointer to.
+//! Closures whose address C retains.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// A closure at an address that does not change, for C to pass back; freed when this is dropped.
+/// A closure at a fixed address, which C passes back to its callback. Dropping this value frees the
+/// closure.
 ///
-/// Owned through a raw pointer and not a `Box`, because a `Box` claims to be the only way to its
-/// content, and C has another.
+/// The closure is owned through a raw pointer. A `Box` would claim to be the only way to its
+/// content, and C has another way.
 #[allow(missing_debug_implementations, reason = "what it holds has none")]
 pub struct Retained<F: ?Sized>(NonNull<Box<F>>);
 
@@ -14,17 +15,17 @@ pub struct Retained<F: ?Sized>(NonNull<Box<F>>);
 unsafe impl<F: ?Sized + Send> Send for Retained<F> {}
 
 impl<F: ?Sized> Retained<F> {
-    /// Moves a closure to where it stays.
+    /// Moves a closure to its fixed address.
     pub fn new(closure: Box<F>) -> Self {
         Self(NonNull::from(Box::leak(Box::new(closure))))
     }
 
-    /// What C gets to know, and gives to its callback.
+    /// Returns the argument that C stores and passes to its callback.
     pub fn clientd(&self) -> *mut c_void {
         self.0.as_ptr().cast()
     }
 
-    /// The closure behind what C gave to its callback.
+    /// Returns the closure behind the argument that C passed to its callback.
     ///
     /// # Safety
     /// `clientd` comes from [`clientd`](Self::clientd) of the same `F`, and its `Retained` lives.
@@ -33,7 +34,7 @@ impl<F: ?Sized> Retained<F> {
         unsafe { &*clientd.cast::<Box<F>>() }
     }
 
-    /// As [`shared`](Self::shared), for closures that change what they captured.
+    /// Like [`shared`](Self::shared), for closures that change their captured values.
     ///
     /// # Safety
     /// As for [`shared`](Self::shared); and no other reference to the closure is in use.

@@ -2,7 +2,7 @@
 
 /// A pointer on its way to another thread.
 ///
-/// Whoever wraps it vouches that the other thread may use it.
+/// The code that wraps the pointer guarantees that the other thread may use it.
 #[derive(Debug)]
 pub(crate) struct SendPtr<T>(pub(crate) *mut T);
 
@@ -10,7 +10,8 @@ pub(crate) struct SendPtr<T>(pub(crate) *mut T);
 unsafe impl<T> Send for SendPtr<T> {}
 
 impl<T> SendPtr<T> {
-    /// A method, so that closures capture the wrapper and not the pointer in it.
+    /// Returns the pointer. This is a method, so closures capture the wrapper and not the pointer
+    /// in it.
     pub(crate) fn get(&self) -> *mut T {
         self.0
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
-/// The text at `text`, or an empty one if there is none.
+/// Returns the text at `text`. The text is empty if the pointer is null.
 ///
 /// # Safety
 /// `text` is null or points to a NUL-terminated string that lives, unchanged, for `'a`.
@@ -16,7 +16,7 @@ pub unsafe fn lossy<'a>(text: *const c_char) -> Cow<'a, str> {
     unsafe { CStr::from_ptr(text) }.to_string_lossy()
 }
 
-/// The path at `text`, or an empty one if there is none.
+/// Returns the path at `text`. The path is empty if the pointer is null.
 ///
 /// # Safety
 /// As for [`lossy`].
@@ -34,7 +34,7 @@ fn path_from_c(text: &CStr) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(text.to_bytes()))
 }
 
-/// Paths get into C as Unicode only; anything else can have come from the environment alone.
+/// Rust passes paths to C as Unicode only. Any other bytes can only come from the environment.
 #[cfg(not(unix))]
 fn path_from_c(text: &CStr) -> &Path {
     Path::new(text.to_str().unwrap_or_default())

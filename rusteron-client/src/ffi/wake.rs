@@ -1,8 +1,8 @@
-//! Waking futures that wait for a media driver.
+//! Wakes futures that wait for a media driver.
 //!
-//! The driver's answers arrive in a list that has to be looked at; C reports some of them by a
-//! callback and others not. One thread for the whole process therefore lets every waiting task look
-//! again after a while. It is started by the first task that waits, and sleeps while none does.
+//! The driver's answers arrive in a list that has to be polled, as C reports only some of them by a
+//! callback. So one thread for the whole process wakes every waiting task periodically. The first
+//! waiting task starts the thread. The thread sleeps while no task waits.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crate::ffi::callback;
 
-/// How soon after its answer a task sees it; an answer itself takes about as long.
+/// The delay after which a task sees its answer. The answer itself takes about as long.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Wakes the task in a while.
+/// Wakes the task after about a millisecond.
 pub fn soon(waker: Waker) {
     static THREAD: Mutex<Option<Sender<Waker>>> = Mutex::new(None);
     let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,8 +27,8 @@ pub fn soon(waker: Waker) {
         None => Some(waker),
     };
     if let Some(waker) = unsent {
-        // There is no thread to be had: the next task tries again to start one, and this one looks
-        // again at once.
+        // No thread can be started. This task polls again at once, and the next task tries again to
+        // start the thread.
         *thread = None;
         drop(thread);
         waker.wake();
@@ -48,7 +48,7 @@ fn run(receiver: &Receiver<Waker>) {
     while let Ok(first) = receiver.recv() {
         thread::sleep(PERIOD);
         for waker in std::iter::once(first).chain(receiver.try_iter()) {
-            // A waker is somebody's code, and others wait behind it.
+            // A waker is user code, and other wakers wait behind it.
             callback::catch("waker of an Aeron client's task", || waker.wake());
         }
     }

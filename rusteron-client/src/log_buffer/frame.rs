@@ -1,6 +1,6 @@
 //! The layout of frames in a log buffer, and access to memory that processes share.
 //!
-//! Everything here mirrors `aeron_udp_protocol.h` and `aeron_logbuffer_descriptor.h`; the layout is
+//! This module mirrors `aeron_udp_protocol.h` and `aeron_logbuffer_descriptor.h`. The layout is
 //! also Aeron's wire format and does not change within a major version.
 
 #[cfg(target_arch = "x86_64")]
@@ -31,16 +31,16 @@ pub(crate) const END_FLAG: u8 = 0x40;
 pub(crate) const TYPE_PAD: u16 = 0x00;
 pub(crate) const TYPE_DATA: u16 = 0x01;
 
-/// The length that a frame of `length` bytes, header included, takes up in the log.
+/// Returns the aligned length that a frame of `length` bytes, header included, occupies in the log.
 #[inline(always)]
 pub(crate) const fn align(length: usize) -> usize {
     (length + (FRAME_ALIGNMENT - 1)) & !(FRAME_ALIGNMENT - 1)
 }
 
-/// What the headers of all frames of a publication say, in the words that are written.
+/// The header fields that all frames of a publication share, in the words that are written.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameIds {
-    /// The session id, in the half of a word where it is written: behind the term offset.
+    /// The session id, in the half of the word where it is written: behind the term offset.
     session: i64,
     stream: i64,
 }
@@ -55,18 +55,19 @@ impl FrameIds {
     }
 }
 
-/// As it has to be written for its lower half to come first in memory.
+/// Arranges a word so that its lower half comes first in memory.
 #[inline(always)]
 pub(crate) fn low_half_first(word: i64) -> i64 {
     if cfg!(target_endian = "big") { word.rotate_left(32) } else { word }
 }
 
-/// Begins a frame of data that is a message by itself: header and all but payload and positive length.
+/// Begins a data frame that is a whole message: writes everything but the payload and the positive
+/// length.
 ///
 /// # Safety
-/// The frame, `frame_length` bytes from `frame`, header included, is mapped, aligned to 32 bytes, and
-/// this publisher's; nobody reads it before its length turns positive. `raw_tail` is what the tail of a
-/// term that ends here would say.
+/// The `frame_length` bytes from `frame`, header included, are mapped, aligned to 32 bytes, and
+/// this publisher's. Nothing else reads the frame before its length turns positive.
+/// `raw_tail` is the tail of a term that would end here.
 #[inline(always)]
 pub(crate) unsafe fn begin_frame(frame: *mut u8, frame_length: i32, raw_tail: i64, ids: FrameIds) {
     // SAFETY: by the contract.
@@ -76,18 +77,18 @@ pub(crate) unsafe fn begin_frame(frame: *mut u8, frame_length: i32, raw_tail: i6
     }
 }
 
-/// Writes the header of a message by itself, without its length. The reserved value is left as the
-/// driver's cleaning made it, 0.
+/// Writes the header of a frame that is a whole message, without the frame's length. The reserved
+/// value stays 0, as the driver's cleaning made it.
 ///
-/// In as few stores as there can be: what a processor has not stored yet when a subscriber on another
-/// one looks at the frame has to wait until the cache line is back.
+/// The header takes as few stores as possible. If a subscriber on another processor reads the
+/// frame, stores that are still pending have to wait until the cache line is back.
 ///
 /// # Safety
 /// As for [`begin_frame`].
 #[inline(always)]
 pub(crate) unsafe fn write_header(frame: *mut u8, raw_tail: i64, ids: FrameIds) {
     let offset = raw_tail & 0xffff_ffff;
-    // The stream id takes the offset's place.
+    // The stream id replaces the offset.
     let stream_and_term_id = low_half_first(raw_tail + (ids.stream - offset));
     // SAFETY: by the contract.
     unsafe {
@@ -99,7 +100,7 @@ pub(crate) unsafe fn write_header(frame: *mut u8, raw_tail: i64, ids: FrameIds) 
     }
 }
 
-/// Writes a whole frame of padding, which subscribers skip.
+/// Writes a whole padding frame, which subscribers skip.
 ///
 /// # Safety
 /// As for [`begin_frame`].
@@ -118,17 +119,17 @@ pub(crate) unsafe fn write_padding(
     }
 }
 
-/// The length of the frame at an address.
+/// Returns the length field of the frame at an address.
 ///
 /// # Safety
 /// For `'a`, the frame is mapped and aligned to 32 bytes.
 #[inline(always)]
 pub(crate) unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
-    // SAFETY: by the contract, and everybody accesses this field atomically.
+    // SAFETY: by the contract, and all parties access this field atomically.
     unsafe { atomic_i32(frame.add(FRAME_LENGTH).cast()) }
 }
 
-/// Whether a place that was taken just now is as it was cleaned: the media driver has not made padding of
+/// Returns whether the claimed range is still as it was cleaned: the media driver has not unblocked
 /// it while its publisher was held up.
 ///
 /// # Safety
@@ -139,7 +140,7 @@ pub(crate) unsafe fn is_vacant(frame: *mut u8) -> bool {
     unsafe { frame_length_of(frame).load(Ordering::Relaxed) == 0 }
 }
 
-/// Copies the payload into a frame; a short one, as most are, without a call.
+/// Copies the payload into a frame. Most payloads are short and are copied without a call.
 ///
 /// # Safety
 /// The frame at `frame` is aligned to 32 bytes, and writable for a header and `payload.len()` bytes, which
@@ -169,7 +170,7 @@ pub(crate) unsafe fn copy_payload(payload: &[u8], frame: *mut u8) {
 /// Copies `N` to `2 * N` bytes: the first and the last `N`, which may overlap.
 ///
 /// # Safety
-/// So many bytes can be read and written there.
+/// `length` bytes, from `N` to `2 * N`, can be read at `source` and written at `target`.
 #[inline(always)]
 unsafe fn copy_ends<const N: usize>(source: *const u8, target: *mut u8, length: usize) {
     // SAFETY: by the contract.
@@ -180,7 +181,7 @@ unsafe fn copy_ends<const N: usize>(source: *const u8, target: *mut u8, length: 
     }
 }
 
-/// Out of the way: where it is built in, a short payload costs more.
+/// Copies a payload by an outlined call. Inlining this code makes short payloads slower.
 ///
 /// # Safety
 /// As for [`copy_payload`].
@@ -199,12 +200,12 @@ unsafe fn copy_by_call(payload: &[u8], frame: *mut u8) {
     }
 }
 
-/// Copies most of a long payload, a cache line's worth at a time, and returns how much.
+/// Copies most of a long payload, one cache line at a time, and returns the number of copied bytes.
 ///
-/// Log buffers are larger than caches, as a rule. There this takes a tenth to a fifth less time than the C
-/// library's function, which stores more at a time; for frames of a page it takes a tenth more, and those
-/// are left to that. Within a cache it takes a third to a half more, which is still much less than a
-/// message takes to get to a subscriber.
+/// Log buffers are usually larger than caches. Outside the cache, this takes a tenth to a fifth
+/// less time than the C library's function, which stores more at a time. For frames of a page it
+/// takes a tenth more, so the C library copies those. Within a cache it takes a third to a half
+/// more. That is still much less than the time in which a message gets to a subscriber.
 ///
 /// # Safety
 /// `target` is aligned to 32 bytes, and writable for `payload.len()` bytes, which are no part of `payload`.
@@ -235,7 +236,7 @@ unsafe fn copy_forward(payload: &[u8], target: *mut u8) -> usize {
     copied
 }
 
-/// The atomic at an address that C handed out.
+/// Returns the atomic at an address that C handed out.
 ///
 /// # Safety
 /// For `'a`, `address` is aligned, mapped, and written to by others in atomic steps only.
@@ -245,7 +246,7 @@ pub(crate) unsafe fn atomic_i64<'a>(address: *mut i64) -> &'a AtomicI64 {
     unsafe { AtomicI64::from_ptr(address) }
 }
 
-/// As [`atomic_i64`].
+/// Like [`atomic_i64`].
 ///
 /// # Safety
 /// As for [`atomic_i64`].
@@ -255,10 +256,10 @@ pub(crate) unsafe fn atomic_i32<'a>(address: *mut i32) -> &'a AtomicI32 {
     unsafe { AtomicI32::from_ptr(address) }
 }
 
-/// As [`atomic_i64`].
+/// Like [`atomic_i64`].
 ///
 /// # Safety
-/// As for [`atomic_i64`]; and the value is 0 or 1, as that of a C `bool` is.
+/// As for [`atomic_i64`]; and the value is 0 or 1, like the value of a C `bool`.
 #[inline(always)]
 pub(crate) unsafe fn atomic_bool<'a>(address: *mut bool) -> &'a AtomicBool {
     // SAFETY: handed on to the caller.

@@ -1,15 +1,16 @@
 //! The atomic steps by which publishers, subscribers and the media driver share a log buffer.
 //!
-//! Everything that orders memory between them on the message path is here, once, with the order that C
-//! has and the reason why it is enough. C's `AERON_GET_ACQUIRE` and `AERON_SET_RELEASE` are acquire
-//! loads and release stores, `AERON_GET_AND_ADD_INT64` and `aeron_cas_*` are sequentially consistent.
+//! All steps that order memory between these parties on the message path are here, once. Each step
+//! has the memory order of C, and the reason why that order is enough. C's `AERON_GET_ACQUIRE` and
+//! `AERON_SET_RELEASE` are acquire loads and release stores. `AERON_GET_AND_ADD_INT64` and
+//! `aeron_cas_*` are sequentially consistent.
 //!
-//! The steps are generic over the word they work on, so that the tests below can run the very same code
-//! on words of `loom`, which tries all interleavings and all values that the orders allow a load to see.
+//! The steps are generic over their word type. So the tests below run the same code on words of
+//! `loom`. It tries all interleavings, and all values that the orders allow a load to see.
 
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
-/// How many term buffers a log has.
+/// The number of term buffers in a log.
 pub(crate) const PARTITION_COUNT: usize = 3;
 
 /// An atomic number in shared memory.
@@ -23,7 +24,7 @@ pub(crate) trait Word {
     fn release_fence();
 }
 
-/// For the atomics of the standard library or of `loom`.
+/// Implements [`Word`] for an atomic of the standard library or of `loom`.
 macro_rules! word {
     ($word:ty, $value:ty, $fence:path) => {
         impl Word for $word {
@@ -60,12 +61,13 @@ macro_rules! word {
 word!(AtomicI32, i32, fence);
 word!(AtomicI64, i64, fence);
 
-/// Says that a frame begins here, of which nothing is written yet: the negative length.
+/// Begins a frame: stores its negative length, before anything else is written to the frame.
 ///
-/// Should this process die before it publishes the frame, the driver knows from that how long the gap
-/// is. The store is a release as in C: a driver that makes padding of that length also sees that the end
-/// of the stream, which was moved before, is behind it. The fence keeps what is written into the frame from
-/// being seen before (as in C's `aeron_publication_header_write`).
+/// If this process dies before it publishes the frame, the driver reads the length of the gap from
+/// here. The store is a release as in C: the tail was moved before, so a driver that makes padding
+/// of that length also sees the tail behind the frame. The fence comes before the writes to the
+/// frame, so that none of them is seen before the length (as in C's
+/// `aeron_publication_header_write`).
 #[inline(always)]
 pub(crate) fn begin_frame(length: &impl Word<Value = i32>, frame_length: i32) {
     length.store(-frame_length, Ordering::Release);
@@ -77,36 +79,38 @@ fn release_fence<W: Word>(_: &W) {
     W::release_fence();
 }
 
-/// Publishes a frame: with its length everything that was written into it becomes visible.
+/// Publishes a frame: stores its length, which makes everything written to the frame visible.
 ///
-/// Release, as in C: it pairs with the acquire of [`published_length`].
+/// Release, as in C: the store pairs with the acquire of [`published_length`].
 #[inline(always)]
 pub(crate) fn publish_frame(length: &impl Word<Value = i32>, frame_length: i32) {
     length.store(frame_length, Ordering::Release);
 }
 
-/// The length of the frame here; not positive unless it has been published, and then all of it is
-/// visible.
+/// Returns the length of the frame here. The length is positive only if the frame has been
+/// published. Then all of the frame is visible.
 ///
-/// Acquire, as in C: it pairs with [`publish_frame`], in this process or another one.
+/// Acquire, as in C: the load pairs with [`publish_frame`], in this process or another one.
 #[inline(always)]
 pub(crate) fn published_length(length: &impl Word<Value = i32>) -> i32 {
     length.load(Ordering::Acquire)
 }
 
-/// A position up to which another party is done: a publisher's limit.
+/// Returns the position up to which another party is done, such as a publisher's limit.
 ///
-/// Acquire, as in C: it pairs with [`set_position`] or, for a limit, with the driver's release store
-/// after it has cleaned the place; writing there comes after reading and cleaning.
+/// Acquire, as in C: the load pairs with [`set_position`]. For a limit, it pairs with the driver's
+/// release store after the driver has cleaned the range. A publisher writes there after that
+/// reading and cleaning.
 #[inline(always)]
 pub(crate) fn position(counter: &impl Word<Value = i64>) -> i64 {
     counter.load(Ordering::Acquire)
 }
 
-/// The position in a counter, unless the driver has given the counter to another resource.
+/// Returns the position in a counter, unless the driver has given the counter to another resource.
 ///
-/// The driver first takes the registration id away, then sets the value to 0, each with release. This acquire pairs
-/// with the latter: a value of the next owner's is never taken for one of the owner before.
+/// The driver first clears the registration id, then sets the value to 0, each with release. This
+/// acquire pairs with the store of the value: a value of the next owner is never taken for the
+/// previous owner's.
 #[inline(always)]
 pub(crate) fn owned_position<W: Word<Value = i64>>(
     value: &W,
@@ -117,33 +121,35 @@ pub(crate) fn owned_position<W: Word<Value = i64>>(
     (registration_id.load(Ordering::Relaxed) == owner).then_some(position)
 }
 
-/// Says that everything before the position has been read, and may be overwritten.
+/// Stores the position up to which everything has been read and may be overwritten.
 ///
-/// Release, as in C: the reads come before.
+/// Release, as in C: the reads come before the store.
 #[inline(always)]
 pub(crate) fn set_position(counter: &impl Word<Value = i64>, position: i64) {
     counter.store(position, Ordering::Release);
 }
 
-/// Moves the stream's end, as the only publisher. This goes before the frames that end there: should
-/// this process die before they are published, the driver finds the length that it has to unblock.
+/// Moves the tail as the only publisher, before writing the frames that end there. If this process
+/// dies before it publishes the frames, the driver finds the length that it has to unblock.
 ///
-/// Release, as in C: who sees the end moved on sees all frames before the last published. The driver, when
-/// it unblocks, takes what has no length there for a gap.
+/// Release, as in C: a party that sees the moved tail also sees all frames before the last as
+/// published. When the driver unblocks, it regards a range before the tail without a frame length
+/// as a gap.
 #[inline(always)]
 pub(crate) fn set_tail(tail: &impl Word<Value = i64>, raw_tail: i64) {
     tail.store(raw_tail, Ordering::Release);
 }
 
-/// What the tail counter of a term says: its id, and the offset of its end.
+/// Returns the value of a term's tail counter: the term id, and the offset of the term's end.
 #[inline(always)]
 pub(crate) fn raw_tail(term_id: i32, offset: i32) -> i64 {
     (i64::from(term_id) << 32) | i64::from(offset)
 }
 
-/// Which term buffer the term after `term_count` others is in: the count modulo 3, of any count.
+/// Returns the index of the term buffer for the term after `term_count` others: the count modulo 3.
 ///
-/// A division would cost twice as much. The product's lower half is the fraction of a third of the count.
+/// This works for any count. A division would cost twice as much. The product's lower half is the
+/// fraction of a third of the count.
 #[inline(always)]
 fn partition_index(term_count: i32) -> usize {
     const _: () = assert!(PARTITION_COUNT == 3);
@@ -155,22 +161,22 @@ fn partition_index(term_count: i32) -> usize {
     index
 }
 
-/// The terms of a log that publishers share: who comes next, and in which term.
+/// The terms of a log that several publishers share. Publishers claim ranges of the active term.
 pub(crate) struct Terms<'a, Tail, Count> {
-    /// For each term buffer, the id of its term and the offset of its end, which goes beyond the term
-    /// when it is full.
+    /// For each term buffer, the id of its term and the offset of its tail. In a full term, the
+    /// tail is beyond the end of the term.
     pub(crate) tails: &'a [Tail; PARTITION_COUNT],
-    /// How many terms have come to an end.
+    /// The number of terms that have come to an end.
     pub(crate) active_term_count: &'a Count,
     pub(crate) initial_term_id: i32,
 }
 
-/// Where the active term ends.
+/// The tail of the active term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// Of the term buffer.
+    /// The index of the term buffer.
     pub(crate) index: usize,
-    /// What the tail counter said.
+    /// The value of the tail counter.
     raw: i64,
 }
 
@@ -185,7 +191,7 @@ impl Tail {
         (self.raw >> 32) as i32
     }
 
-    /// From the beginning of the term; it can be beyond its end.
+    /// Returns the offset from the beginning of the term. It can be beyond the end of the term.
     #[inline(always)]
     pub(crate) fn offset(self) -> i64 {
         self.raw & 0xffff_ffff
@@ -193,11 +199,11 @@ impl Tail {
 }
 
 impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
-    /// The end of the active term; `None` while the log is being rotated.
+    /// Returns the tail of the active term, or `None` while the log is being rotated.
     ///
-    /// Both loads are acquires as in C, but nothing depends on that: whether count and tail are of the
-    /// same term, the term id tells, and that a place may be written to, the position limit and
-    /// [`claim`](Self::claim).
+    /// Both loads are acquires as in C, but nothing depends on that. The term id tells whether
+    /// count and tail are of the same term. The position limit and [`claim`](Self::claim) tell
+    /// whether a range may be written to.
     #[inline(always)]
     pub(crate) fn tail(&self) -> Option<Tail> {
         let term_count = self.active_term_count.load(Ordering::Acquire);
@@ -206,31 +212,33 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
         (tail.term_id().wrapping_sub(self.initial_term_id) == term_count).then_some(tail)
     }
 
-    /// Takes `length` bytes at the end of the term in the buffer with this index, and says where they
-    /// are: each place is given once.
+    /// Claims `length` bytes at the tail of the term in the buffer with this index, and returns the
+    /// tail before them. Each range is given to one publisher only.
     ///
-    /// What was read and cleaned here before is visible by the position limit. To a publisher that was
-    /// held up since it looked at that, until the buffer had become that of a later term, it is visible
-    /// by this addition: it comes after the exchange in [`rotate`](Self::rotate) of one that has seen a
-    /// later limit. What is written here is visible by the frame lengths.
+    /// The position limit makes the reading and cleaning of the range visible. A publisher can be
+    /// held up after it has read the limit, until the buffer holds a later term. For that
+    /// publisher, this addition makes them visible: it comes after the exchange in
+    /// [`rotate`](Self::rotate) by a publisher that has seen a later limit. The frame lengths make
+    /// visible what is written to the range.
     #[inline(always)]
     pub(crate) fn claim(&self, index: usize, length: usize) -> Tail {
         Tail { index, raw: self.tails[index].fetch_add(length as i64) }
     }
 
-    /// Takes a claim back that was behind the end of the term, where no places are: the tail stays there.
+    /// Reverts a claim behind the end of the term, where no ranges are. The tail then stays there.
     pub(crate) fn give_back(&self, index: usize, length: usize) {
         self.tails[index].fetch_add(-(length as i64));
     }
 
     /// Makes the term after `term_id` the active one, unless another publisher has done so.
     ///
-    /// Everyone who finds a term full does this. The next tail is set first, from the value that it
-    /// has had since its buffer was last used, so that nobody can be given a place by an old one; then
-    /// the count, which sends publishers there. Both exchanges succeed for one publisher at the most:
-    /// neither value comes again. That of the tail hands on to [`claim`](Self::claim) what this publisher
-    /// has seen cleaned; the other orders are C's, and nothing depends on them: the load can see no term
-    /// before the buffer's last one, as this publisher's addition to the full term came after that.
+    /// Every publisher that finds a term full calls this. The next tail is set first, from the
+    /// value that it has had since its buffer was last used. So no publisher can get a range from
+    /// an old tail. The count is set second, and sends publishers to the term. Each exchange
+    /// succeeds for one publisher at most, as neither value comes again. The exchange of the tail
+    /// hands on to [`claim`](Self::claim) the cleaning that this publisher has seen. The other
+    /// orders are C's, and nothing depends on them. The load cannot see a term before the buffer's
+    /// last one, as this publisher's addition to the full term came after that.
     pub(crate) fn rotate(&self, term_id: i32) {
         let next_term_id = term_id.wrapping_add(1);
         let term_count = term_id.wrapping_sub(self.initial_term_id);

@@ -1,23 +1,24 @@
-//! Addresses of endpoints and interfaces, taken apart as Aeron's C code does it.
+//! Addresses of endpoints and interfaces, taken apart as in Aeron's C code.
 //!
-//! What only a name server or the machine knows, such as whether a host or an interface exists, is
-//! left to the driver.
+//! The driver checks the rest: only a name server or the machine knows whether a host or an
+//! interface exists.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::channel::uri::scan;
 
-/// `AERON_MAX_HOST_LENGTH`, `AERON_MAX_PORT_LENGTH`, `AERON_MAX_PREFIX_LENGTH`: with C's terminator.
+/// `AERON_MAX_HOST_LENGTH`, `AERON_MAX_PORT_LENGTH` and `AERON_MAX_PREFIX_LENGTH`, with C's
+/// terminator.
 const MAX_HOST_LENGTH: usize = 384;
 const MAX_PORT_LENGTH: usize = 8;
 const MAX_PREFIX_LENGTH: usize = 8;
 
-/// `IF_NAMESIZE` on Linux, macOS and with Aeron's own value on Windows.
+/// `IF_NAMESIZE` on Linux and macOS. On Windows, Aeron's own value.
 const MAX_INTERFACE_NAME_LENGTH: usize = 16;
 
 type Reason = &'static str;
 
-/// Where a channel sends to or receives.
+/// The address that a channel sends to or receives from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Address<'a> {
     host: Host<'a>,
@@ -28,12 +29,12 @@ pub(super) struct Address<'a> {
 enum Host<'a> {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
-    /// To be resolved by the driver.
+    /// A name for the driver to resolve.
     Name(&'a str),
 }
 
 impl<'a> Address<'a> {
-    /// As `aeron_address_split` and `aeron_name_resolver_resolve_host_and_port`.
+    /// Mirrors `aeron_address_split` and `aeron_name_resolver_resolve_host_and_port`.
     pub(super) fn parse(text: &'a str) -> Result<Self, Reason> {
         let brackets = Brackets::find(text)?;
         let Some(colon) = brackets.port_colon(text) else {
@@ -43,7 +44,8 @@ impl<'a> Address<'a> {
         Ok(Self { host: brackets.host(&text[..colon])?, port })
     }
 
-    /// Whether the address is one of a multicast group; a name's can be one that is not known here.
+    /// Returns whether the address is a multicast group's. A name may resolve to such an address,
+    /// which is not known here.
     pub(super) fn is_multicast(&self) -> bool {
         match self.host {
             Host::V4(address) => address.is_multicast(),
@@ -52,7 +54,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// Whether the last byte is odd, so that the control address can follow.
+    /// Returns whether the last byte is odd, so that the control address can follow.
     pub(super) fn is_odd(&self) -> bool {
         let last = match self.host {
             Host::V4(address) => address.octets()[3],
@@ -63,14 +65,16 @@ impl<'a> Address<'a> {
     }
 }
 
-/// Whether C takes this apart without copying a text of negative length, which crashes the driver:
-/// the lengths are those of `aeron_address_split`, and of `aeron_interface_split` for an interface.
+/// Returns whether C parses this without copying a text of negative length, which crashes the
+/// driver.
+///
+/// The lengths mirror `aeron_address_split`, and `aeron_interface_split` for an interface.
 pub(crate) fn is_safe_for_c(text: &str, is_interface: bool) -> bool {
     let last = |c: char| text.rfind(c);
     let (opening, closing) = (last('['), last(']'));
     let is_v6 = opening > Some(0) || closing > Some(0);
     if is_interface && text.starts_with('{') || is_v6 && (opening.is_none() || closing < opening) {
-        // A name in braces, or brackets that C refuses.
+        // The text is a name in braces, or has brackets that C refuses.
         return true;
     }
     let slash = last('/').filter(|_| is_interface);
@@ -90,7 +94,7 @@ pub(crate) fn is_safe_for_c(text: &str, is_interface: bool) -> bool {
     end >= least
 }
 
-/// Whether this can be an interface: as `aeron_interface_parse_and_resolve` and
+/// Checks an interface. Mirrors `aeron_interface_parse_and_resolve` and
 /// `aeron_parse_named_interface`.
 pub(super) fn check_interface(text: &str) -> Result<(), Reason> {
     if text.starts_with('{') { named_interface(text) } else { interface_address(text) }
@@ -118,7 +122,7 @@ fn interface_address(text: &str) -> Result<(), Reason> {
     let slash = text.rfind('/');
     let colon = brackets.port_colon(text);
     if let Some(colon) = colon {
-        // C copies from the port to the slash, and crashes if they come in the other order.
+        // C copies from the port to the slash, and crashes if the slash comes first.
         if slash.is_some_and(|slash| slash < colon) {
             return Err("the prefix has to follow the port: host:port/prefix");
         }
@@ -131,7 +135,7 @@ fn interface_address(text: &str) -> Result<(), Reason> {
         }
     }
     let host = brackets.host(&text[..colon.or(slash).unwrap_or(text.len())])?;
-    // For an interface, other than for an endpoint, the brackets decide.
+    // For an interface, the brackets decide the address family. For an endpoint, they do not.
     let longest = match (host, brackets.closing) {
         (Host::V4(_), Some(_)) => return Err("an IPv4 address is written without brackets"),
         (Host::V6(_), None) => return Err("an IPv6 address is written in brackets"),
@@ -141,7 +145,7 @@ fn interface_address(text: &str) -> Result<(), Reason> {
     slash.map_or(Ok(()), |slash| check_prefix(&text[slash + 1..], longest))
 }
 
-/// As `aeron_prefixlen_resolver`: none is as good as the longest.
+/// Mirrors `aeron_prefixlen_resolver`. A missing prefix counts as the longest.
 fn check_prefix(prefix: &str, longest: u64) -> Result<(), Reason> {
     const INVALID: Reason = "the prefix is not an integer from 0 to 32, or to 128 for IPv6";
     if prefix.is_empty() {
@@ -156,7 +160,7 @@ fn check_prefix(prefix: &str, longest: u64) -> Result<(), Reason> {
     }
 }
 
-/// As `aeron_udp_port_resolver`, which takes hexadecimal and octal as well.
+/// Mirrors `aeron_udp_port_resolver`, which also accepts hexadecimal and octal numbers.
 fn required_port(port: &str) -> Result<u16, Reason> {
     const INVALID: Reason = "the port is not an integer from 0 to 65535";
     if port.is_empty() {
@@ -168,15 +172,15 @@ fn required_port(port: &str) -> Result<u16, Reason> {
     scan::unsigned_prefix(port, 0).and_then(|port| u16::try_from(port).ok()).ok_or(INVALID)
 }
 
-/// Where the brackets around an IPv6 address are, if there are any.
+/// The positions of the brackets around an IPv6 address, if there are any.
 #[derive(Clone, Copy)]
 struct Brackets {
     closing: Option<usize>,
 }
 
 impl Brackets {
-    /// C goes by the last bracket of each kind, and takes the host from the second character on,
-    /// whatever comes before the brackets: nothing may.
+    /// Finds the brackets. C uses the last bracket of each kind, and takes the host from the second
+    /// character on. C ignores the text before the brackets, so there must be none.
     fn find(text: &str) -> Result<Self, Reason> {
         const INVALID: Reason = "the brackets do not enclose an address: [address]";
         match (text.rfind('['), text.rfind(']')) {
@@ -186,12 +190,13 @@ impl Brackets {
         }
     }
 
-    /// The last colon, unless it is one of the address in brackets.
+    /// Returns the position of the last colon, unless that colon is part of the address in
+    /// brackets.
     fn port_colon(self, text: &str) -> Option<usize> {
         text.rfind(':').filter(|&colon| self.closing.is_none_or(|closing| closing < colon))
     }
 
-    /// The address or the name in what comes before the port and the prefix.
+    /// Parses the address or the name in the text before the port and the prefix.
     fn host(self, text: &str) -> Result<Host<'_>, Reason> {
         let host = match self.closing {
             Some(closing) if closing + 1 != text.len() => {
@@ -200,7 +205,7 @@ impl Brackets {
             Some(closing) => &text[1..closing],
             None => text,
         };
-        // The scope, after a percent sign, is not part of the address. Names have none.
+        // The scope, after a percent sign, is not part of the address. Names have no scope.
         let host = match host.rsplit_once('%') {
             Some((address, _)) if self.closing.is_some() || address.contains(':') => address,
             _ => host,

@@ -1,4 +1,4 @@
-//! What can be given as a channel.
+//! The types that can be given as a channel.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::channel::uri::ChannelUri;
 ///
 /// A text is checked like a [`ChannelUri`], and reaches the media driver as it was written.
 ///
-/// Sealed: implemented by these types, by [`UncheckedChannel`], and by references to them.
+/// The trait is sealed. These types, [`UncheckedChannel`], and references to them implement it.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -35,14 +35,17 @@ use crate::channel::uri::ChannelUri;
 /// ```
 pub trait AsChannel: sealed::AsChannel {}
 
-/// A channel that the media driver gets as it is, to decide about by itself.
+/// A channel that is passed to the media driver unchecked. The driver decides about it.
 ///
-/// For drivers that accept what Aeron's C driver of this version, with its usual configuration, does
-/// not. An invalid one comes back with the driver's words. A few are refused all the same, because
-/// the C driver, which may run in this process, would crash over them or read beyond their end: those
-/// that do not begin as a channel does, and those with an interface such as `127.0.0.1/24:80`, where
-/// the port has to come first, an address such as `%[::1]:80`, or a duration such as `5m`, where `5ms`
-/// is meant.
+/// Use it for drivers that accept more than Aeron's C driver of this version in its usual
+/// configuration. An invalid channel is reported in the driver's words.
+///
+/// A few channels are refused all the same. The C driver, which may run in this process, would
+/// crash over them or read beyond their end:
+/// - texts that do not begin as a channel does;
+/// - interfaces such as `127.0.0.1/24:80`, where the port has to come first;
+/// - addresses such as `%[::1]:80`;
+/// - durations such as `5m`, where `5ms` is meant.
 ///
 /// ```
 /// use rusteron_client::{Aeron, Result, Subscription, UncheckedChannel};
@@ -71,7 +74,7 @@ pub(crate) mod sealed {
     use crate::ffi::c_string;
 
     pub trait AsChannel {
-        /// The text for C, checked.
+        /// Returns the checked text for C.
         fn to_c_string(&self, channel_use: Use) -> Result<CString>;
     }
 

@@ -1,4 +1,4 @@
-//! Makes channel URIs.
+//! The builder of channel URIs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use crate::channel::uri::{
     check_length,
 };
 
-/// Makes a [`ChannelUri`] from parameters that have types.
+/// Makes a [`ChannelUri`] from typed parameters.
 ///
-/// It is begun by [`ChannelUri::ipc`], [`ChannelUri::udp`] or [`ChannelUri::to_builder`], and ends
-/// with [`build`](Self::build), which checks everything. Sizes and durations are written as Aeron
-/// writes them, such as `64m` and `5s`.
+/// Start with [`ChannelUri::ipc`], [`ChannelUri::udp`] or [`ChannelUri::to_builder`]. End with
+/// [`build`](Self::build), which checks everything. Sizes and durations are written as Aeron writes
+/// them, such as `64m` and `5s`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,7 +46,7 @@ use crate::channel::uri::{
 #[derive(Debug, Clone)]
 pub struct ChannelUriBuilder {
     uri: ChannelUri,
-    /// The first call that could not be carried out.
+    /// The error of the first call that failed.
     error: Option<ChannelUriError>,
 }
 
@@ -56,13 +56,13 @@ impl ChannelUriBuilder {
         Self { uri, error: None }
     }
 
-    /// The channel, if it is valid.
+    /// Returns the channel, if it is valid.
     ///
-    /// Other than the functions that take a channel, this does not know what it is for, and checks
-    /// every value that a driver would, whoever reads it.
+    /// The builder does not know the use of the channel, unlike the functions that take a channel.
+    /// So it checks every value that a driver would check for any use.
     ///
     /// # Errors
-    /// The first value that is not valid, or does not fit the others.
+    /// The first value that is not valid, or does not fit the other values.
     pub fn build(self) -> Result<ChannelUri, ChannelUriError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -78,8 +78,8 @@ impl ChannelUriBuilder {
         Ok(uri)
     }
 
-    /// Whether the channel is a spy: a subscription that reads what a publication of the same driver
-    /// sends.
+    /// Sets whether the channel is a spy: a subscription that reads the messages which a
+    /// publication of the same driver sends.
     #[must_use]
     pub fn spy(mut self, is_spy: bool) -> Self {
         self.uri.is_spy = is_spy;
@@ -88,16 +88,16 @@ impl ChannelUriBuilder {
 
     /// Sets a parameter to a text.
     ///
-    /// A text that is empty, or contains `|` or a NUL byte, is an error when the channel is built.
+    /// A text that is empty, or contains `|` or a NUL byte, makes [`build`](Self::build) fail.
     #[must_use]
     pub fn set(self, parameter: Parameter, value: impl Into<String>) -> Self {
         self.set_key(parameter.key(), value)
     }
 
-    /// Sets any parameter, whether Aeron knows it or not, to a text.
+    /// Sets any parameter to a text. Aeron need not know the parameter.
     ///
-    /// A key that is empty, or contains `=`, `|` or a NUL byte, is an error when the channel is
-    /// built, and so is a value as for [`set`](Self::set).
+    /// A key that is empty, or contains `=`, `|` or a NUL byte, makes [`build`](Self::build) fail.
+    /// The value has the same conditions as in [`set`](Self::set).
     #[must_use]
     pub fn set_key(mut self, key: &str, value: impl Into<String>) -> Self {
         let value = value.into();
@@ -121,19 +121,19 @@ impl ChannelUriBuilder {
         )
     }
 
-    /// Takes a parameter away.
+    /// Removes a parameter.
     #[must_use]
     pub fn remove(mut self, parameter: Parameter) -> Self {
         self.uri.parameters.remove(parameter.key());
         self
     }
 
-    /// Makes a publication begin at a position, in bytes since the beginning of a stream, by setting
+    /// Makes a publication begin at a position, in bytes since the beginning of a stream. This sets
     /// [`Parameter::InitialTermId`], [`Parameter::TermId`], [`Parameter::TermOffset`] and
     /// [`Parameter::TermLength`].
     ///
-    /// The position has to be a multiple of 32, and less than 2³¹ terms; anything else is an error
-    /// when the channel is built.
+    /// The position has to be a multiple of 32, and less than 2³¹ terms. Any other position makes
+    /// [`build`](Self::build) fail.
     ///
     /// ```
     /// use rusteron_client::ChannelUri;
@@ -152,7 +152,7 @@ impl ChannelUriBuilder {
     #[must_use]
     pub fn initial_position(self, position: i64, initial_term_id: i32, term_length: usize) -> Self {
         let builder = self.initial_term_id(initial_term_id).term_length(term_length);
-        // If it is not, building says so.
+        // Building reports a term length that is not valid.
         if !term_length.is_power_of_two() {
             return builder;
         }
@@ -186,7 +186,7 @@ impl From<ChannelUri> for ChannelUriBuilder {
     }
 }
 
-/// From the text of a channel.
+/// Parses the text of a channel.
 impl FromStr for ChannelUriBuilder {
     type Err = ChannelUriError;
 
@@ -195,7 +195,7 @@ impl FromStr for ChannelUriBuilder {
     }
 }
 
-/// What has been set so far, valid or not.
+/// Writes the parameters that have been set so far, valid or not.
 impl fmt::Display for ChannelUriBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.uri.fmt(f)

@@ -1,7 +1,7 @@
-//! What a media driver checks when a resource is added, in Aeron's C code of the same version.
+//! The media driver's checks when a resource is added, as in Aeron's C code of the same version.
 //!
-//! Each function stands for one of C and reads the same parameters. What C does not look at is not
-//! looked at here either.
+//! Each function stands for one C function and reads the same parameters. Parameters that C ignores
+//! are ignored here, too.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::channel::uri::{
 
 pub(super) type Checked<T = ()> = Result<T, ChannelUriError>;
 
-/// The least and the greatest MTU, whatever the driver's configuration.
+/// The minimum and the maximum MTU in any driver configuration.
 pub(super) const MIN_MTU: u64 = 64;
 const MAX_MTU: u64 = 65504;
 const FRAME_ALIGNMENT: u64 = 32;
@@ -25,7 +25,7 @@ const FRAME_ALIGNMENT: u64 = 32;
 const MIN_TERM_LENGTH: u64 = 64 << 10;
 const MAX_TERM_LENGTH: u64 = 1 << 30;
 
-/// What a channel is for.
+/// The use of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(unreachable_pub, reason = "public in a sealed trait only")]
 pub enum Use {
@@ -35,7 +35,7 @@ pub enum Use {
     SendDestination,
     /// A destination that a subscription receives from.
     ReceiveDestination,
-    /// One that it shall not receive from any more.
+    /// A destination that a subscription shall no longer receive from.
     FormerReceiveDestination,
 }
 
@@ -52,31 +52,34 @@ impl Use {
         }
     }
 
-    /// As [`dangers`], for a text that is not checked otherwise.
+    /// Checks a text with [`dangers`] that is not checked otherwise.
     ///
-    /// A text without a scheme and a transport is among them: the driver quotes it in its error beyond
-    /// its end, as commands have no NUL byte (`aeron_uri.c`, line 324).
+    /// A text without a scheme and a transport is a danger, too: the driver quotes the text in its
+    /// error and reads beyond its end, as commands have no NUL byte (`aeron_uri.c`, line 324).
     pub(super) fn check_dangers(self, text: &str) -> Checked {
         let uri = match self {
             Self::Subscription | Self::ReceiveDestination | Self::FormerReceiveDestination => {
                 split_spy(text).1
             }
-            // Where the driver does not look for the prefix of spies, it is no scheme.
+            // Here the driver does not look for the spy prefix, so a text with that prefix has no
+            // scheme.
             Self::Publication | Self::SendDestination => text,
         };
         split_media(uri).ok_or_else(|| no_scheme(text))?;
-        // What is not even parsed here, C does not parse either.
+        // A text that cannot be parsed here is not parsed by C, either.
         let Ok(uri) = text.parse() else { return Ok(()) };
         dangers(&uri)?;
         self.use_after_free(&uri)
     }
 
-    /// The C driver sends status messages to the control address of a destination for as long as its
-    /// subscription is there, and if the destination is removed, by way of what it has freed:
-    /// `aeron_driver_receiver_on_remove_destination` leaves the entry of line 487 in the list that is
-    /// gone through from line 180 on (`aeron_driver_receiver.c`). So such a destination is not
-    /// removed, under no name that the driver could know it by: it compares the control address or
-    /// the one of the interface, port included, and the endpoint.
+    /// Refuses destinations that make the C driver use freed memory.
+    ///
+    /// The C driver sends status messages to the control address of a destination as long as the
+    /// subscription exists. If the destination is removed, the driver still does so through freed
+    /// memory: `aeron_driver_receiver_on_remove_destination` leaves the entry of line 487 in the
+    /// list that is traversed from line 180 on (`aeron_driver_receiver.c`). So such a destination
+    /// must not be removed, by any name that the driver could know it by. The driver compares the
+    /// endpoint, and the address of the control or of the interface, port included.
     fn use_after_free(self, uri: &ChannelUri) -> Checked {
         use Parameter as P;
         if uri.media() != Media::Udp || uri.is_spy() {
@@ -89,7 +92,7 @@ impl Use {
         }
         let control = uri.get(P::Control);
         match self {
-            // Also the port of every interface that is given without one.
+            // This also covers the port of every interface that is given without a port.
             Self::ReceiveDestination => {
                 let has_port_0 = |text: &&str| Address::parse(text).is_ok_and(|it| it.port == 0);
                 let Some(text) = control.filter(has_port_0) else { return Ok(()) };
@@ -115,7 +118,7 @@ impl Use {
         }
     }
 
-    /// What the argument is called.
+    /// Returns the name of the argument.
     pub(super) fn argument(self) -> &'static str {
         match self {
             Self::Publication | Self::Subscription => "channel",
@@ -126,7 +129,7 @@ impl Use {
     }
 }
 
-/// As `aeron_driver_conductor_execute_add_ipc_publication` and
+/// Mirrors `aeron_driver_conductor_execute_add_ipc_publication` and
 /// `aeron_driver_conductor_execute_add_network_publication`.
 pub(super) fn publication(uri: &ChannelUri) -> Checked {
     refuse_spy(uri, "a spy reads what a publication sends; it cannot be one")?;
@@ -140,7 +143,7 @@ pub(super) fn publication(uri: &ChannelUri) -> Checked {
     }
 }
 
-/// As `aeron_driver_conductor_on_add_ipc_subscription`,
+/// Mirrors `aeron_driver_conductor_on_add_ipc_subscription`,
 /// `aeron_driver_conductor_execute_add_spy_subscription` and
 /// `aeron_driver_conductor_execute_add_network_subscription`.
 pub(super) fn subscription(uri: &ChannelUri) -> Checked {
@@ -158,7 +161,7 @@ pub(super) fn subscription(uri: &ChannelUri) -> Checked {
     }
 }
 
-/// A channel that would be a spy where there is none.
+/// Refuses a channel that would be a spy where spies do not exist.
 fn refuse_spy(uri: &ChannelUri, reason: &'static str) -> Checked {
     if !uri.is_spy() {
         return Ok(());
@@ -166,10 +169,10 @@ fn refuse_spy(uri: &ChannelUri, reason: &'static str) -> Checked {
     Err(ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(&uri.to_string()))
 }
 
-/// As `aeron_driver_conductor_on_add_receive_ipc_destination`,
+/// Mirrors `aeron_driver_conductor_on_add_receive_ipc_destination`,
 /// `aeron_driver_conductor_execute_add_receive_spy_destination` and
-/// `aeron_driver_conductor_execute_add_receive_network_destination`. What these would not add, there is
-/// no sense in removing.
+/// `aeron_driver_conductor_execute_add_receive_network_destination`. Removing a destination that
+/// these would not add makes no sense.
 fn receive_destination(uri: &ChannelUri) -> Checked {
     if uri.media() == Media::Ipc {
         return subscription_parameters(uri);
@@ -181,7 +184,7 @@ fn receive_destination(uri: &ChannelUri) -> Checked {
     belongs_to_destination(uri, "it is for the subscription's channel, not for a destination")
 }
 
-/// As `aeron_driver_conductor_validate_destination_uri_params`.
+/// Mirrors `aeron_driver_conductor_validate_destination_uri_params`.
 fn belongs_to_destination(uri: &ChannelUri, reason: &'static str) -> Checked {
     use Parameter as P;
     let response = uri
@@ -203,8 +206,10 @@ fn belongs_to_destination(uri: &ChannelUri, reason: &'static str) -> Checked {
     }
 }
 
-/// As `aeron_driver_conductor_validate_send_destination_uri`, for adding and for removing. The driver
-/// takes an endpoint that it cannot read, too, and sends nothing there; here it is refused.
+/// Mirrors `aeron_driver_conductor_validate_send_destination_uri`, for adding and for removing.
+///
+/// The driver also accepts an endpoint that it cannot read, and sends nothing there. Here such an
+/// endpoint is refused.
 fn send_destination(uri: &ChannelUri) -> Checked {
     use Parameter as P;
     refuse_spy(uri, "a spy reads what a publication sends; it cannot be a destination")?;
@@ -219,7 +224,7 @@ fn send_destination(uri: &ChannelUri) -> Checked {
     dangers(uri)
 }
 
-/// Whether a value is valid by itself.
+/// Checks a value by itself.
 fn value(parameter: Parameter, text: &str) -> Checked {
     use Parameter as P;
     let is_valid = match parameter {
@@ -258,7 +263,7 @@ fn value(parameter: Parameter, text: &str) -> Checked {
         | P::Rejoin
         | P::SpiesSimulateConnection
         | P::Ats => scan::flag(text).is_some(),
-        // No driver refuses a value of these.
+        // The driver refuses no value of these parameters.
         P::ControlMode
         | P::Ttl
         | P::Alias
@@ -270,7 +275,7 @@ fn value(parameter: Parameter, text: &str) -> Checked {
     if is_valid { Ok(()) } else { Err(ChannelUriError::value_of(parameter, text)) }
 }
 
-/// All of a channel, whatever it is for: for builders.
+/// Checks all of a channel, for any use. Builders call this.
 pub(super) fn everything(uri: &ChannelUri) -> Checked {
     values(uri, Parameter::ALL)?;
     publication_combinations(uri)?;
@@ -280,7 +285,8 @@ pub(super) fn everything(uri: &ChannelUri) -> Checked {
     Ok(())
 }
 
-/// What C would not survive, or read beyond the end of: for texts that are not checked otherwise.
+/// Refuses values that make C crash or read beyond their end. For texts that are not checked
+/// otherwise.
 fn dangers(uri: &ChannelUri) -> Checked {
     use Parameter as P;
     for parameter in [P::Endpoint, P::Control, P::Interface] {
@@ -306,7 +312,8 @@ fn dangers(uri: &ChannelUri) -> Checked {
         .try_for_each(|timeout| refuse_unit_cut_short(P::FlowControl, timeout))
 }
 
-/// What C would read beyond the end of in a duration, whatever else it makes of it.
+/// Refuses a duration that makes C read beyond its end. Other faults of the duration do not matter
+/// here.
 pub(super) fn whole_unit(uri: &ChannelUri, parameter: Parameter) -> Checked {
     uri.get(parameter).map_or(Ok(()), |text| refuse_unit_cut_short(parameter, text))
 }
@@ -319,7 +326,7 @@ fn refuse_unit_cut_short(parameter: Parameter, text: &str) -> Checked {
     Ok(())
 }
 
-/// What does not fit together in a publication.
+/// Refuses values that do not fit together in a publication.
 fn publication_combinations(uri: &ChannelUri) -> Checked {
     initial_position(uri)?;
     let Some((text, window)) = read(uri, Parameter::PublicationWindow, publication_window)? else {
@@ -340,7 +347,7 @@ fn publication_combinations(uri: &ChannelUri) -> Checked {
     Ok(())
 }
 
-/// As the end of `aeron_diver_uri_publication_params`.
+/// Mirrors the end of `aeron_diver_uri_publication_params`.
 fn initial_position(uri: &ChannelUri) -> Checked {
     const SET: [Parameter; 3] =
         [Parameter::InitialTermId, Parameter::TermId, Parameter::TermOffset];
@@ -374,7 +381,7 @@ fn initial_position(uri: &ChannelUri) -> Checked {
     }
 }
 
-/// As `aeron_diver_uri_publication_params`.
+/// Mirrors `aeron_diver_uri_publication_params`.
 fn publication_parameters(uri: &ChannelUri) -> Checked {
     use Parameter as P;
     if let Some(tags) = uri.get(P::Tags) {
@@ -406,7 +413,7 @@ fn publication_parameters(uri: &ChannelUri) -> Checked {
     publication_combinations(uri)
 }
 
-/// As `aeron_driver_uri_subscription_params`.
+/// Mirrors `aeron_driver_uri_subscription_params`.
 fn subscription_parameters(uri: &ChannelUri) -> Checked {
     use Parameter as P;
     if let Some(text) = uri.get(P::SessionId) {
@@ -439,7 +446,7 @@ pub(super) fn values(uri: &ChannelUri, parameters: &[Parameter]) -> Checked {
     Ok(())
 }
 
-/// The text and the value of a parameter that is there.
+/// Returns the text and the value of a parameter that is present.
 pub(super) fn read<T>(
     uri: &ChannelUri,
     parameter: Parameter,
@@ -461,31 +468,33 @@ pub(super) fn because<R: Into<Cow<'static, str>>>(
     move |reason| ChannelUriError::bad(parameter, text, reason)
 }
 
-/// As `aeron_uri_parse_tag`: an unsigned number, after which anything may follow, that wraps around
-/// to be signed; −1 is the tag of none. On Windows, where C's `long` has 32 bits, C takes fewer.
+/// Mirrors `aeron_uri_parse_tag`: an unsigned number, after which any text may follow.
+///
+/// The number wraps around to a signed number, and −1 stands for no tag. On Windows, C's `long` has
+/// 32 bits, so C accepts fewer numbers.
 pub(super) fn channel_tag(text: &str) -> Option<i64> {
     scan::unsigned_prefix(text, 10).map(|tag| tag as i64).filter(|&tag| tag != -1)
 }
 
-/// As `aeron_driver_context_validate_mtu_length`.
+/// Mirrors `aeron_driver_context_validate_mtu_length`.
 pub(super) fn mtu(text: &str) -> Option<u64> {
     scan::size(text)
         .filter(|bytes| (MIN_MTU..=MAX_MTU).contains(bytes) && bytes % FRAME_ALIGNMENT == 0)
 }
 
-/// As `aeron_logbuffer_check_term_length`.
+/// Mirrors `aeron_logbuffer_check_term_length`.
 fn term_length(text: &str) -> Option<u64> {
     scan::size(text).filter(|bytes| {
         (MIN_TERM_LENGTH..=MAX_TERM_LENGTH).contains(bytes) && bytes.is_power_of_two()
     })
 }
 
-/// A number, after which anything may follow; it is compared with the term length by the caller.
+/// Reads a number, after which any text may follow. The caller compares it with the term length.
 fn term_offset(text: &str) -> Option<u64> {
     scan::unsigned_prefix(text, 0).filter(|offset| offset % FRAME_ALIGNMENT == 0)
 }
 
-/// Within what any MTU and term length would allow.
+/// Reads a window within the bounds of any MTU and term length.
 fn publication_window(text: &str) -> Option<u64> {
     scan::size(text).filter(|bytes| (MIN_MTU..=MAX_TERM_LENGTH / 2).contains(bytes))
 }

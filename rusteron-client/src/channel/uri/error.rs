@@ -1,4 +1,4 @@
-//! What is wrong with a channel URI.
+//! The errors of channel URIs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use crate::channel::uri::Parameter;
 use crate::error::{Error, ErrorKind};
 
-/// Why a channel URI is refused: the parameter, its value, and what would be valid.
+/// The reason why a channel URI is refused: the parameter, its value, and the valid values.
 ///
-/// Converts into an [`Error`] of kind [`ErrorKind::InvalidChannel`], which is how every `add_…`
-/// reports it.
+/// It converts into an [`Error`] of kind [`ErrorKind::InvalidChannel`]. Every `add_…` function
+/// reports it in this form.
 ///
 /// ```
 /// use rusteron_client::{ChannelUri, ChannelUriErrorKind, Parameter};
@@ -33,7 +33,7 @@ pub struct ChannelUriError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChannelUriErrorKind {
-    /// The text does not begin with `aeron:udp?`, `aeron:ipc` or `aeron-spy:` and one of them.
+    /// The text does not begin with `aeron:udp?` or `aeron:ipc`, alone or after `aeron-spy:`.
     Scheme,
     /// The text is longer than the 4095 bytes that Aeron reads.
     Length,
@@ -41,11 +41,11 @@ pub enum ChannelUriErrorKind {
     Syntax,
     /// The value of a parameter cannot be read, or is out of its range.
     Value,
-    /// A parameter that the others, or the use of the channel, need is not there.
+    /// A parameter is missing that other parameters, or the use of the channel, need.
     Missing,
     /// Parameters that are valid by themselves do not fit together.
     Conflict,
-    /// The channel is a spy, which only subscriptions to UDP channels can be.
+    /// The channel is a spy. Only a subscription to a UDP channel can be a spy.
     Spy,
 }
 
@@ -64,12 +64,12 @@ impl ChannelUriError {
         self
     }
 
-    /// A value that is not what its parameter asks for.
+    /// Makes the error of a value that its parameter does not allow.
     pub(super) fn value_of(parameter: Parameter, value: &str) -> Self {
         Self::bad(parameter, value, format!("not {}", parameter.valid_values()))
     }
 
-    /// A value that is not valid, for a reason of its own.
+    /// Makes the error of a value that is not valid for a reason of its own.
     pub(super) fn bad(
         parameter: Parameter,
         value: &str,
@@ -78,7 +78,7 @@ impl ChannelUriError {
         Self::new(ChannelUriErrorKind::Value, reason).with_key(parameter.key()).with_value(value)
     }
 
-    /// A value that does not fit another parameter.
+    /// Makes the error of a value that does not fit another parameter.
     pub(super) fn conflict(
         parameter: Parameter,
         value: &str,
@@ -91,38 +91,38 @@ impl ChannelUriError {
         Self::new(ChannelUriErrorKind::Missing, reason).with_key(parameter.key())
     }
 
-    /// What kind of fault this is.
+    /// Returns the kind of the fault.
     pub fn kind(&self) -> ChannelUriErrorKind {
         self.kind
     }
 
-    /// The parameter at fault, if it is one that Aeron knows.
+    /// Returns the parameter at fault, if Aeron knows it.
     pub fn parameter(&self) -> Option<Parameter> {
         self.key().and_then(Parameter::from_key)
     }
 
-    /// The key at fault as it was written, of any parameter.
+    /// Returns the key at fault as it was written, also of a parameter that Aeron does not know.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// The value at fault.
+    /// Returns the value at fault.
     pub fn value(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// What is wrong with it.
+    /// Returns the reason why the value is refused.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// What the parameter takes: its range and its unit.
+    /// Returns the values that the parameter takes: its range and its unit.
     pub fn valid_values(&self) -> Option<&'static str> {
         self.parameter().map(Parameter::valid_values)
     }
 }
 
-/// `key=value: reason`, as far as there is a key and a value.
+/// Writes `key=value: reason`, as far as there is a key and a value.
 impl fmt::Display for ChannelUriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.key(), self.value()) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::channel::uri::scan;
 
-/// How a publication with several receivers controls its flow: the parameter
+/// The strategy by which a publication with several receivers controls its flow: the parameter
 /// [`FlowControl`](crate::Parameter::FlowControl).
 ///
 /// ```
@@ -22,28 +22,29 @@ use crate::channel::uri::scan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FlowControl {
-    /// At the pace of the fastest receiver.
+    /// The publication follows the fastest receiver.
     Max,
-    /// At the pace of the slowest receiver.
+    /// The publication follows the slowest receiver.
     Min {
-        /// How many receivers there have to be before anything is sent; a negative one is refused.
+        /// The number of receivers that have to be present before anything is sent. A negative
+        /// number is refused.
         group_size: Option<i32>,
-        /// After which silence a receiver is forgotten.
+        /// The silence after which a receiver is forgotten.
         timeout: Option<Duration>,
     },
-    /// At the pace of the slowest receiver with a tag.
+    /// The publication follows the slowest receiver with a tag.
     Tagged {
-        /// The tag; the driver's own if there is none.
+        /// The tag. With `None`, the driver's own tag.
         group_tag: Option<i64>,
-        /// How many receivers with the tag there have to be before anything is sent; a negative one
-        /// is refused.
+        /// The number of receivers with the tag that have to be present before anything is sent. A
+        /// negative number is refused.
         group_size: Option<i32>,
-        /// After which silence a receiver is forgotten.
+        /// The silence after which a receiver is forgotten.
         timeout: Option<Duration>,
     },
 }
 
-/// As Aeron's `ChannelUriStringBuilder` writes it.
+/// Writes the value as Aeron's `ChannelUriStringBuilder` does.
 impl fmt::Display for FlowControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (group_tag, group_size, timeout) = match *self {
@@ -70,10 +71,10 @@ impl fmt::Display for FlowControl {
     }
 }
 
-/// Whether Aeron takes this for the parameter `fc`: as `aeron_flow_control_parse_max_options` and
-/// `aeron_flow_control_parse_tagged_options`.
+/// Returns whether Aeron accepts this for the parameter `fc`. Mirrors
+/// `aeron_flow_control_parse_max_options` and `aeron_flow_control_parse_tagged_options`.
 pub(super) fn is_valid(text: &str) -> bool {
-    // No option has to follow the last comma.
+    // The last comma may be at the end, without an option behind it.
     let mut options = text.strip_suffix(',').unwrap_or(text).split(',');
     match options.next() {
         Some("max") => options.all(|option| option.starts_with("max") || is_valid_multiple(option)),
@@ -93,7 +94,8 @@ fn is_valid_group_option(option: &str) -> bool {
     }
 }
 
-/// A tag, a slash and a size, or one of them. C ignores a group without any digits.
+/// Checks a tag, a slash and a size, or only the tag or the size. C ignores a group without any
+/// digits.
 fn is_valid_group(group: &str) -> bool {
     const MAX_SIZE: i64 = i32::MAX as i64;
     let (tag, rest) = match scan::integer_prefix(group) {
@@ -107,7 +109,7 @@ fn is_valid_group(group: &str) -> bool {
     }
 }
 
-/// How many receiver windows a retransmission may be long.
+/// Checks the maximum length of a retransmission, in receiver windows.
 fn is_valid_multiple(option: &str) -> bool {
     let multiple = option.strip_prefix("rrwm:").and_then(scan::integer_prefix);
     matches!(multiple, Some((Some(1..), _)))

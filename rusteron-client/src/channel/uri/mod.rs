@@ -28,35 +28,39 @@ pub use value::{
 const SPY_PREFIX: &str = "aeron-spy:";
 const SCHEME: &str = "aeron:";
 
-/// `AERON_URI_MAX_LENGTH`, without C's terminator; the spy's prefix comes on top.
+/// `AERON_URI_MAX_LENGTH`, without C's terminator. The spy prefix is not counted.
 const MAX_LENGTH: usize = 4095;
 
-/// A channel URI, taken apart: the medium, and parameters with their values.
+/// A parsed channel URI: the medium, and the parameters with their values.
 ///
-/// It is made from a text by [`parse`](str::parse), or by a builder from [`ipc`](Self::ipc),
-/// [`udp`](Self::udp) or [`to_builder`](Self::to_builder). Everything that takes a channel, such as
-/// [`Aeron::add_publication`](crate::Aeron::add_publication), takes a `ChannelUri` as well as a text.
+/// Make it from a text by [`parse`](str::parse), or by a builder from [`ipc`](Self::ipc),
+/// [`udp`](Self::udp) or [`to_builder`](Self::to_builder). All functions that take a channel, such
+/// as [`Aeron::add_publication`](crate::Aeron::add_publication), take a `ChannelUri` as well as a
+/// text.
 ///
-/// # What is valid
-/// The same as for Aeron's C media driver, found out before it is asked:
+/// # Validity
+/// The rules are those of Aeron's C media driver. They are checked before the driver is asked:
 /// - Parsing checks the form.
 /// - [`check_publication`](Self::check_publication) and
-///   [`check_subscription`](Self::check_subscription) check the values that such a resource reads;
-///   the functions that add it do this first. What it does not read may be anything, as for the
-///   driver: for example, a subscription ignores [`Parameter::Mtu`].
-/// - Keys are case-sensitive, and unknown ones are kept and ignored. Of a repeated key the value
-///   that the driver goes by is kept: the last one of `endpoint`, `interface`, `ttl`, `control` and
-///   `control-mode`, the first one of others (with IPC, the last one of `control-mode` only). Text
-///   behind the last `|` that is without `=` is dropped.
+///   [`check_subscription`](Self::check_subscription) check the values that such a resource reads.
+///   The functions that add the resource do this first. As in the driver, a value that the resource
+///   does not read may be anything. For example, a subscription ignores [`Parameter::Mtu`].
+/// - Keys are case-sensitive. Unknown keys are retained and ignored.
+/// - Of a repeated key, the value that the driver uses is retained. That is the last value of
+///   `endpoint`, `interface`, `ttl`, `control` and `control-mode`, and the first value of other
+///   keys. With IPC, it is the last value of `control-mode` only.
+/// - Text behind the last `|` that is without `=` is dropped.
 ///
-/// What only a driver can know is left to it: whether hosts, interfaces, tagged publications and
-/// images exist; whether ports are free; whether the settings fit its own and those of resources
-/// that exist already. In turn, it does not look at `gtag` and `fc` again when a resource shares a
-/// socket or a publication that exists; here they are checked always. A driver whose name resolver
-/// looks up whole endpoints, without a port, or one of another version, can accept more;
-/// [`UncheckedChannel`] is for them.
+/// The driver checks what only it can know: whether hosts, interfaces, tagged publications and
+/// images exist; whether ports are free; whether the settings fit its own settings and existing
+/// resources.
 ///
-/// Two are equal if they say the same, whatever the order of the parameters.
+/// Two kinds of drivers can accept more: a driver whose name resolver looks up whole endpoints,
+/// without a port, and a driver of another version. For them, use [`UncheckedChannel`]. Also, if a
+/// resource shares an existing socket or publication, the driver does not check `gtag` and `fc`
+/// again. Here they are always checked.
+///
+/// Two URIs are equal if they have the same content in any order of the parameters.
 ///
 /// ```
 /// use rusteron_client::{ChannelUri, Media, Parameter};
@@ -81,17 +85,17 @@ pub struct ChannelUri {
 }
 
 impl ChannelUri {
-    /// A builder of an IPC channel.
+    /// Returns a builder of an IPC channel.
     pub fn ipc() -> ChannelUriBuilder {
         ChannelUriBuilder::new(Media::Ipc)
     }
 
-    /// A builder of a UDP channel.
+    /// Returns a builder of a UDP channel.
     pub fn udp() -> ChannelUriBuilder {
         ChannelUriBuilder::new(Media::Udp)
     }
 
-    /// A builder that starts from this channel.
+    /// Returns a builder that starts from this channel.
     ///
     /// ```
     /// use rusteron_client::ChannelUri;
@@ -107,41 +111,43 @@ impl ChannelUri {
         ChannelUriBuilder::from(self.clone())
     }
 
-    /// What carries the channel.
+    /// Returns the medium that carries the channel.
     pub fn media(&self) -> Media {
         self.media
     }
 
-    /// Whether a subscription to this channel reads what a publication of the same driver sends,
-    /// instead of what arrives.
+    /// Returns whether a subscription to this channel is a spy. A spy reads the messages that a
+    /// publication of the same driver sends, instead of the messages that arrive.
     pub fn is_spy(&self) -> bool {
         self.is_spy
     }
 
-    /// The value of a parameter as it was written.
+    /// Returns the value of a parameter as it was written.
     pub fn get(&self, parameter: Parameter) -> Option<&str> {
         self.parameters.get(parameter.key())
     }
 
-    /// The value of any parameter as it was written, whether Aeron knows it or not.
+    /// Returns the value of any parameter as it was written. Aeron need not know the parameter.
     pub fn get_key(&self, key: &str) -> Option<&str> {
         self.parameters.get(key)
     }
 
-    /// Keys and values: what Aeron knows in the order of [`Parameter`], then the rest by key.
+    /// Returns keys and values: parameters that Aeron knows in the order of [`Parameter`], then the
+    /// others by key.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.parameters.iter()
     }
 
-    /// Checks what a publication reads.
+    /// Checks the values that a publication reads.
     ///
     /// # Errors
-    /// What a media driver would not accept, with the parameter's name, its value and its range.
+    /// The first value that a media driver would refuse, with the parameter's name, its value and
+    /// its range.
     pub fn check_publication(&self) -> Result<(), ChannelUriError> {
         check::publication(self)
     }
 
-    /// Checks what a subscription reads.
+    /// Checks the values that a subscription reads.
     ///
     /// # Errors
     /// As for [`check_publication`](Self::check_publication).
@@ -150,7 +156,7 @@ impl ChannelUri {
     }
 }
 
-/// Checks the form; see [`ChannelUri`] for what else is checked when.
+/// Checks the form. [`ChannelUri`] lists the other checks.
 ///
 /// Corresponds to `aeron_uri_parse`.
 impl FromStr for ChannelUri {
@@ -172,7 +178,7 @@ impl FromStr for ChannelUri {
     }
 }
 
-/// Whether there is the prefix of spies, and the text without it.
+/// Returns whether the text has the spy prefix, and the text without it.
 fn split_spy(text: &str) -> (bool, &str) {
     match text.strip_prefix(SPY_PREFIX) {
         Some(rest) => (true, rest),
@@ -185,7 +191,7 @@ fn no_scheme(text: &str) -> ChannelUriError {
     ChannelUriError::new(ChannelUriErrorKind::Scheme, reason).with_value(text)
 }
 
-/// The medium, and the text of the parameters.
+/// Returns the medium, and the text of the parameters.
 fn split_media(uri: &str) -> Option<(Media, &str)> {
     let rest = uri.strip_prefix(SCHEME)?;
     if let Some(parameters) = rest.strip_prefix("udp?") {
@@ -206,7 +212,7 @@ fn check_length(uri: &str) -> Result<(), ChannelUriError> {
     Err(ChannelUriError::new(ChannelUriErrorKind::Length, reason))
 }
 
-/// The canonical text, which parses to an equal value.
+/// Writes the canonical text, which parses to an equal value.
 ///
 /// Corresponds to `aeron_uri_sprint`, with the order of Java's `ChannelUriStringBuilder`.
 impl fmt::Display for ChannelUri {
@@ -220,7 +226,7 @@ impl fmt::Display for ChannelUri {
             write!(f, "{separator}{key}={value}")?;
             separator = '|';
         }
-        // Without a question mark, the C code does not take `aeron:udp` for a URI.
+        // Without a question mark, the C code does not accept `aeron:udp` as a URI.
         if separator == '?' && self.media == Media::Udp {
             f.write_str("?")?;
         }
@@ -239,7 +245,7 @@ impl Parameters {
         };
         let mut parameters = Self::default();
         let mut rest = text;
-        // C ignores what is left without one of the two.
+        // C ignores a rest that contains neither of the two characters.
         while let Some(end) = rest.find(['=', '|']) {
             let key = &rest[..end];
             if rest[end..].starts_with('|') {
@@ -258,7 +264,8 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Adds what was found in a text, where C keeps the last of some keys and the first of others.
+    /// Adds a key and a value from a text. C keeps the last value of some keys and the first of
+    /// others.
     fn take_up(&mut self, media: Media, key: &str, value: &str) {
         if key == Parameter::Tags.key() {
             return self.merge_tags(value);
@@ -275,8 +282,8 @@ impl Parameters {
         }
     }
 
-    /// C takes up the channel's and the entity's tag separately, and a tag that is not there
-    /// overwrites one that was only if its place is.
+    /// Merges the tags of two `tags` parameters. C reads the channel tag and the entity tag
+    /// separately. A later value without a comma keeps the earlier entity tag.
     fn merge_tags(&mut self, value: &str) {
         let key = Parameter::Tags.key();
         let entity = match value.split_once(',') {
@@ -295,7 +302,7 @@ impl Parameters {
         self.0.iter().find(|parameter| *parameter.0 == *key).map(|parameter| &*parameter.1)
     }
 
-    /// Replaces the value, or inserts the key in its place.
+    /// Replaces the value, or inserts the key at its position.
     fn set(&mut self, key: &str, value: &str) {
         if let Some(parameter) = self.0.iter_mut().find(|parameter| *parameter.0 == *key) {
             parameter.1 = value.into();
@@ -314,7 +321,7 @@ impl Parameters {
     }
 }
 
-/// The place of a key: that of the parameter, or behind all of them, by name.
+/// Returns the sort key: Aeron's parameters in their order, then all other keys by name.
 fn place(key: &str) -> (usize, &str) {
     match Parameter::from_key(key) {
         Some(parameter) => (parameter as usize, ""),

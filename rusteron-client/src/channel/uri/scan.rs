@@ -1,8 +1,8 @@
 //! Numbers, sizes, durations and flags, read as Aeron's C code reads them.
 //!
-//! C's own rules show through where Aeron relies on `strtoll` and its relatives: white space and a
-//! sign before a number, what may follow it, and what happens to one that is too large. The table in
-//! `tests/channel_uri.rs` compares them with the driver.
+//! Where Aeron relies on `strtoll` and its relatives, C's own rules apply. They concern white space
+//! and a sign before a number, the text that may follow a number, and the result for a number that
+//! is too large. The table in `tests/channel_uri.rs` compares them with the driver.
 
 use std::time::Duration;
 
@@ -16,16 +16,18 @@ const SECOND: u64 = 1_000_000_000;
 
 const I64_MAX: u64 = i64::MAX as u64;
 
-/// The number at the beginning of a text, and what follows it.
+/// The number at the beginning of a text, and the text that follows it.
 struct Scan<'a> {
     negative: bool,
-    /// `None` if it is more than 64 bits.
+    /// The magnitude. `None` if it exceeds 64 bits.
     magnitude: Option<u64>,
     rest: &'a str,
 }
 
-/// What `strtoll` and `strtoull` scan; a base of 0 takes `0x…` as hexadecimal and `0…` as octal.
-/// `None` if there are no digits.
+/// Scans a number like `strtoll` and `strtoull`. With base 0, `0x…` is hexadecimal and `0…` is
+/// octal.
+///
+/// Returns `None` if there are no digits.
 fn scan(text: &str, base: u32) -> Option<Scan<'_>> {
     let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     let (negative, text) = match text.strip_prefix('-') {
@@ -46,13 +48,14 @@ fn scan(text: &str, base: u32) -> Option<Scan<'_>> {
     if end == 0 {
         return None;
     }
-    // Only digits are left, so that what cannot be converted is too large.
+    // Only digits are left, so a failed conversion means that the number is too large.
     let magnitude = u64::from_str_radix(&digits[..end], base).ok();
     Some(Scan { negative, magnitude, rest: &digits[end..] })
 }
 
 impl Scan<'_> {
-    /// What `strtoll` returns; `Err` for one out of range, with the end of the range it returns then.
+    /// Returns the result of `strtoll`. If the number is out of range, `Err` holds C's result: the
+    /// end of the range.
     fn signed(&self) -> Result<i64, i64> {
         match (self.negative, self.magnitude) {
             (false, Some(magnitude)) => i64::try_from(magnitude).map_err(|_| i64::MAX),
@@ -62,7 +65,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What `strtoull` returns, which wraps a negative number around.
+    /// Returns the result of `strtoull`, which wraps a negative number around.
     fn unsigned(&self) -> u64 {
         match (self.negative, self.magnitude) {
             (false, Some(magnitude)) => magnitude,
@@ -72,30 +75,33 @@ impl Scan<'_> {
     }
 }
 
-/// A whole text that is an integer, as of `strtoll`.
+/// Reads a text that is an integer as a whole, like `strtoll`.
 pub(super) fn int64(text: &str, base: u32) -> Option<i64> {
     let number = scan(text, base).filter(|number| number.rest.is_empty())?;
     number.signed().ok()
 }
 
-/// As `aeron_uri_get_int32`: decimal, hexadecimal or octal.
+/// Mirrors `aeron_uri_get_int32`: decimal, hexadecimal or octal.
 pub(super) fn int32(text: &str) -> Option<i32> {
     int64(text, 0)?.try_into().ok()
 }
 
-/// An unsigned integer, after which anything may follow.
+/// Reads an unsigned integer, after which any text may follow.
 pub(super) fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
     Some(scan(text, base)?.unsigned())
 }
 
-/// The decimal integer at the beginning, which is `None` if it is out of range, and what follows it.
+/// Returns the decimal integer at the beginning, and the text that follows it. The integer is
+/// `None` if it is out of range.
 pub(super) fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
     let number = scan(text, 10)?;
     Some((number.signed().ok(), number.rest))
 }
 
-/// As `aeron_driver_uri_get_timestamp_offset`, which takes a number that is out of range, whatever
-/// follows it, for an extreme one, and then drops the upper half.
+/// Mirrors `aeron_driver_uri_get_timestamp_offset`.
+///
+/// If a number is out of range, C takes the end of the range and ignores the text behind the
+/// number. Then C drops the upper half.
 pub(super) fn timestamp_offset(text: &str) -> Option<i32> {
     let number = scan(text, 0)?;
     let value = match number.signed() {
@@ -106,8 +112,8 @@ pub(super) fn timestamp_offset(text: &str) -> Option<i32> {
     Some(value as i32)
 }
 
-/// As `aeron_parse_size64`: a number, with `k`, `m` or `g` in either case for powers of 1024, after
-/// which anything may follow.
+/// Mirrors `aeron_parse_size64`: a number, after which any text may follow. `k`, `m` or `g` in
+/// either case stand for powers of 1024.
 pub(super) fn size(text: &str) -> Option<u64> {
     let number = scan(text, 10)?;
     let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
@@ -121,11 +127,11 @@ pub(super) fn size(text: &str) -> Option<u64> {
     value.checked_mul(unit).filter(|&bytes| bytes <= I64_MAX)
 }
 
-/// As `aeron_parse_duration_ns`: a number of nanoseconds, or with `s`, `ms`, `us`, `ns` in either
-/// case; more than 63 bits are as many as fit.
+/// Mirrors `aeron_parse_duration_ns`: a number of nanoseconds, or a number with `s`, `ms`, `us` or
+/// `ns` in either case. More than 63 bits are limited to the maximum.
 ///
-/// C looks past the end of `5m`, so that the outcome depends on the memory there; here it is an
-/// error. After `5ms` anything may follow, and one other character may stand for its `s`.
+/// C reads past the end of `5m`, so the result depends on the memory there. Here `5m` is an error.
+/// After `5ms` any text may follow, and another character may replace its `s`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let number = scan(text, 10)?;
     let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
@@ -144,13 +150,13 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(value.saturating_mul(unit).min(I64_MAX)))
 }
 
-/// Whether a duration ends in the `m` of `ms` or its like, for which `aeron_parse_duration_ns` looks
-/// at what comes after the end.
+/// Returns whether a duration ends in the `m` of `ms` or the like. For such a duration,
+/// `aeron_parse_duration_ns` reads beyond the end.
 pub(super) fn is_unit_cut_short(text: &str) -> bool {
     scan(text, 10).is_some_and(|number| matches!(number.rest, "m" | "M" | "u" | "U" | "n" | "N"))
 }
 
-/// As `aeron_uri_get_bool`: `true` or `false`, after which anything may follow.
+/// Mirrors `aeron_uri_get_bool`: `true` or `false`, after which anything may follow.
 pub(super) fn flag(text: &str) -> Option<bool> {
     if text.starts_with("true") {
         Some(true)
@@ -161,8 +167,8 @@ pub(super) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// As `aeron_format_size64`: in the largest unit that leaves no fraction, up to the 8 EiB that Aeron
-/// can count.
+/// Mirrors `aeron_format_size64`: writes the largest unit that leaves no fraction, up to the 8 EiB
+/// that Aeron can count.
 pub(super) fn format_size(bytes: u64) -> String {
     let bytes = bytes.min(I64_MAX);
     for (unit, suffix) in [(GIBIBYTE, 'g'), (MEBIBYTE, 'm'), (KIBIBYTE, 'k')] {
@@ -173,8 +179,8 @@ pub(super) fn format_size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// As `aeron_format_duration_ns`: in the largest unit that leaves no fraction, up to the 292 years
-/// that Aeron can count.
+/// Mirrors `aeron_format_duration_ns`: writes the largest unit that leaves no fraction, up to the
+/// 292 years that Aeron can count.
 pub(super) fn format_duration(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(I64_MAX);
     for (unit, suffix) in [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")] {

@@ -7,14 +7,14 @@ use crate::channel::uri::{
     Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset, check, scan,
 };
 
-/// For each line, `ChannelUri::name() -> Result<Option<type>, _>` and
+/// Makes, for each line, `ChannelUri::name() -> Result<Option<type>, _>` and
 /// `ChannelUriBuilder::name(type) -> Self`.
 macro_rules! typed {
     ($($name:ident: $parameter:ident, $type:ty, $read:expr, $write:expr;)+) => {
         /// Parameters by type.
         ///
-        /// Each getter returns `None` if the parameter is not there, and an error if its value is
-        /// not of the type: parsing does not look at values, because not everybody reads them.
+        /// Each getter returns `None` if the parameter is missing, and an error if its value is not
+        /// of the type. Parsing does not check values, because not every resource reads them.
         impl ChannelUri {
             $(
                 #[doc = concat!("[`Parameter::", stringify!($parameter), "`].")]
@@ -27,7 +27,7 @@ macro_rules! typed {
             )+
         }
 
-        /// Parameters by type. What is out of range is an error when the channel is built.
+        /// Parameters by type. A value out of range makes [`build`](Self::build) fail.
         impl ChannelUriBuilder {
             $(
                 #[doc = concat!("Sets [`Parameter::", stringify!($parameter), "`].")]
@@ -81,7 +81,8 @@ typed! {
     ats: Ats, bool, scan::flag, plain;
 }
 
-/// For each line, `ChannelUri::name() -> Option<&str>` and `ChannelUriBuilder::name(text) -> Self`.
+/// Makes, for each line, `ChannelUri::name() -> Option<&str>` and `ChannelUriBuilder::name(text) ->
+/// Self`.
 macro_rules! text {
     ($($name:ident: $parameter:ident;)+) => {
         /// Parameters that are text.
@@ -116,7 +117,7 @@ text! {
 }
 
 impl ChannelUri {
-    /// The channel's own tag, of [`Parameter::Tags`].
+    /// Returns the channel's own tag, from [`Parameter::Tags`].
     ///
     /// # Errors
     /// A tag that is not valid.
@@ -124,7 +125,7 @@ impl ChannelUri {
         self.tag(|tags| tags.split_once(',').map_or(Some(tags), |t| Some(t.0)), check::channel_tag)
     }
 
-    /// The tag of the publication, of [`Parameter::Tags`].
+    /// Returns the publication's tag, from [`Parameter::Tags`].
     ///
     /// # Errors
     /// A tag that is not valid.
@@ -142,7 +143,7 @@ impl ChannelUri {
         read(tag).map(Some).ok_or_else(|| ChannelUriError::value_of(Parameter::Tags, tags))
     }
 
-    /// [`Parameter::SessionId`].
+    /// Returns [`Parameter::SessionId`].
     ///
     /// # Errors
     /// A value that is not valid.
@@ -150,7 +151,7 @@ impl ChannelUri {
         typed(self, Parameter::SessionId, SessionId::read)
     }
 
-    /// [`Parameter::ResponseCorrelationId`].
+    /// Returns [`Parameter::ResponseCorrelationId`].
     ///
     /// # Errors
     /// A value that is not valid.
@@ -160,14 +161,14 @@ impl ChannelUri {
         typed(self, Parameter::ResponseCorrelationId, ResponseCorrelationId::read)
     }
 
-    /// [`Parameter::FlowControl`] with its options, as it was written.
+    /// Returns [`Parameter::FlowControl`] with its options, as it was written.
     pub fn flow_control(&self) -> Option<&str> {
         self.get(Parameter::FlowControl)
     }
 }
 
 impl ChannelUriBuilder {
-    /// Sets the channel's own tag, of [`Parameter::Tags`].
+    /// Sets the channel's own tag, in [`Parameter::Tags`].
     #[must_use]
     pub fn channel_tag(self, tag: i64) -> Self {
         let tags = match self.get(Parameter::Tags).and_then(|tags| tags.split_once(',')) {
@@ -177,7 +178,7 @@ impl ChannelUriBuilder {
         self.set(Parameter::Tags, tags)
     }
 
-    /// Sets the tag of the publication, of [`Parameter::Tags`].
+    /// Sets the publication's tag, in [`Parameter::Tags`].
     #[must_use]
     pub fn entity_tag(self, tag: i64) -> Self {
         let tags = self.get(Parameter::Tags).unwrap_or_default();
@@ -186,7 +187,7 @@ impl ChannelUriBuilder {
         self.set(Parameter::Tags, tags)
     }
 
-    /// Sets [`Parameter::SessionId`], to a number or to that of a tagged publication.
+    /// Sets [`Parameter::SessionId`] to a number, or to the session id of a tagged publication.
     #[must_use]
     pub fn session_id(self, session_id: impl Into<SessionId>) -> Self {
         self.set(Parameter::SessionId, session_id.into().to_string())

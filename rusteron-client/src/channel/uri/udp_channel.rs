@@ -1,4 +1,4 @@
-//! What a media driver checks of a UDP channel; continues `check.rs`.
+//! The media driver's checks of a UDP channel. This module continues `check.rs`.
 
 use crate::channel::uri::address::Address;
 use crate::channel::uri::check::{
@@ -7,7 +7,7 @@ use crate::channel::uri::check::{
 use crate::channel::uri::value::{ControlMode, ResponseCorrelationId, TimestampOffset};
 use crate::channel::uri::{ChannelUri, ChannelUriError, Parameter, scan};
 
-/// What the checks of a UDP channel found out.
+/// The result of parsing a UDP channel, for the checks of its uses.
 pub(super) struct UdpChannel<'a> {
     endpoint: Option<Address<'a>>,
     control: Option<Address<'a>>,
@@ -15,7 +15,7 @@ pub(super) struct UdpChannel<'a> {
 }
 
 impl<'a> UdpChannel<'a> {
-    /// As `aeron_udp_channel_finish_parse`.
+    /// Mirrors `aeron_udp_channel_finish_parse`.
     pub(super) fn check(uri: &'a ChannelUri) -> Checked<Self> {
         use Parameter as P;
         let control_mode = uri.get(P::ControlMode).and_then(ControlMode::read);
@@ -63,7 +63,7 @@ impl<'a> UdpChannel<'a> {
         self.endpoint.is_some_and(|endpoint| endpoint.is_multicast())
     }
 
-    /// A multicast endpoint makes the driver forget the control address.
+    /// Returns the control address that the driver uses. With a multicast endpoint, it uses none.
     fn explicit_control(&self) -> Option<Address<'a>> {
         self.control.filter(|_| !self.is_multicast())
     }
@@ -72,8 +72,8 @@ impl<'a> UdpChannel<'a> {
         matches!(self.control_mode, Some(ControlMode::Dynamic | ControlMode::Manual))
     }
 
-    /// As the rest of `aeron_driver_conductor_execute_add_network_publication_validate`, and what
-    /// makes the creation of the publication fail.
+    /// Mirrors the rest of `aeron_driver_conductor_execute_add_network_publication_validate`. Also
+    /// refuses values that make the creation of the publication fail.
     pub(super) fn check_publication(&self, uri: &ChannelUri) -> Checked {
         use Parameter as P;
         if !self.is_multi_destination() && self.endpoint.is_some_and(|endpoint| endpoint.port == 0)
@@ -104,7 +104,7 @@ impl<'a> UdpChannel<'a> {
         Ok(())
     }
 
-    /// As `aeron_driver_conductor_validate_response_subscription` and
+    /// Mirrors `aeron_driver_conductor_validate_response_subscription` and
     /// `aeron_driver_conductor_find_response_publication_image`.
     fn check_response(&self, uri: &ChannelUri) -> Checked {
         const PARAMETER: Parameter = Parameter::ResponseCorrelationId;
@@ -123,7 +123,7 @@ impl<'a> UdpChannel<'a> {
         }
     }
 
-    /// As the rest of `aeron_driver_conductor_execute_add_network_subscription`.
+    /// Mirrors the rest of `aeron_driver_conductor_execute_add_network_subscription`.
     pub(super) fn check_subscription(&self, uri: &ChannelUri) -> Checked {
         use Parameter as P;
         if self.explicit_control().is_some_and(|control| control.port == 0) {
@@ -131,10 +131,11 @@ impl<'a> UdpChannel<'a> {
             return Err(ChannelUriError::bad(P::Control, text_of(uri, P::Control), reason));
         }
         values(uri, &[P::GroupTag])?;
-        // Read when a publisher comes; what is no duration keeps its image away.
+        // The driver reads this when a publisher arrives. With an invalid duration, there is no
+        // image.
         whole_unit(uri, P::NakDelay)?;
-        // A channel with a tag and manual control can join a socket that is there already, and then
-        // the driver does not compare.
+        // A channel with a tag and manual control can join an existing socket. Then the driver does
+        // not compare the lengths.
         let may_join = self.control_mode == Some(ControlMode::Manual) && uri.get(P::Tags).is_some();
         let buffer = read(uri, P::SocketRcvbuf, scan::size)?;
         let window = read(uri, P::ReceiverWindow, scan::size)?;
@@ -148,7 +149,7 @@ impl<'a> UdpChannel<'a> {
     }
 }
 
-/// As `aeron_udp_channel_verify_timestamp_offsets_do_not_overlap`.
+/// Mirrors `aeron_udp_channel_verify_timestamp_offsets_do_not_overlap`.
 fn timestamp_offsets(uri: &ChannelUri) -> Checked {
     const OFFSETS: [Parameter; 3] = [
         Parameter::MediaReceiveTimestampOffset,

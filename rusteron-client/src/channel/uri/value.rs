@@ -1,10 +1,10 @@
-//! The values of parameters that are more than a number.
+//! Parameter values that are more than a number.
 
 use std::fmt;
 
 use crate::channel::uri::scan::{int32, int64};
 
-/// What carries a channel.
+/// The medium that carries a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Media {
     /// Shared memory, between the clients of one media driver.
@@ -51,20 +51,20 @@ macro_rules! words {
 }
 
 words! {
-    /// How the destinations of a publication, or the sources of a subscription, come about: the
+    /// The origin of the destinations of a publication, or of the sources of a subscription: the
     /// parameter [`ControlMode`](crate::Parameter::ControlMode).
     ControlMode {
-        /// By calls that add and remove them.
+        /// Calls add and remove them.
         Manual = "manual",
-        /// By receivers that join at the control address.
+        /// Receivers join at the control address.
         Dynamic = "dynamic",
-        /// As the answers to a request.
+        /// They are the answers to a request.
         Response = "response",
     }
 }
 
 words! {
-    /// How a subscription controls congestion: the parameter
+    /// The congestion control of a subscription: the parameter
     /// [`CongestionControl`](crate::Parameter::CongestionControl).
     CongestionControl {
         /// A window of a fixed length.
@@ -75,31 +75,30 @@ words! {
 }
 
 words! {
-    /// Whether a subscription behaves as one of a group: the parameter
-    /// [`Group`](crate::Parameter::Group).
+    /// The group semantics of a subscription: the parameter [`Group`](crate::Parameter::Group).
     Group {
-        /// As one of a group.
+        /// The subscription behaves as one of a group.
         True = "true",
-        /// Alone.
+        /// The subscription behaves as if it were alone.
         False = "false",
-        /// As the channel suggests.
+        /// The channel decides.
         Infer = "infer",
     }
 }
 
-/// A session id, or where to take it from: the parameter [`SessionId`](crate::Parameter::SessionId).
+/// A session id, or its source: the parameter [`SessionId`](crate::Parameter::SessionId).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionId {
-    /// This one.
+    /// This session id.
     Id(i32),
-    /// That of the publication with this entity tag.
+    /// The session id of the publication with this entity tag.
     Tag(i64),
 }
 
 const TAG_PREFIX: &str = "tag:";
 
 impl SessionId {
-    /// Nothing after `tag:` is 0 in C.
+    /// In C, an empty text after `tag:` is 0.
     pub(super) fn read(text: &str) -> Option<Self> {
         match text.strip_prefix(TAG_PREFIX) {
             Some("") => Some(Self::Tag(0)),
@@ -124,13 +123,13 @@ impl From<i32> for SessionId {
     }
 }
 
-/// Where in a message a time is written, such as by the parameter
+/// The offset of a timestamp in a message: the type of parameters such as
 /// [`ChannelSendTimestampOffset`](crate::Parameter::ChannelSendTimestampOffset).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimestampOffset {
     /// In the reserved value of the frame's header.
     Reserved,
-    /// So many bytes behind the frame's header.
+    /// This number of bytes behind the frame's header.
     Bytes(i32),
 }
 
@@ -148,7 +147,7 @@ impl TimestampOffset {
         }
     }
 
-    /// As C has it; −1 stands for no offset at all.
+    /// Returns the offset as in C. There, −1 stands for no offset.
     pub(super) fn bytes(self) -> i32 {
         match self {
             Self::Reserved => RESERVED_VALUE_OFFSET,
@@ -166,13 +165,13 @@ impl fmt::Display for TimestampOffset {
     }
 }
 
-/// What a publication of requests or of answers belongs to: the parameter
+/// The subscription or image that a publication of requests or of answers belongs to: the parameter
 /// [`ResponseCorrelationId`](crate::Parameter::ResponseCorrelationId).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResponseCorrelationId {
-    /// To nothing: it only reserves the channel of the answers.
+    /// None: the publication only reserves the channel of the answers.
     Prototype,
-    /// To the subscription or the image with this id; −1 is none.
+    /// The subscription or image with this id. −1 stands for none.
     Id(i64),
 }
 

@@ -1,6 +1,6 @@
-//! The steps under `loom`: interleavings, and every value that a load may see.
+//! The steps under `loom`: all interleavings, and every value that a load may see.
 //!
-//! A payload is a cell in which `loom` reports accesses that nothing has ordered.
+//! The payload is a cell. `loom` reports accesses to it that are not ordered.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,8 @@ word!(AtomicI64, i64, fence);
 
 const FRAME_LENGTH: i32 = 40;
 
-/// With every interleaving of two threads; of more, those with no more than two threads interrupted.
+/// Runs a test with every interleaving of two threads. With more threads, only interleavings with
+/// at most two preemptions are run.
 fn model(threads: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = (threads > 2).then_some(2);
@@ -60,7 +61,7 @@ fn a_subscriber_sees_the_whole_frame_and_the_publisher_overwrites_what_was_read(
     });
 }
 
-/// What a publisher does to a frame's length, and to another word, while the driver looks at them.
+/// Runs a publisher that changes a frame's length and another word, while the driver looks at both.
 fn publisher_and_driver(publish: fn(&AtomicI32, &AtomicI64), look: fn(&AtomicI32, &AtomicI64)) {
     model(2, move || {
         let words = Arc::new((AtomicI32::new(0), AtomicI64::new(0)));
@@ -73,13 +74,13 @@ fn publisher_and_driver(publish: fn(&AtomicI32, &AtomicI64), look: fn(&AtomicI32
     });
 }
 
-/// What the driver concludes from the negative length when a publisher has died: its frame is not read
-/// as if it were finished, nor as if it had not begun.
+/// The driver relies on the negative length when a publisher has died. It reads the frame neither
+/// as finished nor as not begun.
 #[test]
 fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
     let publish = |length: &AtomicI32, payload: &AtomicI64| {
         begin_frame(length, FRAME_LENGTH);
-        // Relaxed stands for a plain write, which a driver that unblocks can see at any time.
+        // Relaxed stands for a plain write. A driver that unblocks can see the write at any time.
         payload.store(7, Ordering::Relaxed);
     };
     publisher_and_driver(publish, |length, payload| {
@@ -89,7 +90,7 @@ fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
     });
 }
 
-/// The driver that makes padding of an unfinished frame finds the end of the stream behind that.
+/// A driver that makes padding of an unfinished frame finds the end of the stream behind the frame.
 #[test]
 fn a_frame_that_has_begun_is_not_seen_before_the_end_of_the_stream_has_moved() {
     let publish = |length: &AtomicI32, tail: &AtomicI64| {
@@ -103,7 +104,7 @@ fn a_frame_that_has_begun_is_not_seen_before_the_end_of_the_stream_has_moved() {
     });
 }
 
-/// The driver takes what has no length before the end of the stream for a gap.
+/// The driver regards a range without a length, before the end of the stream, as a gap.
 #[test]
 fn the_end_of_the_stream_is_not_seen_to_move_on_before_a_frame_is_published() {
     let publish = |length: &AtomicI32, tail: &AtomicI64| {
@@ -119,7 +120,7 @@ fn the_end_of_the_stream_is_not_seen_to_move_on_before_a_frame_is_published() {
     });
 }
 
-/// A batch is there as soon as its first frame is, which is published last.
+/// A batch is visible as soon as its first frame is visible, which is published last.
 #[test]
 fn frames_that_were_published_before_the_one_in_front_of_them_are_seen_with_it() {
     model(2, || {
@@ -149,10 +150,10 @@ fn frames_that_were_published_before_the_one_in_front_of_them_are_seen_with_it()
     });
 }
 
-/// Ids that wrap around in the middle of the test.
+/// A first term id that makes the ids wrap around in the middle of the test.
 const INITIAL_TERM_ID: i32 = i32::MAX;
 const FRAME: usize = 32;
-/// Frames of a term.
+/// The number of frames in a term.
 const TERM: usize = 2;
 
 struct Log {
@@ -162,8 +163,7 @@ struct Log {
 }
 
 impl Log {
-    /// As the driver makes it: of the buffers that were not used yet, the tails are those of terms
-    /// three before.
+    /// Makes a log as the driver does. The tails of unused buffers are of the terms three before.
     fn new(offset: i64) -> Self {
         let raw = |term_count: i32| {
             AtomicI64::new(i64::from(INITIAL_TERM_ID.wrapping_add(term_count)) << 32)
@@ -185,7 +185,7 @@ impl Log {
         }
     }
 
-    /// Attempts to publish until it succeeds; returns term count and frame.
+    /// Attempts to publish until an attempt succeeds. Returns the term count and the frame.
     fn publish(&self, message: u64) -> (i32, usize) {
         let terms = self.terms();
         loop {
@@ -209,7 +209,8 @@ impl Log {
     }
 }
 
-/// Two publishers with so many places left in the term; where they come to.
+/// Runs two publishers with `places_left` frames remaining in the term, and checks where both
+/// publish.
 fn two_publishers(places_left: usize, expected: [(i32, usize); 2]) {
     model(2, move || {
         let log = Arc::new(Log::new(((TERM - places_left) * FRAME) as i64));
@@ -261,7 +262,8 @@ fn a_subscriber_follows_the_publishers_into_the_next_term() {
     });
 }
 
-/// It has looked at the limit before three terms went by, and did not see that its place was cleaned.
+/// The publisher has read the limit before three terms went by. It did not see the cleaning of its
+/// range.
 #[test]
 fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen() {
     let is_in_later_term = std::sync::Arc::new(AtomicBool::new(false));
@@ -290,7 +292,7 @@ fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen
                 }
             })
         };
-        // As the driver cleans.
+        // This stands for the driver's cleaning.
         // SAFETY: checked by the model.
         log.0.frames[0][0].1.with_mut(|payload| unsafe { *payload = 0 });
         set_position(&log.1, 1);
@@ -301,7 +303,7 @@ fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen
     assert!(is_in_later_term.load(Ordering::Relaxed));
 }
 
-/// The driver frees a counter and gives it to another subscriber while its first one polls.
+/// The driver frees a counter and gives it to another subscriber while its first owner polls.
 #[test]
 fn owned_position_is_never_the_next_owners() {
     const OWNERS: [i64; 2] = [7, 8];
