@@ -1,18 +1,19 @@
-//! The closures that C calls for a subscription, and when they are freed.
+//! The closures that C calls for a subscription, and their lifetime.
 //!
-//! Each subscription's closures are owned by a list that lives as long as its client: longer than any
-//! thread of C's. They leave it, and are freed, when C has said that it will not call them any more:
+//! A list owns each subscription's closures. The list lives as long as its client, and so longer
+//! than any thread of C's. Closures are removed from the list and freed when C will not call them
+//! any more:
 //!
 //! - C's close of the subscription calls `on_close_complete` as the last thing, after
 //!   `on_unavailable_image` for every image that was still there;
-//! - the removal of a subscription by its registration id, which is how one that is not confirmed yet
-//!   is cancelled, calls `on_complete` in the same place;
+//! - the removal of a subscription by its registration id calls `on_complete` in the same place; an
+//!   unconfirmed subscription is cancelled this way;
 //! - a registration that failed has no subscription, and never gets one;
 //! - a fatal error sets `is_closed` of the client, and then of every subscription, on the thread that
 //!   would call; after that, its loop does no more than fail.
 //!
-//! Whatever remains goes with the client, after `aeron_close`, which calls none of them but
-//! `on_close_complete` and `on_complete`.
+//! The remaining closures are freed with the client, after `aeron_close`. Of the closures,
+//! `aeron_close` calls only `on_close_complete` and `on_complete`.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -24,7 +25,7 @@ use rusteron_sys as sys;
 
 use crate::ffi::callback;
 
-/// Is called with a live image, whose log buffer is mapped.
+/// A closure that is called with a live image, whose log buffer is mapped.
 type OnImage = Box<dyn FnMut(*mut sys::aeron_image_t) + Send>;
 
 /// The closures of one subscription.
@@ -35,12 +36,12 @@ pub(crate) struct SubscriptionCallbacks {
     pub(crate) on_close_complete: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// All closures of a client's subscriptions; frees what is left of them when it is dropped.
+/// All closures of a client's subscriptions. Dropping the list frees the remaining closures.
 #[derive(Default)]
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct CallbackList(Mutex<HashSet<CallbackHandle>>);
 
-/// Closures in a list, for as long as C may call them; what C is given as `clientd`.
+/// Handle of closures in a list, valid as long as C may call them. C receives it as `clientd`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct CallbackHandle(NonNull<Entry>);
@@ -62,7 +63,7 @@ impl CallbackList {
         handle
     }
 
-    /// Frees the closures, if that has not been done.
+    /// Frees the closures, if they have not been freed yet.
     ///
     /// # Safety
     /// C does not call them any more.
@@ -95,7 +96,7 @@ impl CallbackHandle {
         self.0.as_ptr().cast()
     }
 
-    /// Sets what is called when the subscription is closed.
+    /// Sets the closure that is called when the subscription is closed.
     ///
     /// # Safety
     /// The closures have not been freed, and C was not told yet to call `on_close_complete`.
@@ -113,7 +114,8 @@ impl CallbackHandle {
         let Entry { callbacks, list: _ } = *entry;
         let SubscriptionCallbacks { on_available_image, on_unavailable_image, on_close_complete } =
             callbacks;
-        // What a closure has captured may be a handle of this very client, and this its conductor.
+        // A closure may have captured a handle of this client, and this thread may be the client's
+        // conductor.
         callback::run("drop of a handler of images", || {
             drop((on_available_image, on_unavailable_image));
         });
@@ -149,7 +151,7 @@ pub(crate) unsafe extern "C" fn on_unavailable_image(
     // SAFETY: as above.
     let closure = unsafe { &mut (*clientd.cast::<Entry>()).callbacks.on_unavailable_image };
     if let Some(closure) = closure {
-        // C lets go of the image and its log buffer after this call.
+        // C releases the image and its log buffer after this call.
         callback::run("handler of unavailable images", || closure(image));
     }
 }
