@@ -66,7 +66,7 @@ impl<'a> RawClient<'a> {
     /// without a conductor thread, does the conductor's work meanwhile.
     ///
     /// # Errors
-    /// Those of `poll`.
+    /// The errors of `poll`.
     pub fn wait_for<T>(self, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         registration::wait_for(self.0.client(), poll)
     }

@@ -56,8 +56,8 @@ impl Kept {
     }
 }
 
-// SAFETY: see `Client`: what C does not allow from any thread at any time is serialised there.
-// Everything else that C's functions for a client read is constant or atomic.
+// SAFETY: see `Client`, which serialises the calls that C does not allow from any thread at any
+// time. Everything else that C's functions for a client read is constant or atomic.
 unsafe impl Send for Running {}
 // SAFETY: as above.
 unsafe impl Sync for Running {}
@@ -66,7 +66,8 @@ impl Client {
     /// Initialises and starts the C client.
     pub(crate) fn start(context: Context) -> Result<Self> {
         let has_invoker = context.use_conductor_agent_invoker();
-        // SAFETY: the context is owned here; what idles lives as long as the client, see `Running`.
+        // SAFETY: the context is owned here; the idle strategy lives as long as the client, see
+        // `Running`.
         let idle = if has_invoker { None } else { unsafe { ConductorIdle::install(&context) }? };
         let mut raw = ptr::null_mut();
         // SAFETY: the context is live and, being owned here, no other client's.
@@ -87,7 +88,7 @@ impl Client {
             kept: Kept::default(),
         });
         let client = Self { running, invoker };
-        // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
+        // SAFETY: the client is live; if it cannot be started, dropping it closes it.
         unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
         Ok(client)
     }
@@ -146,12 +147,13 @@ impl Client {
             if !self.has_invoker() {
                 return call();
             }
-            // SAFETY: the client is live, and its lock, which is held, keeps others from the list.
+            // SAFETY: the client is live, and this thread holds its lock, which keeps other threads
+            // from the list.
             let known = unsafe { sys::rusteron_registering_count(self.as_ptr()) };
             call().inspect_err(|_| {
                 // C has freed a request that did not fit into the driver's buffer, but the request
                 // is still in C's list.
-                // SAFETY: as above; what is cut off is that request, if it is there.
+                // SAFETY: as above; the truncation removes that request, if it is in the list.
                 unsafe { sys::rusteron_registering_truncate(self.as_ptr(), known) };
             })
         })?

@@ -3,8 +3,8 @@
 //! Aeron's idle strategy sleeps, for 16 ms by default, and nothing ends the sleep early. On average
 //! a request leaves for the media driver after half of the sleep. Noticing the answer takes as long
 //! again. Here a command ends the sleep, and the next sleeps are short: a quarter of the time since
-//! the command. So at most a quarter of the answer's time is added before the conductor notices the
-//! answer, in few duty cycles.
+//! the command. So the conductor notices an answer with a delay of at most a quarter of the time
+//! that the answer took, in few duty cycles.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -35,7 +35,7 @@ impl ConductorIdle {
     /// the context.
     pub(crate) unsafe fn install(context: &Context) -> Result<Option<Arc<Self>>> {
         let mut nanos = 0;
-        // SAFETY: the context is live, and its strategy's state is that of the strategy.
+        // SAFETY: the context is live, and its idle state belongs to its idle strategy.
         let sleeps = unsafe { sys::rusteron_context_sleeps(context.as_ptr(), &mut nanos) };
         let longest = Duration::from_nanos(nanos);
         // On Windows, C asks for a finer clock, and the standard library does not.
@@ -46,8 +46,9 @@ impl ConductorIdle {
         let this =
             Arc::new(Self { last_command: Mutex::default(), commanded: Condvar::new(), longest });
         let idler = Arc::as_ptr(&this).cast_mut().cast();
-        // SAFETY: the context is live and, by the contract, nobody else's; `idle` takes what it is
-        // called with for the address of a pointer to this, which lives as long as it is called.
+        // SAFETY: the context is live and, by the contract, has no other user. `idle` treats its
+        // argument as the address of a pointer to this strategy, which lives as long as `idle` is
+        // called.
         unsafe { sys::rusteron_context_set_idle(context.as_ptr(), Some(idle), idler) }
             .into_result()?;
         Ok(Some(this))

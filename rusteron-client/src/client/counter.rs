@@ -65,8 +65,8 @@ pub struct Counter {
     client: Arc<Client>,
 }
 
-// SAFETY: nothing in the C structure is tied to a thread; what is called on it reads constants and an
-// atomic flag, and the value is only accessed atomically.
+// SAFETY: nothing in the C structure is tied to a thread. The functions called on it read constants
+// and an atomic flag, and the value is only accessed atomically.
 unsafe impl Send for Counter {}
 // SAFETY: as above; closing needs the only owner.
 unsafe impl Sync for Counter {}
@@ -143,7 +143,7 @@ impl Counter {
         self.get_and_add(-1)
     }
 
-    /// Adds to the value, and returns what it was before. It wraps around.
+    /// Adds to the value, and returns the value before. It wraps around.
     ///
     /// Corresponds to `aeron_counter_get_and_add` in C's `aeron_counters_manager.h`.
     #[inline]
@@ -161,7 +161,7 @@ impl Counter {
         self.get_and_add_release(1)
     }
 
-    /// Adds to the value, and returns what it was before. It wraps around.
+    /// Adds to the value, and returns the value before. It wraps around.
     ///
     /// This is a load and a store with release. If only one thread writes, it is cheaper than
     /// [`get_and_add`](Self::get_and_add). With several writers, some additions are lost.
@@ -174,13 +174,13 @@ impl Counter {
         before
     }
 
-    /// Sets the value, and returns what it was before.
+    /// Sets the value, and returns the value before.
     #[inline]
     pub fn get_and_set(&self, value: i64) -> i64 {
         self.as_atomic().swap(value, Ordering::SeqCst)
     }
 
-    /// Sets the value to `new` if it is `current`, and returns what it was before.
+    /// Sets the value to `new` if it is `current`, and returns the value before.
     ///
     /// # Errors
     /// The actual value, if it is not `current`.
@@ -325,9 +325,9 @@ impl sealed::Resource for Counter {
             // C's address for a negative id, with which no driver answers.
             return Err(Error::new(ErrorKind::Other, "the driver gave the counter no place"));
         }
-        // SAFETY: the driver allocated the record within the client's mapping of the values, where records are 128
-        // bytes long; the mapping goes with the context of the client, which lives as long as the counter; and
-        // everybody writes values in atomic steps.
+        // SAFETY: the driver allocated the record within the client's mapping of the values, where
+        // records are 128 bytes long; the mapping goes with the context of the client, which lives
+        // as long as the counter; and all processes write values in atomic steps.
         let shared = unsafe { CounterValue::new(value.cast(), constants.registration_id) };
         Ok(Self { raw, shared, detached: AtomicI64::new(0), constants, client })
     }

@@ -17,8 +17,7 @@ use crate::ffi::{Fallible, SendPtr, last_error, wake};
 /// A pending request to the media driver to add or to remove a destination.
 ///
 /// Poll it until it reports completion or an error, or await it as a future. The driver carries out
-/// the command even if this handle is dropped or outlives its publication. Dropping the handle only
-/// discards the answer.
+/// the command whether or not this handle is polled. Dropping the handle only discards the answer.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -79,7 +78,7 @@ impl AsyncDestination {
     ) -> Result<Self> {
         let owner = Owner::new(owner_type, owner_id)?;
         let mut raw = ptr::null_mut();
-        // On failure C has not kept the owner.
+        // On failure C has not retained the owner.
         client.add(|| command(&mut raw, client.as_ptr(), owner.0.as_ptr()).into_result())?;
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         // SAFETY: made just now, and not freed before its outcome has been polled or it is
@@ -208,7 +207,7 @@ impl fmt::Debug for AsyncDestination {
 /// `rusteron_destination_owner_create` in the shim.
 struct Owner(NonNull<c_void>);
 
-// SAFETY: plain memory, which the conductor reads and nobody writes.
+// SAFETY: plain memory, which only the conductor reads and no thread writes.
 unsafe impl Send for Owner {}
 
 impl Owner {

@@ -8,9 +8,9 @@
 //!   `on_unavailable_image` for every image that was still there;
 //! - the removal of a subscription by its registration id calls `on_complete` in the same place; an
 //!   unconfirmed subscription is cancelled this way;
-//! - a registration that failed has no subscription, and never gets one;
-//! - a fatal error sets `is_closed` of the client, and then of every subscription, on the thread that
-//!   would call; after that, its loop does no more than fail.
+//! - a failed registration has no subscription, and never gets a subscription;
+//! - a fatal error sets `is_closed` of the client, and then of every subscription, on the thread
+//!   that would call the closures; after that, the loop of that thread only fails.
 //!
 //! The remaining closures are freed with the client, after `aeron_close`. Of the closures,
 //! `aeron_close` calls only `on_close_complete` and `on_complete`.
@@ -46,8 +46,8 @@ pub struct CallbackList(Mutex<HashSet<CallbackHandle>>);
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct CallbackHandle(NonNull<Entry>);
 
-// SAFETY: the closures are `Send`, and a handle gives access to them on one thread at a time: on the
-// conductor's, and then on that of the one call that frees them.
+// SAFETY: the closures are `Send`, and a handle gives access to them on one thread at a time: on
+// the conductor's thread, and then on the thread of the one call that frees them.
 unsafe impl Send for CallbackHandle {}
 
 struct Entry {
@@ -69,13 +69,13 @@ impl CallbackList {
     /// C does not call them any more.
     pub(crate) unsafe fn remove(&self, handle: CallbackHandle) {
         if self.lock().remove(&handle) {
-            // SAFETY: it was in the list and is not any more, so that this happens once; nobody uses
-            // it, by the contract.
+            // SAFETY: the handle was in the list and is not any more, so that this happens once; by
+            // the contract, no thread uses it.
             unsafe { handle.free() };
         }
     }
 
-    /// Never held while closures run or are dropped.
+    /// Locks the list. The lock is never held while closures run or are dropped.
     fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<CallbackHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,8 +84,8 @@ impl CallbackList {
 impl Drop for CallbackList {
     fn drop(&mut self) {
         for handle in std::mem::take(&mut *self.lock()) {
-            // SAFETY: the list goes after its client, so that C calls nothing any more; each entry
-            // is taken out once.
+            // SAFETY: the list is dropped after its client, so that C calls nothing any more; each
+            // entry is removed once.
             unsafe { handle.free() };
         }
     }
@@ -107,7 +107,7 @@ impl CallbackHandle {
     }
 
     /// # Safety
-    /// It was made by `insert`, nobody uses it, and this is called once.
+    /// The handle was made by `insert`, no thread uses it, and this is called once.
     unsafe fn free(self) {
         // SAFETY: by the contract; made of a box in `insert`.
         let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
@@ -126,8 +126,8 @@ impl CallbackHandle {
 }
 
 /// # Safety
-/// `clientd` is that of a handle whose closures have not been freed; the image is live. One thread at
-/// a time, the conductor's.
+/// `clientd` is from a handle whose closures have not been freed; the image is live. Called on one
+/// thread at a time, the conductor's.
 pub(crate) unsafe extern "C" fn on_available_image(
     clientd: *mut c_void,
     _subscription: *mut sys::aeron_subscription_t,
@@ -159,7 +159,7 @@ pub(crate) unsafe extern "C" fn on_unavailable_image(
 /// C's last call for a subscription.
 ///
 /// # Safety
-/// `clientd` is that of a handle whose closures have not been freed.
+/// `clientd` is from a handle whose closures have not been freed.
 pub(crate) unsafe extern "C" fn on_close_complete(clientd: *mut c_void) {
     let Some(entry) = NonNull::new(clientd.cast::<Entry>()) else { return };
     // SAFETY: by the contract.

@@ -14,9 +14,9 @@ use crate::ffi::{Fallible, c_path};
 /// returns. The driver's decision is not reported.
 ///
 /// # Errors
-/// - [`ErrorKind::DriverTimeout`]: there is no driver's file in the directory;
+/// - [`ErrorKind::DriverTimeout`]: there is no CnC file of a driver in the directory;
 /// - [`ErrorKind::InvalidArgument`]: the token is longer than 4,096 bytes or than the driver's
-///   command buffer takes, or the file is not that of a driver this client can talk to;
+///   command buffer accepts, or the file does not belong to a driver that this client can talk to;
 /// - [`ErrorKind::BufferFull`]: the driver's command buffer is full; try again;
 /// - [`ErrorKind::Io`]: the file cannot be written to.
 ///

@@ -99,7 +99,8 @@ impl ExclusivePublication {
             return Ok(0);
         }
         // SAFETY: the frames lie within the active term and begin behind the position limit, where
-        // nobody reads or cleans before the first of them is published; `&mut self` is the only writer.
+        // no process reads or cleans before the first frame is published; `&mut self` is the only
+        // writer.
         unsafe {
             let frame = self.move_tail(place, place.term_offset + run.length as i32);
             let raw_tail = protocol::raw_tail(place.term_id, place.term_offset);

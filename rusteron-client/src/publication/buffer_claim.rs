@@ -85,17 +85,17 @@ pub struct BufferClaim<'a> {
     publication: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a claim is the only user of its part of the log buffer, wherever it is, and what it does
-// there is the same on every thread.
+// SAFETY: a claim is the only user of its part of the log buffer, on whatever thread, and its
+// accesses do not depend on the thread.
 unsafe impl Send for BufferClaim<'_> {}
-// SAFETY: through a shared reference it is only read.
+// SAFETY: a shared reference only reads the claim.
 unsafe impl Sync for BufferClaim<'_> {}
 
 impl<'a> BufferClaim<'a> {
     /// # Safety
-    /// For `'a`, `frame` points to a frame of the log buffer with a payload of `length` bytes, which
-    /// is mapped, aligned to 32 bytes, and no other publisher's; its header says that it is data and
-    /// is not finished. Nobody else makes a claim of it.
+    /// For `'a`, `frame` points to a frame of the log buffer with a payload of `length` bytes. The
+    /// frame is mapped, aligned to 32 bytes, and belongs to no other publisher. Its header marks it
+    /// as data and as not finished. No other claim is made of the frame.
     #[inline(always)]
     pub(crate) unsafe fn new(frame: NonNull<u8>, length: usize, position: Position) -> Self {
         Self { frame, length, position, publication: PhantomData }
@@ -108,10 +108,10 @@ impl<'a> BufferClaim<'a> {
     }
 
     /// # Safety
-    /// C filled the structure in just now, for a publication that is borrowed for `'a`, and nobody
-    /// else makes a claim of it.
+    /// C filled the structure in just now, for a publication that is borrowed for `'a`, and no
+    /// other claim is made of the frame.
     pub(crate) unsafe fn from_c(claim: &sys::aeron_buffer_claim_t, position: Position) -> Self {
-        // SAFETY: C's claims are what `new` asks for; a frame has an address.
+        // SAFETY: C's claims fulfil the contract of `new`; a frame has an address.
         unsafe { Self::new(NonNull::new_unchecked(claim.frame_header), claim.length, position) }
     }
 
@@ -205,8 +205,8 @@ impl<'a> BufferClaim<'a> {
     /// another publisher has in the same range, a round through the log later.
     #[inline(always)]
     fn is_unfinished(&self) -> bool {
-        // SAFETY: the frame is mapped, and everybody accesses this field atomically. Relaxed: only
-        // the value matters, nothing is read on the strength of it.
+        // SAFETY: the frame is mapped, and all processes access this field atomically. Relaxed:
+        // only the value matters, and no other read depends on it.
         let length = unsafe { log_buffer::frame_length_of(self.frame.as_ptr()) };
         length.load(Ordering::Relaxed) == -self.frame_length()
     }

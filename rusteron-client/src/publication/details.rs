@@ -54,9 +54,10 @@ macro_rules! details {
             ///
             #[doc = concat!("Corresponds to `", stringify!($position), "`.")]
             pub fn position(&self) -> Result<Position, OfferError> {
-                // SAFETY: the publication is live. What the function reads of an exclusive one is
-                // written by the holder of `&mut self` only, which cannot be at work now, because
-                // that type is not `Sync`; of a shared one it reads atomics.
+                // SAFETY: the publication is live. In an exclusive publication, the function reads
+                // fields that only the holder of `&mut self` writes. That holder cannot be at work
+                // now, because the type is not `Sync`. In a shared publication, the function reads
+                // atomics.
                 let returned = unsafe { sys::$position(self.raw.as_ptr()) };
                 OfferError::from_c(returned, 0, 0)
             }
@@ -237,8 +238,8 @@ macro_rules! details {
             pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
                 let uri = destination.to_c_string(Use::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
-                // SAFETY: the function and its partner are those of this type of owner; C copies
-                // the URI.
+                // SAFETY: the function and its partner belong to this type of owner; C copies the
+                // URI.
                 unsafe {
                     AsyncDestination::begin(
                         &self.client,
@@ -252,8 +253,8 @@ macro_rules! details {
             /// Removes the destination with this URI, and waits for the media driver's
             /// confirmation.
             ///
-            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
-            /// no error.
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing a destination
+            /// that was not added is no error.
             ///
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).
@@ -287,8 +288,8 @@ macro_rules! details {
             /// Removes the destination with this registration id, and waits for the media driver's
             /// confirmation.
             ///
-            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
-            /// no error.
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing a destination
+            /// that was not added is no error.
             ///
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).

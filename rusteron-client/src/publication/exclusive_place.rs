@@ -18,7 +18,8 @@ pub(crate) struct PlaceInTerm(*mut i64);
 
 impl PlaceInTerm {
     /// # Safety
-    /// `place` points to a place that is live, and the caller's alone, as long as this is used.
+    /// As long as the result is used, `place` points to a live place that belongs to the caller
+    /// alone.
     #[inline(always)]
     pub(crate) unsafe fn of(place: *mut Place) -> Self {
         const OFFSET: usize = offset_of!(Place, term_offset);
@@ -120,8 +121,9 @@ impl ExclusivePublication {
     #[inline(always)]
     pub(crate) fn place_and_limit(&self) -> Option<(Place, Position)> {
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
-        // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
-        // place is the only writer's, which is the holder of this type, as it is not `Sync`.
+        // memory that stays mapped until then, even if the driver dies; C writes them atomically.
+        // The place belongs to the only writer: the holder of this value, as the type is not
+        // `Sync`.
         let (is_closed, place) = unsafe {
             (
                 log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
@@ -165,8 +167,8 @@ impl ExclusivePublication {
     #[cold]
     pub(crate) fn end_stream(&mut self) {
         let length = self.fields.term_buffer_length;
-        // SAFETY: the place is the only writer's; the tail counter is its own, too, and the end that it is
-        // moved to that of the term.
+        // SAFETY: the place and the tail counter belong to the only writer, and the tail is moved
+        // to the end of the term.
         unsafe {
             let place = *self.fields.place;
             let (_, tail, _) = self.active_term(place);
@@ -181,13 +183,14 @@ impl ExclusivePublication {
     /// Returns the active term's buffer, its tail, and the publication's own copy of the tail.
     ///
     /// # Safety
-    /// `place` is the publication's; what is returned is used by its only writer.
+    /// `place` is the publication's, and only the publication's only writer uses the returned
+    /// values.
     #[inline(always)]
     pub(crate) unsafe fn active_term(&self, place: Place) -> (*mut u8, &AtomicI64, PlaceInTerm) {
         let index = place.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: the active index is always below the number of partitions, and thus that of one of
-        // the log's three tail counters and term buffers; the place is the writer's own.
+        // SAFETY: the active index is always below the number of partitions, and thus the index of
+        // one of the log's three tail counters and term buffers; the place is the writer's own.
         unsafe {
             (
                 *self.fields.term_buffers.get_unchecked(index),

@@ -340,8 +340,8 @@ impl ExclusivePublication {
         let (length, rest) = block.split_at(size_of::<i32>());
         let length = i32::from_ne_bytes([length[0], length[1], length[2], length[3]]);
         // SAFETY: by the check the block lies within the active term; it is behind the position
-        // limit, so that nobody reads or cleans there. The order is that of C: first the tail, and
-        // last the first frame's length, which makes the whole block visible.
+        // limit, so that no process reads or cleans there. The order is the same as in C: first the
+        // tail, and last the first frame's length, which makes the whole block visible.
         unsafe {
             let frame = self.move_tail(place, end);
             ptr::copy_nonoverlapping(rest.as_ptr(), frame.add(size_of::<i32>()), rest.len());

@@ -29,8 +29,8 @@ impl ExclusivePublication {
                 flags |= END_FLAG;
             }
             let frame_length = fragment.len() + HEADER_LENGTH;
-            // SAFETY: the frames follow each other up to the end above. They lie behind the position
-            // limit, where nobody reads or cleans, until their lengths turn positive.
+            // SAFETY: the frames follow each other up to the end above. They lie behind the
+            // position limit, where no process reads or cleans, until their lengths turn positive.
             unsafe {
                 log_buffer::begin_frame(frame, frame_length as i32, raw_tail, self.ids);
                 frame.add(FLAGS).write(flags);

@@ -59,8 +59,9 @@ pub(crate) struct Room {
     pub(crate) length: usize,
 }
 
-// SAFETY: this is Aeron's publication for concurrent use: C and Rust move the shared tail with atomic
-// operations and may do so on any number of threads. What else the fields point to is read only.
+// SAFETY: this is Aeron's publication for concurrent use: C and Rust move the shared tail with
+// atomic operations and may do so on any number of threads. All other memory behind the fields is
+// read only.
 unsafe impl Send for Publication {}
 // SAFETY: as above.
 unsafe impl Sync for Publication {}
@@ -85,7 +86,7 @@ impl Publication {
             return self.offer_fragments(message);
         }
         let claim = self.claim(message.len())?;
-        // SAFETY: the claim is as long as the message, and memory that nobody else has a slice of.
+        // SAFETY: the claim is as long as the message, and no other slice of its memory exists.
         unsafe { log_buffer::copy_payload(message, claim.frame()) };
         claim.commit()
     }
@@ -341,8 +342,8 @@ impl Publication {
     #[inline(always)]
     fn terms(&self) -> Terms<'_, AtomicI64, AtomicI32> {
         let fields = &self.fields;
-        // SAFETY: mapped as in `claim_place`, the first is the address of one tail for each term
-        // buffer, and all write them atomically.
+        // SAFETY: mapped as in `claim_place`; `term_tail_counters` is the address of one tail for
+        // each term buffer, and all publishers write the tails atomically.
         unsafe {
             Terms {
                 tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),

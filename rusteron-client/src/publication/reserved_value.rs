@@ -42,8 +42,8 @@ impl<F: FnMut(&[u8]) -> i64> Supplier<F> {
         // time.
         let this = unsafe { &mut *clientd.cast::<Self>() };
         if this.panic.is_none() {
-            // SAFETY: C passes a frame with its length, the payload of which it has just written
-            // and nobody else does.
+            // SAFETY: C passes a frame with its length. C has just written the frame's payload, and
+            // no other thread writes it.
             let payload =
                 unsafe { slice::from_raw_parts(frame.add(HEADER_LENGTH), length - HEADER_LENGTH) };
             // The panic reaches the caller, who knows what the supplier captured.
@@ -52,8 +52,8 @@ impl<F: FnMut(&[u8]) -> i64> Supplier<F> {
                 Err(panic) => this.panic = Some(panic),
             }
         }
-        // SAFETY: a field of the frame, which is not published before this returns; C sets it before
-        // it calls and not after.
+        // SAFETY: a field of the frame, which is not published before this returns. C sets the
+        // field before this call and not after.
         unsafe { frame.add(log_buffer::TYPE).cast::<u16>().write(log_buffer::TYPE_PAD) };
         0
     }

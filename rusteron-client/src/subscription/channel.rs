@@ -30,7 +30,7 @@ impl Subscription {
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid; the
     ///   text names the parameter;
-    /// - those of [`AsyncDestination::poll`];
+    /// - the errors of [`AsyncDestination::poll`];
     /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
     ///   callback.
     ///

@@ -26,8 +26,8 @@ impl Closing {
         let closed = self.hand_over();
         let refused = closed.as_ref().is_err_and(|error| error.kind() == ErrorKind::ClientClosed);
         if let (Some(callbacks), true) = (self.callbacks, ended_by_error || refused) {
-            // SAFETY: the conductor, which has marked the subscription, or itself, as closed, calls
-            // nothing for it any more, and was not asked to.
+            // SAFETY: the conductor has marked the subscription, or itself, as closed. It calls
+            // nothing for the subscription any more, and was not asked to.
             unsafe { self.list.remove(callbacks) };
         }
         if let Err(error) = closed {

@@ -305,9 +305,9 @@ impl Subscription {
     ///
     /// The conductor frees a list only after this thread has announced that it has seen a newer
     /// list. Then the conductor frees images that are in no newer list. This thread announces here
-    /// and in C's functions for this subscription, all of which need exclusive access. Everything
-    /// that is read between two announcements comes from a list at least as new as the last
-    /// announced list.
+    /// and in C's functions for this subscription, all of which need exclusive access to the
+    /// subscription. Everything that is read between two announcements comes from a list at least
+    /// as new as the last announced list.
     #[inline(always)]
     fn refresh(&mut self) {
         // SAFETY: the address of a pointer in the C subscription, which lives as long as `self` and
@@ -450,7 +450,7 @@ impl Subscription {
     pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
         let on_complete = Some(Box::new(on_complete) as Box<dyn FnOnce() + Send>);
         match (self.callbacks, on_complete) {
-            // SAFETY: they are freed after the subscription is closed, which is the next thing.
+            // SAFETY: the callbacks are freed after the subscription is closed, which happens next.
             (Some(callbacks), Some(on_complete)) => unsafe {
                 callbacks.set_on_close_complete(on_complete);
             },
@@ -493,8 +493,8 @@ impl sealed::Resource for Subscription {
             // SAFETY: handed on to the caller.
             return unsafe { sys::aeron_async_add_subscription_cancel(client, registering) };
         }
-        // SAFETY: handed on to the caller. This is what C's own cancel does, with a notification
-        // when it is done, whatever had become of the request.
+        // SAFETY: handed on to the caller. C's own cancel does the same. Here C also notifies when
+        // it is done, whatever became of the request.
         unsafe {
             let id = sys::aeron_async_add_subscription_get_registration_id(registering);
             let clientd = clientd(callbacks);
@@ -551,8 +551,8 @@ impl sealed::Stream for Subscription {
         let clientd = clientd(callbacks);
         let on_available: sys::aeron_on_available_image_t = Some(on_available_image);
         let on_unavailable: sys::aeron_on_unavailable_image_t = Some(on_unavailable_image);
-        // SAFETY: handed on to the caller; C copies the channel, and the handlers are live, or not
-        // given.
+        // SAFETY: handed on to the caller; C copies the channel, and the handlers are live, or
+        // absent.
         unsafe {
             sys::aeron_async_add_subscription(
                 registering,

@@ -131,8 +131,8 @@ impl ImageFields {
     /// As [`poll`](Self::poll), for fragments that begin before a limit in the term.
     ///
     /// # Safety
-    /// As for [`poll`](Self::poll). The progress is that of the subscriber position and before `limit`,
-    /// which is a cursor, and not beyond the term.
+    /// As for [`poll`](Self::poll). The progress is at the subscriber position and before `limit`.
+    /// `limit` is a cursor, and not beyond the term.
     #[inline(always)]
     unsafe fn poll_to(
         &self,
@@ -376,9 +376,9 @@ impl ImageFields {
     /// publishers overwrite frames that are being read, and a length may have any value.
     ///
     /// # Safety
-    /// The contract of [`new`](Self::new) holds; `end` is that of a term, and at the cursor, which is
-    /// aligned to frames, in the term and before its end, a frame starts or will start. The subscriber
-    /// position does not move past it while it is used.
+    /// The contract of [`new`](Self::new) holds. `end` is the end of a term. The cursor is aligned
+    /// to frames, in the term and before its end, and a frame starts or will start there. The
+    /// subscriber position does not move past the frame while the frame is used.
     #[inline(always)]
     pub(crate) unsafe fn frame(&self, end: *const u8, cursor: i64) -> Option<Frame<'_>> {
         const HEADER: u32 = HEADER_LENGTH as u32;
@@ -505,7 +505,8 @@ mod tests {
             term_length: TERM_LENGTH as i32,
             ..raw_image()
         };
-        // SAFETY: what the test calls reads the numbers, and the term, which lives as long as the test.
+        // SAFETY: the functions that the test calls read the numbers, and the term, which lives as
+        // long as the test.
         let image = unsafe { ImageFields::new(fields) };
         let end = term.wrapping_add(TERM_LENGTH);
         for left in [32, 64, 4096, TERM_LENGTH] {

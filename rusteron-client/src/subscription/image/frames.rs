@@ -143,8 +143,8 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// The progress of a poll. When the poll ends, in whatever way, the progress is published to the
-/// publisher.
+/// The progress of a poll. When the poll ends, in whatever way, its position is published, and the
+/// publisher can read it.
 pub(crate) struct Progress<'a> {
     image: &'a ImageFields,
     /// The position that the publisher knows.

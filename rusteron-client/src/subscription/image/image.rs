@@ -506,7 +506,7 @@ impl SubscribedImage {
         if fields.is_closed() {
             return 0;
         }
-        // SAFETY: handed on to the caller; handlers keep nothing of what they are given.
+        // SAFETY: handed on to the caller; handlers cannot retain their arguments.
         let Some(frames) = (unsafe { Frames::new(fields) }) else { return 0 };
         messages::poll(frames, assembly, handler, fragment_limit)
     }

@@ -72,11 +72,11 @@ impl ImageInfo {
 }
 
 /// # Safety
-/// The image is live; the text in what is returned lives as long as the image.
+/// The image is live; the text in the returned structure lives as long as the image.
 pub(crate) unsafe fn raw_constants(image: *mut sys::aeron_image_t) -> sys::aeron_image_constants_t {
     let mut constants = MaybeUninit::zeroed();
-    // SAFETY: by the contract. C fails for missing arguments only, and would leave what is a valid
-    // structure as it is: numbers and pointers.
+    // SAFETY: by the contract. C fails for missing arguments only. It would then leave the zeroed
+    // structure as it is, which is valid: numbers and pointers.
     unsafe {
         sys::aeron_image_constants(image, constants.as_mut_ptr());
         constants.assume_init()
