@@ -18,32 +18,35 @@ pub use crate::ffi::{
     Fallible, Retained, c_path, c_string, last_error, lock_context_init, lossy, millis, nanos, path,
 };
 
-/// The C client behind a handle, and in which way it may be called.
+/// The C client behind a handle, and the rules for calling it.
 ///
-/// C's archive client calls C's functions for commands by itself, and, for a client without a
-/// conductor thread, those for the conductor's work. All its functions are therefore called in
-/// [`command`](Self::command) or, where nothing may wait, in [`release`](Self::release).
+/// C's archive client itself calls C's command functions. For a client without a conductor thread
+/// it also calls the functions for the conductor's work. The archive client's functions are
+/// therefore called in [`command`](Self::command) or, where nothing may wait, in
+/// [`release`](Self::release).
 #[derive(Clone, Copy, Debug)]
 pub struct RawClient<'a>(&'a Aeron);
 
 impl<'a> RawClient<'a> {
-    /// That of `aeron`.
+    /// Returns the C client of `aeron`.
     pub fn new(aeron: &'a Aeron) -> Self {
         Self(aeron)
     }
 
-    /// The C client, which is live as long as a handle of it.
+    /// Returns the C client, which is live as long as a handle to it exists.
     pub fn as_ptr(self) -> *mut sys::aeron_t {
         self.0.client().as_ptr()
     }
 
-    /// Whether there is no conductor thread, so that whoever waits has to do its work.
+    /// Returns whether the client has no conductor thread. A waiting caller then has to do the
+    /// conductor's work.
     pub fn has_invoker(self) -> bool {
         self.0.client().has_invoker()
     }
 
-    /// Runs a C function that may wait, or give the conductor commands; `operation` names it. The conductor is
-    /// woken for its commands when it returns.
+    /// Runs a C function that may wait, or send commands to the conductor; `operation` names the
+    /// function. If the function has sent commands, the conductor is woken when the function
+    /// returns.
     ///
     /// # Errors
     /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.
@@ -52,43 +55,45 @@ impl<'a> RawClient<'a> {
         self.0.client().command(call)
     }
 
-    /// Runs a C function that gives a resource back, now or, in a callback of a client without a
-    /// conductor thread, when that has ended. `call` needs nothing but the C client.
+    /// Runs a C function that releases a resource. In a callback of a client without a conductor
+    /// thread, the function runs after the callback has ended; otherwise it runs at once. `call`
+    /// needs nothing but the C client.
     pub fn release(self, call: impl FnOnce() + Send + 'static) {
         self.0.client().release(call);
     }
 
-    /// Polls until there is an outcome, doing the conductor's work if nobody else does and yielding
-    /// the processor meanwhile.
+    /// Polls until there is an outcome, and yields the processor between polls. For a client
+    /// without a conductor thread, does the conductor's work meanwhile.
     ///
     /// # Errors
-    /// Those of `poll`.
+    /// The errors of `poll`.
     pub fn wait_for<T>(self, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         registration::wait_for(self.0.client(), poll)
     }
 }
 
-/// Gives a counter to C, whose function for closing it is then to be called.
+/// Passes a counter to C. The caller then has to call C's function that closes the counter.
 pub fn counter_into_raw(counter: Counter) -> *mut sys::aeron_counter_t {
     counter.into_raw()
 }
 
-/// The text for C of a channel that somebody else subscribes to, checked.
+/// Returns the checked text for C of a channel that another client subscribes to.
 pub fn subscription_channel(channel: &impl AsChannel) -> Result<CString> {
     channel.to_c_string(Use::Subscription)
 }
 
-/// The text for C of a channel that somebody else publishes to, checked.
+/// Returns the checked text for C of a channel that another client publishes to.
 pub fn publication_channel(channel: &impl AsChannel) -> Result<CString> {
     channel.to_c_string(Use::Publication)
 }
 
-/// The text for C of a destination that a subscription receives from, checked.
+/// Returns the checked text for C of a destination that a subscription receives from.
 pub fn receive_destination(channel: &impl AsChannel) -> Result<CString> {
     channel.to_c_string(Use::ReceiveDestination)
 }
 
-/// Whether C can take a setting's address or interface apart without copying a text of negative length.
+/// Returns whether C can parse a setting's address or interface without copying a text of negative
+/// length.
 pub fn is_safe_address(text: &str, is_interface: bool) -> bool {
     address::is_safe_for_c(text, is_interface)
 }

@@ -1,4 +1,5 @@
-//! What all handles of a client share: the C client, its lifetime, and who may call it when.
+//! State shared by all handles of a client: the C client, its lifetime, and the rules for calling
+//! it.
 
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -14,13 +15,15 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, callback, last_error};
 
-/// The client that all handles share; closed when the last of them, of any kind, is gone.
+/// The client that all handles share. The client closes when the last handle of any kind is
+/// dropped.
 ///
 /// C's functions for commands, such as adding and closing, come in two modes. With a conductor
-/// thread they put a command into a queue for many producers, and may be called from any thread at
-/// any time. With an invoker they do the conductor's work at once, on the caller's thread, and must
-/// neither overlap nor be called from the callbacks of that work. [`command`](Self::command) and
-/// [`release`](Self::release) keep these rules; every call of such a function goes through them.
+/// thread, these functions put a command into a queue for many producers. Any thread may call them
+/// at any time. With an invoker, these functions do the conductor's work at once, on the caller's
+/// thread. The calls must not overlap, and callbacks of that work must not make them.
+/// [`command`](Self::command) and [`release`](Self::release) keep these rules. Every call of such a
+/// function goes through them.
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct Client {
     running: ManuallyDrop<Running>,
@@ -30,19 +33,20 @@ pub struct Client {
 
 type Deferred = Box<dyn FnOnce() + Send>;
 
-/// The C client and what it works with. Fields are dropped in order, after the C client.
+/// The C client and the data it works with. Fields are dropped in order, after the C client.
 struct Running {
     raw: NonNull<sys::aeron_t>,
-    /// What was released in a callback without a conductor thread, until somebody holds the invoker's lock.
+    /// Resources released in a callback without a conductor thread. They wait here until a thread
+    /// holds the invoker's lock.
     deferred: Mutex<Vec<Deferred>>,
     context: ManuallyDrop<Context>,
-    /// If there is a conductor thread that sleeps.
+    /// `Some` if there is a conductor thread that sleeps.
     idle: Option<Arc<ConductorIdle>>,
     subscription_callbacks: Arc<CallbackList>,
     kept: Kept,
 }
 
-/// What the conductor may use until it has ended.
+/// Objects that the conductor may use until it has ended.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<Box<dyn Send>>>>);
 
@@ -52,8 +56,8 @@ impl Kept {
     }
 }
 
-// SAFETY: see `Client`: what C does not allow from any thread at any time is serialised there.
-// Everything else that C's functions for a client read is constant or atomic.
+// SAFETY: see `Client`, which serialises the calls that C does not allow from any thread at any
+// time. Everything else that C's functions for a client read is constant or atomic.
 unsafe impl Send for Running {}
 // SAFETY: as above.
 unsafe impl Sync for Running {}
@@ -62,7 +66,8 @@ impl Client {
     /// Initialises and starts the C client.
     pub(crate) fn start(context: Context) -> Result<Self> {
         let has_invoker = context.use_conductor_agent_invoker();
-        // SAFETY: the context is owned here; what idles lives as long as the client, see `Running`.
+        // SAFETY: the context is owned here; the idle strategy lives as long as the client, see
+        // `Running`.
         let idle = if has_invoker { None } else { unsafe { ConductorIdle::install(&context) }? };
         let mut raw = ptr::null_mut();
         // SAFETY: the context is live and, being owned here, no other client's.
@@ -83,7 +88,7 @@ impl Client {
             kept: Kept::default(),
         });
         let client = Self { running, invoker };
-        // SAFETY: the client is live; if it cannot be started, dropping it takes it down.
+        // SAFETY: the client is live; if it cannot be started, dropping it closes it.
         unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
         Ok(client)
     }
@@ -100,7 +105,7 @@ impl Client {
         &self.running.subscription_callbacks
     }
 
-    /// Keeps things for as long as the conductor can be running.
+    /// Returns the list of objects that are retained as long as the conductor can be running.
     pub(crate) fn kept(&self) -> Kept {
         self.running.kept.clone()
     }
@@ -110,7 +115,8 @@ impl Client {
         unsafe { sys::aeron_is_closed(self.as_ptr()) }
     }
 
-    /// Whether the driver has given up this client, which the conductor may not have noticed. Walks the counters.
+    /// Returns whether the driver has timed out this client. The conductor may not have noticed
+    /// this yet. Walks the counters.
     #[cold]
     pub(crate) fn is_given_up(&self) -> bool {
         let type_id = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
@@ -135,18 +141,19 @@ impl Client {
     /// Runs a C function that asks the media driver for something.
     pub(crate) fn add<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.command(|| {
-            // C fails in one case without saying why, which an older text would hide.
+            // In one case C fails without setting an error text. An older text would hide that.
             // SAFETY: clears a thread-local.
             unsafe { sys::rusteron_err_clear() };
             if !self.has_invoker() {
                 return call();
             }
-            // SAFETY: the client is live, and its lock, which is held, keeps others from the list.
+            // SAFETY: the client is live, and this thread holds its lock, which keeps other threads
+            // from the list.
             let known = unsafe { sys::rusteron_registering_count(self.as_ptr()) };
             call().inspect_err(|_| {
-                // A request that did not fit into the driver's buffer has been freed by C, and is
-                // still in C's list.
-                // SAFETY: as above; what is cut off is that request, if it is there.
+                // C has freed a request that did not fit into the driver's buffer, but the request
+                // is still in C's list.
+                // SAFETY: as above; the truncation removes that request, if it is in the list.
                 unsafe { sys::rusteron_registering_truncate(self.as_ptr(), known) };
             })
         })?
@@ -159,29 +166,33 @@ impl Client {
         })
     }
 
-    /// Runs a C function that gives a resource back. In a callback of this client without a conductor
-    /// thread, and in another client's while this one has its turn, it runs at the end of the turn.
+    /// Runs a C function that releases a resource.
     ///
-    /// `call` must not need anything but the C client, which outlives it. User code that it runs, or
-    /// drops, is run as a callback.
+    /// For a client without a conductor thread, two cases are deferred to the end of the duty
+    /// cycle: a call in a callback of this client, and a call in another client's callback during
+    /// this client's duty cycle.
+    ///
+    /// `call` must not need anything but the C client, which outlives `call`. User code that `call`
+    /// runs or drops is run as a callback.
     pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
         match &self.invoker {
             None => self.command_conductor(call),
             Some(invoker) if callback::is_running() => {
                 lock(&self.running.deferred).push(Box::new(call));
-                // The callback may be of this client's turn, which holds the lock: no waiting.
+                // The callback may belong to this client's duty cycle, which holds the lock. So
+                // this does not wait.
                 self.release_without_waiting(invoker);
             }
             Some(invoker) => {
                 let lock = lock(invoker);
-                // Marked: what it logs must not wait for the lock.
+                // Marked as a callback: logging in `call` must not wait for the lock.
                 callback::mark(call);
                 self.end_turn(invoker, lock);
             }
         }
     }
 
-    /// One turn of the conductor's work, on this thread; returns how much was done.
+    /// Does one duty cycle of the conductor's work on this thread. Returns the amount of work done.
     pub(crate) fn do_work(&self) -> Result<usize> {
         let Some(invoker) = &self.invoker else {
             return Err(Error::new(
@@ -199,34 +210,36 @@ impl Client {
         work.map(|work| work as usize)
     }
 
-    /// Runs what may give the conductor's thread a command, and then wakes it if that was so. What waits for
-    /// the answer within the call would wait for a sleep of the conductor's.
+    /// Runs a call that may send the conductor a command. If it has sent one, wakes the conductor's
+    /// thread after the call. A wait for the answer within the call would last as long as the
+    /// conductor sleeps.
     fn command_conductor<T>(&self, call: impl FnOnce() -> T) -> T {
         // SAFETY: the client is live; the function reads an atomic number, which grows with each command.
         let commands = || unsafe { sys::rusteron_command_position(self.as_ptr()) };
         let before = commands();
         let outcome = call();
-        // One of another thread, which wakes the conductor as well, does no harm.
+        // A command of another thread can also cause this wake-up. That does no harm.
         if commands() != before {
             self.running.wake_conductor();
         }
         outcome
     }
 
-    /// Whether somebody has to call [`do_work`](Self::do_work).
+    /// Returns whether the application has to call [`do_work`](Self::do_work).
     pub(crate) fn has_invoker(&self) -> bool {
         self.invoker.is_some()
     }
 
-    /// Releases what was deferred by the callbacks of the turn that ends.
+    /// Releases the resources that callbacks of the ending duty cycle have deferred.
     fn end_turn(&self, invoker: &Mutex<()>, turn: MutexGuard<'_, ()>) {
         self.running.release_deferred();
         drop(turn);
         self.release_without_waiting(invoker);
     }
 
-    /// Releases what is deferred, unless another thread, or a frame below this one, holds the lock: that
-    /// looks again when it has let go of the lock, so that nothing deferred before then is overlooked.
+    /// Releases the deferred resources, unless another thread, or a stack frame below this one,
+    /// holds the lock. The holder checks again after it has released the lock. So no resource
+    /// deferred before then is overlooked.
     fn release_without_waiting(&self, invoker: &Mutex<()>) {
         while self.running.has_deferred() {
             let turn = match invoker.try_lock() {
@@ -239,7 +252,7 @@ impl Client {
         }
     }
 
-    /// Why a closed client does nothing any more, in Aeron's words.
+    /// Returns the reason why a closed client refuses commands, in Aeron's words.
     pub(crate) fn closed_error(&self) -> Error {
         const NO_SUCH_ID: i64 = -1;
         if self.has_invoker() && callback::is_running() {
@@ -277,9 +290,10 @@ impl Drop for Client {
         if !callback::is_running() {
             return;
         }
-        // The last handle went in a callback, perhaps on the conductor thread that closing waits
-        // for: let another thread wait. Were there none to be had, leaking is better than a deadlock, which
-        // is why the closure must not drop the client by being dropped itself.
+        // The last handle was dropped in a callback, perhaps on the conductor thread that closing
+        // waits for. So another thread closes the client. If no thread can be started, leaking the
+        // client is better than a deadlock. Dropping the closure must therefore not drop the
+        // client.
         let running = ManuallyDrop::new(running);
         let closing = thread::Builder::new()
             .name("aeron-close".into())
@@ -291,7 +305,7 @@ impl Drop for Client {
 }
 
 impl Running {
-    /// Has the conductor's thread look for something to do at once, and often for a while.
+    /// Wakes the conductor's thread at once, and makes it poll often for a while.
     fn wake_conductor(&self) {
         if let Some(idle) = &self.idle {
             idle.wake();
@@ -302,11 +316,13 @@ impl Running {
         !lock(&self.deferred).is_empty()
     }
 
-    /// Nobody else is doing the conductor's work. What is a user's can panic when it is dropped; the
-    /// others are released all the same.
+    /// Releases the deferred resources. The caller is the only thread that does the conductor's
+    /// work. User data can panic when it is dropped; the remaining resources are released all the
+    /// same.
     fn release_deferred(&self) {
         loop {
-            // Taken first: a release can lead to another callback, which can defer more.
+            // Taken out first: a release can lead to another callback, which can defer more
+            // resources.
             let deferred = std::mem::take(&mut *lock(&self.deferred));
             if deferred.is_empty() {
                 return;
@@ -321,15 +337,16 @@ impl Running {
 impl Drop for Running {
     /// C uses the context and the callbacks up to the end of `aeron_close`.
     fn drop(&mut self) {
-        // It needs the C client.
+        // Deferred releases need the C client.
         self.release_deferred();
-        // Its next turns, of which one ends it, are near each other.
+        // Shortens the pauses before the conductor's next duty cycles, one of which ends the
+        // conductor.
         self.wake_conductor();
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
-            // Its thread may go on: nothing that it uses is freed.
+            // The conductor's thread may go on. So nothing that the thread uses is freed.
             let used =
                 (self.idle.clone(), Arc::clone(&self.subscription_callbacks), self.kept.clone());
             std::mem::forget(used);

@@ -1,9 +1,10 @@
-//! How the conductor's thread waits for something to do.
+//! Idle strategy of the conductor's thread.
 //!
-//! Aeron's sleeps, for 16 ms by default, and nothing ends that: what a caller asks the media driver for
-//! leaves after half of it, and the answer is noticed as much later again. Here a command ends the
-//! sleep, and the next ones are short: a quarter of the time since the command. An answer is thus
-//! noticed before a quarter more has passed than it took, in few turns.
+//! Aeron's idle strategy sleeps, for 16 ms by default, and nothing ends the sleep early. On average
+//! a request leaves for the media driver after half of the sleep. Noticing the answer takes as long
+//! again. Here a command ends the sleep, and the next sleeps are short: a quarter of the time since
+//! the command. So the conductor notices an answer with a delay of at most a quarter of the time
+//! that the answer took, in few duty cycles.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::ffi::Fallible;
 use rusteron_sys as sys;
 
-/// How long a wait takes on Windows at the most, however short it was meant to be.
+/// Longest duration of a wait on Windows, however short the requested wait is.
 const WINDOWS_TICK: Duration = Duration::from_millis(16);
 
 /// The idle strategy of a conductor's thread, which others can wake.
@@ -26,17 +27,18 @@ pub(crate) struct ConductorIdle {
 }
 
 impl ConductorIdle {
-    /// Has the context's conductor idle with one of these, if it is to sleep: other strategies are
-    /// awake anyway.
+    /// Makes the context's conductor idle with this strategy, if the context's strategy sleeps.
+    /// Other strategies stay awake anyway.
     ///
     /// # Safety
-    /// No client uses the context yet, and what is returned outlives the one that will.
+    /// No client uses the context yet, and the returned strategy outlives the client that will use
+    /// the context.
     pub(crate) unsafe fn install(context: &Context) -> Result<Option<Arc<Self>>> {
         let mut nanos = 0;
-        // SAFETY: the context is live, and its strategy's state is that of the strategy.
+        // SAFETY: the context is live, and its idle state belongs to its idle strategy.
         let sleeps = unsafe { sys::rusteron_context_sleeps(context.as_ptr(), &mut nanos) };
         let longest = Duration::from_nanos(nanos);
-        // There C asks for a finer clock, and the standard library does not.
+        // On Windows, C asks for a finer clock, and the standard library does not.
         let is_too_coarse = cfg!(windows) && longest < WINDOWS_TICK;
         if !sleeps || is_too_coarse {
             return Ok(None);
@@ -44,14 +46,15 @@ impl ConductorIdle {
         let this =
             Arc::new(Self { last_command: Mutex::default(), commanded: Condvar::new(), longest });
         let idler = Arc::as_ptr(&this).cast_mut().cast();
-        // SAFETY: the context is live and, by the contract, nobody else's; `idle` takes what it is
-        // called with for the address of a pointer to this, which lives as long as it is called.
+        // SAFETY: the context is live and, by the contract, has no other user. `idle` treats its
+        // argument as the address of a pointer to this strategy, which lives as long as `idle` is
+        // called.
         unsafe { sys::rusteron_context_set_idle(context.as_ptr(), Some(idle), idler) }
             .into_result()?;
         Ok(Some(this))
     }
 
-    /// Has the conductor look for commands at once, and often for a while.
+    /// Makes the conductor check for commands at once, and often for a while.
     pub(crate) fn wake(&self) {
         let mut last_command = self.last_command.lock().unwrap_or_else(PoisonError::into_inner);
         *last_command = Some(Instant::now());
@@ -62,15 +65,15 @@ impl ConductorIdle {
     fn pause(&self) {
         let last_command = self.last_command.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = last_command.map_or(self.longest, |at| pause_after(at.elapsed(), self.longest));
-        // A command that was given before the lock was taken has made the pause short. Whatever ends
-        // it, a turn is due.
+        // If a command was sent before the lock was acquired, the pause is already short. Whatever
+        // ends the pause, a duty cycle is due.
         drop(self.commanded.wait_timeout(last_command, pause));
     }
 }
 
-/// How long to wait when the last command was so long ago.
+/// Returns how long to wait when `elapsed` has passed since the last command.
 fn pause_after(elapsed: Duration, longest: Duration) -> Duration {
-    /// What a sleep takes at the least, on Linux.
+    /// Shortest duration of a sleep on Linux.
     const SHORTEST: Duration = Duration::from_micros(50);
     (elapsed / 4).max(SHORTEST).min(longest)
 }

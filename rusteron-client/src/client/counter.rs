@@ -1,4 +1,4 @@
-//! A counter of one's own.
+//! A counter that this client owns.
 
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -18,28 +18,29 @@ use crate::log_buffer::CounterValue;
 
 /// A number in shared memory that this client changes and all processes can read.
 ///
-/// Threads share it by reference. Its functions are single atomic operations on the shared number,
-/// without a call into C; those whose names end in `_release` are the cheapest writes, and most of
-/// them need a single writer. [`as_atomic`](Self::as_atomic) gives the number itself, for everything
-/// else.
+/// Threads share a counter by reference. Its functions are single atomic operations on the shared
+/// number, without a call into C. Functions whose names end in `_release` are the cheapest writes,
+/// and most of them need a single writer. For everything else, [`as_atomic`](Self::as_atomic)
+/// returns the number itself.
 ///
-/// It keeps its client open. Dropping it frees the counter, unless it is static: other processes see
-/// it as [`Reclaimed`](crate::CounterState::Reclaimed), and after a while, 1 s by default, the driver
-/// gives its place to another counter.
+/// A counter keeps its client open. Dropping it frees the counter, unless the counter is static.
+/// Other processes then see the counter as [`Reclaimed`](crate::CounterState::Reclaimed). After a
+/// while, 1 s by default, the driver can reuse its id for another counter.
 ///
 /// # After the client is closed
-/// When a fatal error has closed the client, such as a driver that died, the number stays readable and
-/// writable as long as this handle exists, but it has stopped to mean anything. A driver that is still
-/// alive has freed the counter, and can give it to another client. From then on, the functions here work on
-/// a number of this handle's own, which is 0 at first. Each of them compares the counter's registration id
-/// before it works on the number. Writers that go on for long check [`is_closed`](Self::is_closed) now and
-/// then.
+/// A fatal error, such as the death of the driver, can close the client. The number then stays
+/// readable and writable as long as this handle exists, but has no meaning any more. A driver that
+/// is still alive has freed the counter, and can give it to another client. From then on, the
+/// functions here work on a private number of this handle, which is 0 at first. Each function
+/// compares the counter's registration id before it accesses the number. Long-running writers
+/// should check [`is_closed`](Self::is_closed) now and then.
 ///
 /// Made by [`Aeron::add_counter`](crate::Aeron::add_counter) and
 /// [`Aeron::add_static_counter`](crate::Aeron::add_static_counter).
 ///
-/// Corresponds to `aeron_counter_t`. The operations on the number stand for those that C's users write
-/// on the address from `aeron_counter_addr`, and have the names and meanings of Java's `AtomicCounter`.
+/// Corresponds to `aeron_counter_t`. C's users access the number through the address from
+/// `aeron_counter_addr`. The operations here replace that, with the names and meanings of Java's
+/// `AtomicCounter`.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -58,28 +59,28 @@ use crate::log_buffer::CounterValue;
 pub struct Counter {
     raw: NonNull<sys::aeron_counter_t>,
     shared: CounterValue,
-    /// Stands in for a counter that is another's.
+    /// Replaces the shared number once the counter belongs to another client.
     detached: AtomicI64,
     constants: CounterConstants,
     client: Arc<Client>,
 }
 
-// SAFETY: nothing in the C structure is tied to a thread; what is called on it reads constants and an
-// atomic flag, and the value is only accessed atomically.
+// SAFETY: nothing in the C structure is tied to a thread. The functions called on it read constants
+// and an atomic flag, and the value is only accessed atomically.
 unsafe impl Send for Counter {}
 // SAFETY: as above; closing needs the only owner.
 unsafe impl Sync for Counter {}
 
 impl Counter {
-    /// The most bytes a key can have: 112.
+    /// Greatest length of a key: 112 bytes.
     pub const MAX_KEY_LENGTH: usize = MAX_KEY_LENGTH;
-    /// The most bytes a label can have: 380.
+    /// Greatest length of a label: 380 bytes.
     pub const MAX_LABEL_LENGTH: usize = MAX_LABEL_LENGTH;
 
-    /// The number itself, for operations and memory orders that have no function here.
+    /// Returns the number itself, for operations and memory orders that have no function here.
     ///
-    /// It is looked up by each call. A reference that is held for long can become that to another client's
-    /// number, if the driver takes this client for dead.
+    /// Each call looks the number up. If the driver times out this client, a reference that is
+    /// retained for long can refer to another client's number.
     ///
     /// Corresponds to `aeron_counter_addr`.
     #[inline]
@@ -87,13 +88,14 @@ impl Counter {
         if self.shared.is_owned() { self.shared.value() } else { &self.detached }
     }
 
-    /// The value, in one order with all sequentially consistent operations of all threads.
+    /// Returns the value, in one order with all sequentially consistent operations of all threads.
     #[inline]
     pub fn get(&self) -> i64 {
         self.as_atomic().load(Ordering::SeqCst)
     }
 
-    /// The value; what was written before it was stored with release is visible after this.
+    /// Returns the value. Writes before a store of this value with release are visible after this
+    /// load.
     ///
     /// Corresponds to `aeron_counter_get_acquire` in C's `aeron_counters_manager.h`.
     #[inline]
@@ -101,7 +103,7 @@ impl Counter {
         self.as_atomic().load(Ordering::Acquire)
     }
 
-    /// The value, without any order. Java calls it opaque.
+    /// Returns the value, without any order. Java calls it opaque.
     #[inline]
     pub fn get_relaxed(&self) -> i64 {
         self.as_atomic().load(Ordering::Relaxed)
@@ -113,7 +115,7 @@ impl Counter {
         self.as_atomic().store(value, Ordering::SeqCst);
     }
 
-    /// Sets the value; what was written before is visible to those who read it with acquire.
+    /// Sets the value. Earlier writes are visible to threads that read the value with acquire.
     ///
     /// Corresponds to `aeron_counter_set_release` in C's `aeron_counters_manager.h`.
     #[inline]
@@ -141,7 +143,7 @@ impl Counter {
         self.get_and_add(-1)
     }
 
-    /// Adds to the value, and returns what it was before. It wraps around.
+    /// Adds to the value, and returns the value before. It wraps around.
     ///
     /// Corresponds to `aeron_counter_get_and_add` in C's `aeron_counters_manager.h`.
     #[inline]
@@ -159,11 +161,10 @@ impl Counter {
         self.get_and_add_release(1)
     }
 
-    /// Adds to the value, and returns what it was before. It wraps around.
+    /// Adds to the value, and returns the value before. It wraps around.
     ///
-    /// This is a load and a store with release, cheaper than
-    /// [`get_and_add`](Self::get_and_add) where only one thread writes; with several, some of what
-    /// they add is lost.
+    /// This is a load and a store with release. If only one thread writes, it is cheaper than
+    /// [`get_and_add`](Self::get_and_add). With several writers, some additions are lost.
     ///
     /// Corresponds to `aeron_counter_get_and_add_release` in C's `aeron_counters_manager.h`.
     #[inline]
@@ -173,28 +174,28 @@ impl Counter {
         before
     }
 
-    /// Sets the value, and returns what it was before.
+    /// Sets the value, and returns the value before.
     #[inline]
     pub fn get_and_set(&self, value: i64) -> i64 {
         self.as_atomic().swap(value, Ordering::SeqCst)
     }
 
-    /// Sets the value to `new` if it is `current`, and returns what it was before.
+    /// Sets the value to `new` if it is `current`, and returns the value before.
     ///
     /// # Errors
-    /// The value, if it is another one.
+    /// The actual value, if it is not `current`.
     #[inline]
     pub fn compare_exchange(&self, current: i64, new: i64) -> Result<i64, i64> {
         self.as_atomic().compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
     }
 
-    /// Sets the value if the proposed one is greater, and returns whether it was.
+    /// Sets the value if the proposed value is greater, and returns whether it was.
     #[inline]
     pub fn propose_max(&self, proposed: i64) -> bool {
         self.as_atomic().fetch_max(proposed, Ordering::SeqCst) < proposed
     }
 
-    /// Sets the value with release if the proposed one is greater, and returns whether it was.
+    /// Sets the value with release if the proposed value is greater, and returns whether it was.
     ///
     /// For a single writer: it is cheaper than [`propose_max`](Self::propose_max), which does not let
     /// a smaller proposal of another thread win.
@@ -209,25 +210,28 @@ impl Counter {
         greater
     }
 
-    /// The counter's number, by which a [`CountersReader`](crate::CountersReader) finds it.
+    /// Returns the counter's id, by which a [`CountersReader`](crate::CountersReader) finds the
+    /// counter.
     pub fn counter_id(&self) -> i32 {
         self.constants.counter_id
     }
 
-    /// The id by which the counter is registered: the driver's, or the caller's for a static counter.
+    /// Returns the registration id of the counter. The driver chooses it; for a static counter, the
+    /// caller does.
     pub fn registration_id(&self) -> i64 {
         self.constants.registration_id
     }
 
-    /// What does not change during the counter's life: its ids.
+    /// Returns the counter's constants: its ids.
     ///
     /// Corresponds to `aeron_counter_constants`.
     pub fn constants(&self) -> &CounterConstants {
         &self.constants
     }
 
-    /// Whether the client was closed by a fatal error, and this counter with it; or the media driver has given up
-    /// the client, which was stopped for longer than its liveness timeout, and has given the counter to another.
+    /// Returns whether the counter is closed. Either a fatal error has closed the client, and the
+    /// counter with it. Or the client was stopped for longer than its liveness timeout: the media
+    /// driver has timed out the client, and has given the counter to another client.
     ///
     /// Corresponds to `aeron_counter_is_closed`.
     pub fn is_closed(&self) -> bool {
@@ -238,7 +242,7 @@ impl Counter {
     }
 }
 
-/// Begins to add a counter; with a registration id, a static one.
+/// Starts adding a counter. With a registration id, the counter is static.
 pub(crate) fn begin(
     client: &Arc<Client>,
     type_id: i32,
@@ -246,7 +250,7 @@ pub(crate) fn begin(
     label: &str,
     registration_id: Option<i64>,
 ) -> Result<Registration<Counter>> {
-    // The C driver cuts off what is longer, and Java's refuses it.
+    // The C driver truncates longer keys and labels, and the Java driver rejects them.
     check_length("key", key.len(), MAX_KEY_LENGTH)?;
     check_length("label", label.len(), MAX_LABEL_LENGTH)?;
     let (key_start, label_start) = (key.as_ptr(), label.as_ptr().cast());
@@ -302,8 +306,8 @@ impl sealed::Resource for Counter {
         registering: *mut sys::aeron_client_registering_resource_stct,
         (): (),
     ) -> i32 {
-        // For a static counter, C's documentation says that this fails. It does not: it frees what
-        // the client knows of the counter, and leaves the counter itself alone.
+        // For a static counter, C's documentation says that this fails. But it succeeds: it frees
+        // the client's record of the counter, and leaves the counter itself alone.
         // SAFETY: handed on to the caller.
         unsafe { sys::aeron_async_add_counter_cancel(client, registering) }
     }
@@ -321,16 +325,16 @@ impl sealed::Resource for Counter {
             // C's address for a negative id, with which no driver answers.
             return Err(Error::new(ErrorKind::Other, "the driver gave the counter no place"));
         }
-        // SAFETY: the driver allocated the record within the client's mapping of the values, where records are 128
-        // bytes long; the mapping goes with the context of the client, which lives as long as the counter; and
-        // everybody writes values in atomic steps.
+        // SAFETY: the driver allocated the record within the client's mapping of the values, where
+        // records are 128 bytes long; the mapping goes with the context of the client, which lives
+        // as long as the counter; and all processes write values in atomic steps.
         let shared = unsafe { CounterValue::new(value.cast(), constants.registration_id) };
         Ok(Self { raw, shared, detached: AtomicI64::new(0), constants, client })
     }
 }
 
 impl Counter {
-    /// The C counter, for C to own; it lives as long as the client at the most.
+    /// Returns the C counter, for C to own. The counter lives at most as long as the client.
     pub(crate) fn into_raw(self) -> *mut sys::aeron_counter_t {
         let this = ManuallyDrop::new(self);
         // SAFETY: read once, as `this` is neither dropped nor used again.

@@ -14,11 +14,10 @@ use crate::client::registration::{Patience, wait_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr, last_error, wake};
 
-/// A destination that the media driver has been asked to add or to remove, and has not answered yet.
+/// A pending request to the media driver to add or to remove a destination.
 ///
-/// It is polled until it says that it is done, or gives an error, or awaited as a future. The driver
-/// carries the command out whether it is polled, dropped or outlived by its publication: what is
-/// dropped is only the answer.
+/// Poll it until it reports completion or an error, or await it as a future. The driver carries out
+/// the command whether or not this handle is polled. Dropping the handle only discards the answer.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -40,10 +39,10 @@ use crate::ffi::{Fallible, SendPtr, last_error, wake};
 ///
 /// Corresponds to `aeron_async_destination_t`.
 pub struct AsyncDestination {
-    /// `None` once the outcome has been given out: C frees the structure then.
+    /// `None` once the outcome has been returned: C frees the structure then.
     raw: Option<NonNull<sys::aeron_async_destination_t>>,
     poll: PollFunction,
-    /// `None` once the conductor has looked at it.
+    /// `None` once the conductor has read it.
     owner: Option<Owner>,
     registration_id: i64,
     client: Arc<Client>,
@@ -57,10 +56,11 @@ unsafe impl Send for AsyncDestination {}
 pub(crate) type PollFunction = unsafe extern "C" fn(*mut sys::aeron_async_destination_t) -> i32;
 
 impl AsyncDestination {
-    /// Begins one of C's commands for the owner with this registration id, and tells C's function
-    /// to poll it with.
+    /// Starts one of C's commands for the owner with this registration id. `poll` is C's function
+    /// that polls this command.
     ///
-    /// `command` is given the address of the new structure's address, the client, and the owner.
+    /// The arguments of `command` are the address of the new structure's address, the client, and
+    /// the owner.
     ///
     /// # Safety
     /// `command` calls one of C's functions for destinations of this type of owner, with these
@@ -78,7 +78,7 @@ impl AsyncDestination {
     ) -> Result<Self> {
         let owner = Owner::new(owner_type, owner_id)?;
         let mut raw = ptr::null_mut();
-        // On failure C has not kept the owner.
+        // On failure C has not retained the owner.
         client.add(|| command(&mut raw, client.as_ptr(), owner.0.as_ptr()).into_result())?;
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         // SAFETY: made just now, and not freed before its outcome has been polled or it is
@@ -96,25 +96,25 @@ impl AsyncDestination {
         })
     }
 
-    /// The number of this command, and with it of the destination it adds: what
-    /// [`remove_destination_by_id`](crate::Publication::remove_destination_by_id) takes.
+    /// Returns the registration id of this command, and so of the destination that it adds. Pass
+    /// the id to [`remove_destination_by_id`](crate::Publication::remove_destination_by_id).
     ///
     /// Corresponds to `aeron_async_destination_get_registration_id`.
     pub fn registration_id(&self) -> i64 {
         self.registration_id
     }
 
-    /// Whether the media driver has done what was asked for; `false` if it has not answered yet.
-    /// Does not block.
+    /// Returns whether the media driver has carried out the request; `false` if it has not answered
+    /// yet. Does not block.
     ///
     /// # Errors
-    /// The outcome, given out once, can be an error:
+    /// The outcome is returned once, and can be an error:
     /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
     /// - [`ErrorKind::UnknownPublication`] and its like: the owner is closed already;
     /// - [`ErrorKind::DriverTimeout`]: no answer within the driver timeout;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client meanwhile;
     ///
-    /// and [`ErrorKind::IllegalState`] if the outcome was given out before.
+    /// and [`ErrorKind::IllegalState`] if the outcome was returned before.
     ///
     /// Corresponds to `aeron_publication_async_destination_poll` and its relatives.
     pub fn poll(&mut self) -> Result<bool> {
@@ -131,20 +131,21 @@ impl AsyncDestination {
             return self.patience.check(&self.client).map(|()| false);
         }
         self.raw = None;
-        // The conductor sets an outcome after it has looked at the owner, or fails to look.
+        // The conductor sets an outcome after it has read the owner, or has failed to.
         self.owner = None;
         outcome.map(|_| true)
     }
 
-    /// Polls, yielding the processor meanwhile, until there is an outcome; returns the number.
+    /// Polls until there is an outcome, and yields the processor between polls. Returns the
+    /// registration id.
     pub(crate) fn wait(mut self) -> Result<i64> {
         let client = Arc::clone(&self.client);
         wait_for(&client, || self.poll().map(|is_done| is_done.then_some(self.registration_id)))
     }
 }
 
-/// The number of the command, once the media driver has done what was asked for. Like
-/// [`Registration`](crate::Registration), it needs no particular runtime.
+/// Resolves to the registration id of the command once the media driver has carried out the
+/// request. Like [`Registration`](crate::Registration), the future needs no particular runtime.
 impl Future for AsyncDestination {
     type Output = Result<i64>;
 
@@ -176,8 +177,8 @@ impl Drop for AsyncDestination {
             match cancelled.into_result() {
                 // The conductor frees both.
                 Ok(_) => std::mem::forget(owner),
-                // The structure lives as long as the client then, and the conductor may yet come to
-                // it.
+                // The structure then lives as long as the client, and the conductor may still
+                // process the command.
                 Err(error) => {
                     log::debug!("destination {registration_id} is not cancelled: {error}");
                     kept.keep(Box::new(owner));
@@ -196,16 +197,17 @@ impl fmt::Debug for AsyncDestination {
     }
 }
 
-/// What stands in for the publication or subscription in C's command.
+/// Stand-in for the publication or subscription in C's command.
 ///
-/// The command points to its owner, and the conductor follows the pointer when it comes to it. Had
-/// it the publication itself, dropping that would nearly always be safe: the command to close it is
-/// queued behind. When the queue is full, though, C marks the publication as to be closed instead,
-/// and the conductor frees it the next time it looks for such marks, while the command still waits
-/// in the queue. See `rusteron_destination_owner_create` in the shim.
+/// The command points to its owner, and the conductor follows the pointer when it processes the
+/// command. Suppose the command pointed to the publication itself. Dropping the publication would
+/// nearly always be safe, because the command to close it is queued behind. But when the queue is
+/// full, C marks the publication as to be closed instead. The conductor frees marked publications
+/// when it next looks for marks, while the command still waits in the queue. See
+/// `rusteron_destination_owner_create` in the shim.
 struct Owner(NonNull<c_void>);
 
-// SAFETY: plain memory, which the conductor reads and nobody writes.
+// SAFETY: plain memory, which only the conductor reads and no thread writes.
 unsafe impl Send for Owner {}
 
 impl Owner {

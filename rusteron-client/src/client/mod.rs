@@ -1,4 +1,4 @@
-//! The connection to a media driver, and what is registered with it.
+//! The connection to a media driver, and the resources registered with it.
 
 mod client;
 mod conductor_idle;

@@ -1,4 +1,4 @@
-//! Session ids that the media driver gives out for publications to come.
+//! Session ids that the media driver gives out for later publications.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::client::registration::{Registration, Resource, sealed};
 use crate::error::Result;
 use crate::ffi::Fallible;
 
-/// Begins to ask for one.
+/// Starts requesting a session id.
 pub(crate) fn begin(client: &Arc<Client>, stream_id: i32) -> Result<Registration<i32>> {
     // SAFETY: this is the function that begins to ask for a session id; there is nothing to call back.
     unsafe {

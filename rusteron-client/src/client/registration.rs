@@ -1,4 +1,4 @@
-//! Resources that the media driver has been asked for and has not confirmed yet.
+//! Pending requests to the media driver for resources.
 
 use std::ffi::{CStr, c_int};
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::client::subscription_callbacks::CallbackList;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr, callback, last_error, wake};
 
-/// A publication, subscription, counter or session id in the making: asked for, and not yet confirmed
-/// by the media driver.
+/// A pending request for a publication, subscription, counter or session id.
 ///
-/// It is polled until it gives the resource or an error, or awaited as a future. Dropped before that,
-/// it is cancelled: the media driver is told to remove what it may have made. That blocks, for up to a
-/// second, only while the queue of commands to the conductor is full.
+/// Poll it until it returns the resource or an error, or await it as a future. If it is dropped
+/// before that, the request is cancelled: the media driver is told to remove the resource.
+/// Cancelling blocks, for up to a second, only while the queue of commands to the conductor is
+/// full.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -43,12 +43,12 @@ use crate::ffi::{Fallible, SendPtr, callback, last_error, wake};
 /// # }
 /// ```
 pub struct Registration<R: Resource> {
-    /// `None` once the outcome has been given out: C frees the structure then.
+    /// `None` once the outcome has been returned: C frees the structure then.
     raw: Option<NonNull<sys::aeron_client_registering_resource_stct>>,
     registration_id: i64,
     client: Arc<Client>,
     patience: Patience,
-    /// Until there is a resource, which it then belongs to.
+    /// Owned by the request until there is a resource, which owns the callbacks from then on.
     callbacks: R::Callbacks,
 }
 
@@ -56,7 +56,7 @@ pub struct Registration<R: Resource> {
 // structure has one owner here; neither depends on the thread.
 unsafe impl<R: Resource> Send for Registration<R> {}
 
-/// What a media driver can be asked for.
+/// A resource that a client can request from a media driver.
 ///
 /// Sealed: implemented by [`Publication`](crate::Publication),
 /// [`ExclusivePublication`](crate::ExclusivePublication), [`Subscription`](crate::Subscription) and
@@ -68,13 +68,13 @@ pub(crate) mod sealed {
 
     /// The C functions of one kind of resource.
     pub trait Resource: Sized {
-        /// What C gives.
+        /// C's handle of the resource, or its value.
         type Raw;
 
-        /// What C may call for the resource.
+        /// Callbacks that C may call for the resource.
         type Callbacks: Copy + Default + Send + Unpin + 'static;
 
-        /// The outcome, or `None` if there is none yet.
+        /// Returns the outcome, or `None` if there is none yet.
         ///
         /// # Safety
         /// `registering` was made by C's function that begins such a resource, has not given its
@@ -84,14 +84,14 @@ pub(crate) mod sealed {
         ) -> Result<Option<Self::Raw>>;
 
         /// # Safety
-        /// As for [`poll`](Self::poll), and `client` is the one it was made with.
+        /// As for [`poll`](Self::poll), and `registering` was made with this `client`.
         unsafe fn cancel(
             client: *mut sys::aeron_t,
             registering: *mut sys::aeron_client_registering_resource_stct,
             callbacks: Self::Callbacks,
         ) -> i32;
 
-        /// Releases the callbacks of a resource that does not come to be.
+        /// Releases the callbacks of a resource that is never created.
         ///
         /// # Safety
         /// C does not call them any more.
@@ -106,7 +106,7 @@ pub(crate) mod sealed {
         ) -> Result<Self>;
     }
 
-    /// The kinds of which a channel and a stream id say everything.
+    /// The kinds of resource that a channel and a stream id describe completely.
     pub(crate) trait Stream: Resource {
         /// # Safety
         /// `client` is live, and so are the callbacks until they are released.
@@ -128,7 +128,7 @@ impl<R: Resource> Registration<R> {
         Self::begin_stream(client, channel, stream_id, R::Callbacks::default())
     }
 
-    /// As [`begin`](Self::begin), with callbacks, which it owns from here on.
+    /// As [`begin`](Self::begin), with callbacks, which the request owns from here on.
     pub(crate) fn begin_stream(
         client: &Arc<Client>,
         channel: &CStr,
@@ -177,8 +177,8 @@ impl<R: Resource> Registration<R> {
         })
     }
 
-    /// The number under which the media driver knows the request, and later the resource, unless that
-    /// is a static counter.
+    /// Returns the id under which the media driver knows the request, and later the resource. For a
+    /// static counter, the id of the resource differs.
     ///
     /// Corresponds to `aeron_async_add_publication_get_registration_id`,
     /// `aeron_async_add_exclusive_publication_get_registration_id`,
@@ -188,15 +188,16 @@ impl<R: Resource> Registration<R> {
         self.registration_id
     }
 
-    /// The resource, if the media driver has confirmed it; `None` if not yet. Does not block.
+    /// Returns the resource if the media driver has confirmed it, and `None` if not yet. Does not
+    /// block.
     ///
     /// # Errors
-    /// The outcome, given out once, can be an error:
+    /// The outcome is returned once, and can be an error:
     /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
     /// - [`ErrorKind::DriverTimeout`]: no answer within the driver timeout;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client meanwhile;
     ///
-    /// and [`ErrorKind::IllegalState`] if the outcome was given out before.
+    /// and [`ErrorKind::IllegalState`] if the outcome was returned before.
     ///
     /// Corresponds to `aeron_async_add_publication_poll`,
     /// `aeron_async_add_exclusive_publication_poll`, `aeron_async_add_subscription_poll`,
@@ -210,8 +211,8 @@ impl<R: Resource> Registration<R> {
         };
         // SAFETY: no outcome was given, so C still has the structure.
         if unsafe { sys::rusteron_registration_has_timed_out(registering.as_ptr()) } {
-            // Not polled: C would forget it, and a driver that answers late would keep a resource
-            // that nobody uses.
+            // Not polled: C would forget the request. A driver that answers late would then keep an
+            // unused resource.
             self.cancel();
             return Err(Error::new(
                 ErrorKind::DriverTimeout,
@@ -235,7 +236,7 @@ impl<R: Resource> Registration<R> {
         }
     }
 
-    /// Polls, yielding the processor meanwhile, until there is an outcome.
+    /// Polls until there is an outcome, and yields the processor between polls.
     pub(crate) fn wait(mut self) -> Result<R> {
         let client = Arc::clone(&self.client);
         wait_for(&client, || self.poll())
@@ -261,8 +262,8 @@ pub(crate) unsafe fn poll_for_address<T>(
     }
 }
 
-/// Polls, doing the conductor's work if nobody else does and yielding the processor meanwhile, until
-/// there is an outcome.
+/// Polls until there is an outcome, and yields the processor between polls. For a client without a
+/// conductor thread, does the conductor's work meanwhile.
 pub(crate) fn wait_for<T>(
     client: &Client,
     mut poll: impl FnMut() -> Result<Option<T>>,
@@ -275,7 +276,7 @@ pub(crate) fn wait_for<T>(
             return Ok(outcome);
         }
         if client.has_invoker() {
-            // What goes wrong there, the next poll reports.
+            // The next poll reports an error of this call.
             let _ = client.do_work();
         }
         polls += 1;
@@ -283,10 +284,10 @@ pub(crate) fn wait_for<T>(
     }
 }
 
-/// How long to believe in an answer of the conductor, which gives every registration an outcome in
-/// time, unless it has ended or is stuck in a callback.
+/// Deadline for the conductor's answer. The conductor gives every registration an outcome in time,
+/// unless it has ended or is stuck in a callback.
 pub(crate) struct Patience {
-    /// After this, the conductor, which has a deadline of its own, must be stuck.
+    /// The conductor has its own, shorter deadline. After this instant the conductor must be stuck.
     deadline: Instant,
 }
 
@@ -296,7 +297,7 @@ impl Patience {
         Self { deadline: Instant::now() + patience.min(Duration::from_secs(3600)) }
     }
 
-    /// An error if there is none to come.
+    /// Returns an error if no answer can be expected any more.
     pub(crate) fn check(&self, client: &Client) -> Result<()> {
         if client.is_closed() {
             return Err(client.closed_error());
@@ -311,11 +312,11 @@ impl Patience {
     }
 }
 
-/// The resource, once the media driver has confirmed it. Needs no particular runtime; a thread of
-/// this crate's own, one for the process, wakes the task.
+/// Resolves to the resource once the media driver has confirmed it. The future needs no particular
+/// runtime. A thread of this crate, one for the process, wakes the task.
 ///
-/// A client without a conductor thread makes progress by
-/// [`Aeron::do_work`](crate::Aeron::do_work) only, which something else has to call meanwhile.
+/// A client without a conductor thread makes progress only in
+/// [`Aeron::do_work`](crate::Aeron::do_work). The application has to call that function meanwhile.
 impl<R: Resource> Future for Registration<R> {
     type Output = Result<R>;
 
@@ -332,7 +333,7 @@ impl<R: Resource> Future for Registration<R> {
 }
 
 impl<R: Resource> Registration<R> {
-    /// Takes the request back, if it has not given its outcome.
+    /// Cancels the request, if it has not returned its outcome.
     fn cancel(&mut self) {
         let Some(registering) = self.raw.take() else { return };
         let (client, registering) = (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
@@ -345,7 +346,7 @@ impl<R: Resource> Registration<R> {
                 unsafe { R::cancel(client.get(), registering.get(), callbacks) }.into_result()
             });
             if let Err(error) = cancelled {
-                // The structure, and what may come of it, then live as long as the client.
+                // The structure, and the resource that may result, then live as long as the client.
                 if error.kind() == ErrorKind::ClientClosed {
                     // SAFETY: a client that refuses commands for being closed calls nothing any
                     // more.
@@ -358,8 +359,8 @@ impl<R: Resource> Registration<R> {
     }
 }
 
-/// Repeats a command that finds no place in the conductor's queue, which the conductor empties within
-/// milliseconds unless it is stuck. On the conductor's own thread, waiting for that is of no use.
+/// Repeats a command while the conductor's queue is full. The conductor empties the queue within
+/// milliseconds, unless it is stuck. On the conductor's own thread, waiting is of no use.
 fn while_buffer_is_full<T>(mut command: impl FnMut() -> Result<T>) -> Result<T> {
     const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);

@@ -1,18 +1,19 @@
-//! The closures that C calls for a subscription, and when they are freed.
+//! The closures that C calls for a subscription, and their lifetime.
 //!
-//! Each subscription's closures are owned by a list that lives as long as its client: longer than any
-//! thread of C's. They leave it, and are freed, when C has said that it will not call them any more:
+//! A list owns each subscription's closures. The list lives as long as its client, and so longer
+//! than any thread of C's. Closures are removed from the list and freed when C will not call them
+//! any more:
 //!
 //! - C's close of the subscription calls `on_close_complete` as the last thing, after
 //!   `on_unavailable_image` for every image that was still there;
-//! - the removal of a subscription by its registration id, which is how one that is not confirmed yet
-//!   is cancelled, calls `on_complete` in the same place;
-//! - a registration that failed has no subscription, and never gets one;
-//! - a fatal error sets `is_closed` of the client, and then of every subscription, on the thread that
-//!   would call; after that, its loop does no more than fail.
+//! - the removal of a subscription by its registration id calls `on_complete` in the same place; an
+//!   unconfirmed subscription is cancelled this way;
+//! - a failed registration has no subscription, and never gets a subscription;
+//! - a fatal error sets `is_closed` of the client, and then of every subscription, on the thread
+//!   that would call the closures; after that, the loop of that thread only fails.
 //!
-//! Whatever remains goes with the client, after `aeron_close`, which calls none of them but
-//! `on_close_complete` and `on_complete`.
+//! The remaining closures are freed with the client, after `aeron_close`. Of the closures,
+//! `aeron_close` calls only `on_close_complete` and `on_complete`.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -24,7 +25,7 @@ use rusteron_sys as sys;
 
 use crate::ffi::callback;
 
-/// Is called with a live image, whose log buffer is mapped.
+/// A closure that is called with a live image, whose log buffer is mapped.
 type OnImage = Box<dyn FnMut(*mut sys::aeron_image_t) + Send>;
 
 /// The closures of one subscription.
@@ -35,18 +36,18 @@ pub(crate) struct SubscriptionCallbacks {
     pub(crate) on_close_complete: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// All closures of a client's subscriptions; frees what is left of them when it is dropped.
+/// All closures of a client's subscriptions. Dropping the list frees the remaining closures.
 #[derive(Default)]
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct CallbackList(Mutex<HashSet<CallbackHandle>>);
 
-/// Closures in a list, for as long as C may call them; what C is given as `clientd`.
+/// Handle of closures in a list, valid as long as C may call them. C receives it as `clientd`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct CallbackHandle(NonNull<Entry>);
 
-// SAFETY: the closures are `Send`, and a handle gives access to them on one thread at a time: on the
-// conductor's, and then on that of the one call that frees them.
+// SAFETY: the closures are `Send`, and a handle gives access to them on one thread at a time: on
+// the conductor's thread, and then on the thread of the one call that frees them.
 unsafe impl Send for CallbackHandle {}
 
 struct Entry {
@@ -62,19 +63,19 @@ impl CallbackList {
         handle
     }
 
-    /// Frees the closures, if that has not been done.
+    /// Frees the closures, if they have not been freed yet.
     ///
     /// # Safety
     /// C does not call them any more.
     pub(crate) unsafe fn remove(&self, handle: CallbackHandle) {
         if self.lock().remove(&handle) {
-            // SAFETY: it was in the list and is not any more, so that this happens once; nobody uses
-            // it, by the contract.
+            // SAFETY: the handle was in the list and is not any more, so that this happens once; by
+            // the contract, no thread uses it.
             unsafe { handle.free() };
         }
     }
 
-    /// Never held while closures run or are dropped.
+    /// Locks the list. The lock is never held while closures run or are dropped.
     fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<CallbackHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,8 +84,8 @@ impl CallbackList {
 impl Drop for CallbackList {
     fn drop(&mut self) {
         for handle in std::mem::take(&mut *self.lock()) {
-            // SAFETY: the list goes after its client, so that C calls nothing any more; each entry
-            // is taken out once.
+            // SAFETY: the list is dropped after its client, so that C calls nothing any more; each
+            // entry is removed once.
             unsafe { handle.free() };
         }
     }
@@ -95,7 +96,7 @@ impl CallbackHandle {
         self.0.as_ptr().cast()
     }
 
-    /// Sets what is called when the subscription is closed.
+    /// Sets the closure that is called when the subscription is closed.
     ///
     /// # Safety
     /// The closures have not been freed, and C was not told yet to call `on_close_complete`.
@@ -106,14 +107,15 @@ impl CallbackHandle {
     }
 
     /// # Safety
-    /// It was made by `insert`, nobody uses it, and this is called once.
+    /// The handle was made by `insert`, no thread uses it, and this is called once.
     unsafe fn free(self) {
         // SAFETY: by the contract; made of a box in `insert`.
         let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
         let Entry { callbacks, list: _ } = *entry;
         let SubscriptionCallbacks { on_available_image, on_unavailable_image, on_close_complete } =
             callbacks;
-        // What a closure has captured may be a handle of this very client, and this its conductor.
+        // A closure may have captured a handle of this client, and this thread may be the client's
+        // conductor.
         callback::run("drop of a handler of images", || {
             drop((on_available_image, on_unavailable_image));
         });
@@ -124,8 +126,8 @@ impl CallbackHandle {
 }
 
 /// # Safety
-/// `clientd` is that of a handle whose closures have not been freed; the image is live. One thread at
-/// a time, the conductor's.
+/// `clientd` is from a handle whose closures have not been freed; the image is live. Called on one
+/// thread at a time, the conductor's.
 pub(crate) unsafe extern "C" fn on_available_image(
     clientd: *mut c_void,
     _subscription: *mut sys::aeron_subscription_t,
@@ -149,7 +151,7 @@ pub(crate) unsafe extern "C" fn on_unavailable_image(
     // SAFETY: as above.
     let closure = unsafe { &mut (*clientd.cast::<Entry>()).callbacks.on_unavailable_image };
     if let Some(closure) = closure {
-        // C lets go of the image and its log buffer after this call.
+        // C releases the image and its log buffer after this call.
         callback::run("handler of unavailable images", || closure(image));
     }
 }
@@ -157,7 +159,7 @@ pub(crate) unsafe extern "C" fn on_unavailable_image(
 /// C's last call for a subscription.
 ///
 /// # Safety
-/// `clientd` is that of a handle whose closures have not been freed.
+/// `clientd` is from a handle whose closures have not been freed.
 pub(crate) unsafe extern "C" fn on_close_complete(clientd: *mut c_void) {
     let Some(entry) = NonNull::new(clientd.cast::<Entry>()) else { return };
     // SAFETY: by the contract.

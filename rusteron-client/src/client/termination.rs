@@ -7,16 +7,16 @@ use rusteron_sys as sys;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, c_path};
 
-/// Asks the media driver in `dir` to end. Whether it does is up to its termination validator, which
-/// is given `token` and by default refuses.
+/// Asks the media driver in `dir` to end. The driver's termination validator receives `token` and
+/// decides. By default it refuses.
 ///
-/// Needs no client. Does not block: the request is in the driver's command buffer when this returns,
-/// and what becomes of it is not known here.
+/// Needs no client. Does not block: the request is in the driver's command buffer when this
+/// returns. The driver's decision is not reported.
 ///
 /// # Errors
-/// - [`ErrorKind::DriverTimeout`]: there is no driver's file in the directory;
+/// - [`ErrorKind::DriverTimeout`]: there is no CnC file of a driver in the directory;
 /// - [`ErrorKind::InvalidArgument`]: the token is longer than 4,096 bytes or than the driver's
-///   command buffer takes, or the file is not that of a driver this client can talk to;
+///   command buffer accepts, or the file does not belong to a driver that this client can talk to;
 /// - [`ErrorKind::BufferFull`]: the driver's command buffer is full; try again;
 /// - [`ErrorKind::Io`]: the file cannot be written to.
 ///
@@ -48,7 +48,7 @@ pub fn request_driver_termination(dir: impl AsRef<Path>, token: &[u8]) -> Result
         sys::aeron_context_request_driver_termination(name.as_ptr(), token.as_ptr(), token.len())
     };
     match sent.into_result()? {
-        // The file is there and has not got its contents yet.
+        // The file exists, but is not initialised yet.
         0 => Err(absent()),
         _ => Ok(()),
     }

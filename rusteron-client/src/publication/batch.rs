@@ -6,16 +6,16 @@ use crate::error::OfferError;
 use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
 use crate::publication::{ExclusivePublication, Publication, Room};
 
-/// How many messages are taken at once, at the most.
+/// Greatest number of messages in a run.
 const RUN_LENGTH: usize = 16;
-/// All of them begin within so many bytes: subscribers would have to wait for long messages, while they
-/// could take others.
+/// All messages of a run begin within this many bytes. With longer runs, subscribers would wait for
+/// long messages while they could receive others.
 const RUN_BYTES: usize = 2048;
 
-/// How many messages of a batch were taken, and what kept the others from it.
+/// The number of accepted messages of a batch, and the reason why the next message was rejected.
 ///
-/// The messages that were taken are the first ones of the batch, and have been sent like single ones:
-/// subscribers get each of them once and in this order. To go on, offer the rest of the slice:
+/// The accepted messages are the first ones of the batch. They have been sent like single messages:
+/// subscribers get each message once and in this order. To go on, offer the rest of the slice:
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context, OfferError};
@@ -46,21 +46,21 @@ const RUN_BYTES: usize = 2048;
 #[non_exhaustive]
 #[must_use = "the messages after the accepted ones have not been sent"]
 pub struct OfferedBatch {
-    /// How many messages were taken, from the first on.
+    /// Number of accepted messages, from the first on.
     pub accepted: usize,
-    /// Why the message after them was not; `None` if all were.
+    /// Reason why the message after them was rejected; `None` if all were accepted.
     pub stopped_by: Option<OfferError>,
 }
 
 impl ExclusivePublication {
-    /// Offers messages one after the other, as [`offer`](Self::offer) does, and stops at the first that
-    /// is not taken.
+    /// Offers messages one after the other, as [`offer`](Self::offer) does, and stops at the first
+    /// rejected message.
     ///
-    /// Goes by runs of messages: up to 16, or as many as begin within 2 KiB. For a whole run it looks
-    /// once whether the publication is closed and how far the subscribers are, moves the stream's end,
-    /// and makes the messages visible together. Goes on into the next term by itself. Long messages are
-    /// sent in fragments. It is for short messages: those of 512 bytes and more were slower in batches
-    /// than one by one wherever that was measured.
+    /// Works in runs of messages: up to 16 messages, or as many as begin within 2 KiB. For each
+    /// run, checks once whether the publication is closed and where the position limit is, moves
+    /// the tail once, and publishes the messages together. Rotates into the next term by itself.
+    /// Sends long messages in fragments. Batches are for short messages: in all measurements,
+    /// messages of 512 bytes and more were slower in batches than one by one.
     ///
     /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics, the
     /// runs before it have been sent.
@@ -70,13 +70,13 @@ impl ExclusivePublication {
         let mut accepted = 0;
         while let Some(next) = messages.get(accepted) {
             let outcome = match self.offer_run(&messages[accepted..]) {
-                // What runs leave over: a long message, the end of the term, an error.
+                // Cases that runs do not handle: a long message, the end of the term, an error.
                 Ok(0) => self.offer(next.as_ref()).map(|_| 1),
                 outcome => outcome,
             };
             match outcome {
                 Ok(count) => accepted += count,
-                // The term was filled up, and the next one begun.
+                // The log was rotated to the next term.
                 Err(OfferError::AdminAction) => {}
                 Err(error) => return OfferedBatch { accepted, stopped_by: Some(error) },
             }
@@ -84,13 +84,13 @@ impl ExclusivePublication {
         OfferedBatch { accepted, stopped_by: None }
     }
 
-    /// The first messages, as far as they are taken now, need one frame each and fit into this term; how
-    /// many.
+    /// Offers the first messages that are accepted now, need one frame each and fit into this term.
+    /// Returns their number.
     #[inline(always)]
     fn offer_run<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<usize, OfferError> {
         let Some((place, limit)) = self.place_and_limit() else { return Ok(0) };
         let position = place.term_begin_position + i64::from(place.term_offset);
-        // Negative if the driver has taken the limit back.
+        // Negative if the driver has lowered the limit.
         let Ok(window) = usize::try_from(limit.wrapping_sub(position)) else { return Ok(0) };
         let mut run = Run::gather(messages, self.fields.max_payload_length);
         let left_of_term = (self.fields.term_buffer_length - place.term_offset) as usize;
@@ -99,7 +99,8 @@ impl ExclusivePublication {
             return Ok(0);
         }
         // SAFETY: the frames lie within the active term and begin behind the position limit, where
-        // nobody reads or cleans before the first of them is published; `&mut self` is the only writer.
+        // no process reads or cleans before the first frame is published; `&mut self` is the only
+        // writer.
         unsafe {
             let frame = self.move_tail(place, place.term_offset + run.length as i32);
             let raw_tail = protocol::raw_tail(place.term_id, place.term_offset);
@@ -109,18 +110,19 @@ impl ExclusivePublication {
 }
 
 impl Publication {
-    /// Offers messages one after the other, as [`offer`](Self::offer) does, and stops at the first that
-    /// is not taken.
+    /// Offers messages one after the other, as [`offer`](Self::offer) does, and stops at the first
+    /// rejected message.
     ///
-    /// Goes by runs of messages: up to 16, or as many as begin within 2 KiB. A run has its place by one
-    /// atomic addition, which is what publishers on other threads wait for, and becomes visible
-    /// together; between runs, messages of other threads can come. Long messages are sent in fragments.
-    /// It is for short messages: of an exclusive publication, those of 512 bytes and more were slower in
-    /// batches than one by one wherever that was measured.
+    /// Works in runs of messages: up to 16 messages, or as many as begin within 2 KiB. Each run is
+    /// claimed by one atomic addition, the step for which publishers on other threads wait. The
+    /// messages of a run are published together. Messages of other threads can come between runs.
+    /// Long messages are sent in fragments. Batches are for short messages: in all measurements of
+    /// exclusive publications, messages of 512 bytes and more were slower in batches than one by
+    /// one.
     ///
-    /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics, the
-    /// runs before it have been sent; it is called before a place is taken, so that other publishers do
-    /// not wait for it.
+    /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics,
+    /// the runs before it have been sent. `as_ref` is called before the range is claimed, so that
+    /// other publishers do not wait for it.
     ///
     /// Corresponds to no function of C.
     pub fn offer_batch<M: AsRef<[u8]>>(&self, messages: &[M]) -> OfferedBatch {
@@ -137,7 +139,8 @@ impl Publication {
                     accepted += count;
                     is_rotated = false;
                 }
-                // The next term has most likely been begun; but another publisher can be at it.
+                // The log has most likely been rotated, but another publisher can still be rotating
+                // it.
                 Err(OfferError::AdminAction) if !is_rotated => is_rotated = true,
                 Err(error) => return OfferedBatch { accepted, stopped_by: Some(error) },
             }
@@ -145,16 +148,16 @@ impl Publication {
         OfferedBatch { accepted, stopped_by: None }
     }
 
-    /// As many messages as there is room for, one at least; how many.
+    /// Offers as many messages as fit into the remaining range, at least one. Returns their number.
     #[inline(always)]
     fn offer_run(&self, mut run: Run<'_>, first_length: usize) -> Result<usize, OfferError> {
         let place = self.claim_place(first_length, |room| {
             let first = align(first_length + HEADER_LENGTH);
-            // If there is no room for the first, that has to be found out.
+            // If the first message does not fit, the claim has to find that out.
             run.cut(Room { window: room.window, length: room.length.max(first) });
             run.length
         })?;
-        // SAFETY: the place was taken just now, for this alone.
+        // SAFETY: the range was claimed just now, for this call alone.
         unsafe {
             if !log_buffer::is_vacant(place.frame) {
                 return Err(OfferError::Unblocked);
@@ -168,12 +171,12 @@ impl Publication {
 struct Run<'m> {
     messages: [&'m [u8]; RUN_LENGTH],
     count: usize,
-    /// How much their frames take up, in bytes.
+    /// Length of their frames in bytes.
     length: usize,
 }
 
 impl<'m> Run<'m> {
-    /// The first messages, up to one that is longer than a fragment.
+    /// Collects the first messages, up to a message that is longer than a fragment.
     #[inline(always)]
     fn gather<M: AsRef<[u8]>>(messages: &'m [M], max_payload_length: usize) -> Self {
         let mut run = Self { messages: [&[]; RUN_LENGTH], count: 0, length: 0 };
@@ -191,11 +194,11 @@ impl<'m> Run<'m> {
 
     #[inline(always)]
     fn messages(&self) -> &[&'m [u8]] {
-        // Never more than there are.
+        // `count` is never greater than the length of the array.
         self.messages.get(..self.count).unwrap_or_default()
     }
 
-    /// Leaves those that begin within the window and fit.
+    /// Shortens the run to the messages that begin within the window and fit.
     #[inline(always)]
     fn cut(&mut self, room: Room) {
         if self.length > room.window.min(room.length) {
@@ -216,19 +219,20 @@ impl<'m> Run<'m> {
         (self.count, self.length) = (count, length);
     }
 
-    /// Writes all frames and makes them visible together; returns how many.
+    /// Writes all frames and publishes them together. Returns their number.
     ///
-    /// Until then the first one has the negative length of the whole run: should this process die, the
-    /// driver makes one padding of it, and subscribers get none of the messages. They look at nothing
-    /// behind the first frame before that is published, which also leaves the cache lines here that are
-    /// being written.
+    /// Until then the first frame has the negative length of the whole run. If this process dies,
+    /// the driver turns the run into one padding frame, and subscribers get none of the messages.
+    /// Subscribers read nothing behind the first frame before that frame is published. So the cache
+    /// lines that are being written also stay with this core.
     ///
     /// # Errors
-    /// [`OfferError::Unblocked`] if the driver has made that padding because this took too long.
+    /// [`OfferError::Unblocked`] if the driver has written that padding because this call took too
+    /// long.
     ///
     /// # Safety
-    /// `frame` is the address of a place for all of them, which is this call's alone, mapped, and in an
-    /// active term; `raw_tail` is the same as a tail.
+    /// `frame` is the address of a range for all frames. The range is this call's alone, mapped,
+    /// and in an active term. `raw_tail` is the same position as a tail.
     #[inline(always)]
     unsafe fn publish(
         &self,
@@ -294,7 +298,7 @@ mod tests {
         let run_length = run.length as i32;
         assert_eq!(run_length as usize, 64 + LONG + HEADER_LENGTH);
         let (mut was_published, mut was_given_up) = (false, false);
-        // The driver comes before or after the last store: both happen, sooner or later.
+        // The driver acts before or after the last store: both happen, sooner or later.
         while !(was_published && was_given_up) {
             let mut term = Term::new();
             // SAFETY: in the term, which lives until the threads have ended.

@@ -3,7 +3,7 @@
 use crate::error::{BlockFault, OfferError};
 use crate::log_buffer::{self, HEADER_LENGTH, align};
 
-/// What the frames of a block have to say to be taken over.
+/// Header values that the frames of an accepted block must have.
 pub(crate) struct Expected {
     pub(crate) term_offset: i32,
     pub(crate) term_id: i32,
@@ -14,12 +14,13 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Whether a block consists of whole frames, all of which belong where the stream has come to.
+    /// Checks that a block consists of whole frames, and that all of them belong at the stream's
+    /// current position.
     ///
-    /// C looks at the first frame only, and reads it whether the block holds one or not. The others
-    /// are looked at here because every subscriber, sender and recorder walks from frame to frame by
-    /// the lengths, and would run into what is no frame, or wait for ever for one that it cannot
-    /// send.
+    /// C checks only the first frame, and reads it even if the block is too short to hold a frame.
+    /// This checks all frames, because subscribers, senders and recorders walk from frame to frame
+    /// by the lengths. A wrong length would lead them into bytes that are no frame, or make a
+    /// sender wait for ever for a frame that it cannot send.
     pub(crate) fn check(&self, block: &[u8]) -> Result<(), OfferError> {
         let remaining = (self.term_buffer_length - self.term_offset) as usize;
         if block.len() > remaining {
@@ -38,7 +39,7 @@ impl Expected {
         }
     }
 
-    /// The aligned length of the frame that `bytes` begins with.
+    /// Returns the aligned length of the frame at the beginning of `bytes`.
     fn check_frame(
         &self,
         bytes: &[u8],
@@ -52,7 +53,8 @@ impl Expected {
         let max = match u16::from_ne_bytes([header[log_buffer::TYPE], header[log_buffer::TYPE + 1]])
         {
             log_buffer::TYPE_DATA => self.max_payload_length + HEADER_LENGTH,
-            // Of padding only the header is sent. As in C, a block does not begin with it.
+            // The sender sends only the header of padding. As in C, a block must not begin with
+            // padding.
             log_buffer::TYPE_PAD if !is_first => self.term_buffer_length as usize,
             _ => return Err(BlockFault::Type),
         };

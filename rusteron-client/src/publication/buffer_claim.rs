@@ -1,4 +1,4 @@
-//! A place in the log buffer that a publisher writes its message into.
+//! A claimed range of the log buffer that a publisher writes its message into.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,33 +13,35 @@ use rusteron_sys as sys;
 use crate::error::{OfferError, Position};
 use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 
-/// A place claimed in the stream for one message, which is written into it without a copy.
+/// A range of the stream claimed for one message, which is written into it without a copy.
 ///
-/// It is the message's bytes, as a slice. Subscribers get the message when it is
-/// [committed](Self::commit), and skip its place when it is [aborted](Self::abort), which is also
-/// what dropping does. Until then nothing that is offered after it reaches anybody: hold it briefly.
-/// What its bytes are at first is what the media driver left there, zeros as a rule.
+/// A claim dereferences to the message's bytes, as a slice. Subscribers get the message when the
+/// claim is [committed](Self::commit). They skip the range when the claim is
+/// [aborted](Self::abort); dropping the claim also aborts it. Until then no later message reaches a
+/// subscriber: hold a claim briefly. The bytes are initially those that the media driver left
+/// there, usually zeros.
 ///
 /// # Held too long, or forgotten
-/// The place of a claim that is never finished, because it was given to [`std::mem::forget`] or its
-/// process died, is turned into padding by the media driver, and the stream goes on behind it: for a
-/// [`Publication`](crate::Publication) after the driver's publication unblock timeout, 15 s by
-/// default, and for both kinds when the driver finds the publication closed or its client dead. An
-/// exclusive publication that stays open is blocked until then.
+/// A claim is never finished if it was passed to [`std::mem::forget`], or if its process died. The
+/// media driver then unblocks the stream: it turns the claimed range into padding, and the stream
+/// goes on behind it. For a [`Publication`](crate::Publication) this happens after the driver's
+/// publication unblock timeout, 15 s by default. For both kinds of publication it also happens when
+/// the driver finds the publication closed or its client dead. An exclusive publication that stays
+/// open is blocked until then.
 ///
-/// A claim can be held across that. Its memory stays mapped as long as the publication exists, so
-/// that writing to it remains harmless to the process, but the place is the stream's again:
-/// [`commit`](Self::commit) returns [`OfferError::Unblocked`] and changes nothing. What is written
-/// into the slice after the unblocking can spoil messages that the place is used for later, one
-/// round through the log buffer's three terms after; that is as in Aeron's other clients, which also
-/// publish the frame again.
+/// A claim can still be held after the unblocking. Its memory stays mapped as long as the
+/// publication exists, so writing to it is harmless to the process. But the range belongs to the
+/// stream again: [`commit`](Self::commit) returns [`OfferError::Unblocked`] and changes nothing.
+/// Bytes that are written into the slice after the unblocking can corrupt later messages. This
+/// happens when the stream reuses the range, one round through the log buffer's three terms later.
+/// Aeron's other clients behave the same, and also publish the frame again.
 ///
-/// A claim can also be held across the death of the media driver, or of its own client: committing
-/// and aborting then work on memory that nobody reads any more.
+/// A claim can also be held after the death of the media driver, or of its own client. Committing
+/// and aborting then work on memory that no process reads any more.
 ///
 /// Made by [`Publication::try_claim`](crate::Publication::try_claim) and
-/// [`ExclusivePublication::try_claim`](crate::ExclusivePublication::try_claim); does not outlive the
-/// publication:
+/// [`ExclusivePublication::try_claim`](crate::ExclusivePublication::try_claim). A claim does not
+/// outlive the publication:
 ///
 /// ```compile_fail,E0505
 /// # use rusteron_client::{OfferError, Publication};
@@ -76,40 +78,40 @@ use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 pub struct BufferClaim<'a> {
     /// The header of the frame, with the payload behind it.
     frame: NonNull<u8>,
-    /// Of the payload, in bytes.
+    /// Length of the payload in bytes.
     length: usize,
-    /// After the frame.
+    /// Position after the frame.
     position: Position,
     publication: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a claim is the only user of its part of the log buffer, wherever it is, and what it does
-// there is the same on every thread.
+// SAFETY: a claim is the only user of its part of the log buffer, on whatever thread, and its
+// accesses do not depend on the thread.
 unsafe impl Send for BufferClaim<'_> {}
-// SAFETY: through a shared reference it is only read.
+// SAFETY: a shared reference only reads the claim.
 unsafe impl Sync for BufferClaim<'_> {}
 
 impl<'a> BufferClaim<'a> {
     /// # Safety
-    /// For `'a`, `frame` points to a frame of the log buffer with a payload of `length` bytes, which
-    /// is mapped, aligned to 32 bytes, and no other publisher's; its header says that it is data and
-    /// is not finished. Nobody else makes a claim of it.
+    /// For `'a`, `frame` points to a frame of the log buffer with a payload of `length` bytes. The
+    /// frame is mapped, aligned to 32 bytes, and belongs to no other publisher. Its header marks it
+    /// as data and as not finished. No other claim is made of the frame.
     #[inline(always)]
     pub(crate) unsafe fn new(frame: NonNull<u8>, length: usize, position: Position) -> Self {
         Self { frame, length, position, publication: PhantomData }
     }
 
-    /// The address of the frame.
+    /// Returns the address of the frame.
     #[inline(always)]
     pub(crate) fn frame(&self) -> *mut u8 {
         self.frame.as_ptr()
     }
 
     /// # Safety
-    /// C filled the structure in just now, for a publication that is borrowed for `'a`, and nobody
-    /// else makes a claim of it.
+    /// C filled the structure in just now, for a publication that is borrowed for `'a`, and no
+    /// other claim is made of the frame.
     pub(crate) unsafe fn from_c(claim: &sys::aeron_buffer_claim_t, position: Position) -> Self {
-        // SAFETY: C's claims are what `new` asks for; a frame has an address.
+        // SAFETY: C's claims fulfil the contract of `new`; a frame has an address.
         unsafe { Self::new(NonNull::new_unchecked(claim.frame_header), claim.length, position) }
     }
 
@@ -118,8 +120,8 @@ impl<'a> BufferClaim<'a> {
     /// Does not block, does not allocate.
     ///
     /// # Errors
-    /// [`OfferError::Unblocked`] if the claim was held for so long that the media driver has turned
-    /// its place into padding; subscribers skip the message.
+    /// [`OfferError::Unblocked`] if the claim was held for so long that the media driver has
+    /// unblocked its range, by turning it into padding. Subscribers skip the message.
     ///
     /// Corresponds to `aeron_buffer_claim_commit`, which does not notice that.
     #[inline]
@@ -133,7 +135,7 @@ impl<'a> BufferClaim<'a> {
         Ok(claim.position)
     }
 
-    /// Gives the place up: subscribers skip it. Dropping the claim does the same.
+    /// Aborts the claim: subscribers skip its range. Dropping the claim does the same.
     ///
     /// Does not block, does not allocate.
     ///
@@ -143,14 +145,14 @@ impl<'a> BufferClaim<'a> {
         drop(self);
     }
 
-    /// The position in the stream after this message.
+    /// Returns the position in the stream after this message.
     #[inline]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The header flags: `0x80` marks the first fragment of a message, `0x40` the last. A claim
-    /// begins with both.
+    /// Returns the header flags: `0x80` marks the first fragment of a message, `0x40` the last.
+    /// Initially a claim has both.
     ///
     /// Corresponds to a field of the header that `frame_header` of C's `aeron_buffer_claim_t` points to.
     #[inline]
@@ -159,17 +161,18 @@ impl<'a> BufferClaim<'a> {
         unsafe { self.frame.add(log_buffer::FLAGS).read() }
     }
 
-    /// Sets the header flags, as [`Header::flags`](crate::Header::flags) will tell them.
+    /// Sets the header flags, which subscribers read with [`Header::flags`](crate::Header::flags).
     ///
-    /// Assemblers take a message for complete only if its first fragment has `0x80` and its last has
-    /// `0x40`. The other bits are the application's, except for those that Aeron may give a meaning.
+    /// Assemblers treat a message as complete only if its first fragment has `0x80` and its last
+    /// has `0x40`. The application may use the other bits, except for bits to which Aeron may give
+    /// a meaning.
     #[inline]
     pub fn set_flags(&mut self, flags: u8) {
         // SAFETY: as in `flags`.
         unsafe { self.frame.add(log_buffer::FLAGS).write(flags) }
     }
 
-    /// The reserved value; 0 unless it was set.
+    /// Returns the reserved value; 0 unless it was set.
     ///
     /// Corresponds to a field of the same header as [`flags`](Self::flags).
     #[inline]
@@ -178,8 +181,9 @@ impl<'a> BufferClaim<'a> {
         unsafe { self.frame.add(log_buffer::RESERVED_VALUE).cast::<i64>().read() }
     }
 
-    /// Sets the reserved value, 8 bytes of the header that are the application's: a timestamp, a
-    /// checksum. Subscribers read it with [`Header::reserved_value`](crate::Header::reserved_value).
+    /// Sets the reserved value, 8 bytes of the header for the application, such as a timestamp or a
+    /// checksum. Subscribers read it with
+    /// [`Header::reserved_value`](crate::Header::reserved_value).
     #[inline]
     pub fn set_reserved_value(&mut self, value: i64) {
         // SAFETY: as in `reserved_value`.
@@ -187,21 +191,22 @@ impl<'a> BufferClaim<'a> {
     }
 
     fn frame_length(&self) -> i32 {
-        // Not above the length of a term, which is not above 1 GiB.
+        // At most the length of a term, which is at most 1 GiB.
         (self.length + HEADER_LENGTH) as i32
     }
 
-    /// Whether the header still says what the claim began with, the negative length.
+    /// Returns whether the header still has the negative length that the claim began with.
     ///
-    /// The driver's unblocking replaces it by the positive one, and cleaning by 0. This look at it
-    /// is no lock: the driver could come between it and the `publish` that follows. It waits for
-    /// many seconds before, so that this takes a thread that is suspended at just this place; and
-    /// then the outcome is that of C, which does not look. Nor does it tell an unfinished frame of
-    /// the same length that another publisher has at the same place, a round through the log later.
+    /// The driver's unblocking replaces the negative length by the positive length, and cleaning
+    /// replaces it by 0. This check is no lock: the driver could act between the check and the
+    /// `publish` that follows. But the driver waits for many seconds first. So this takes a thread
+    /// that is suspended at exactly this point, and the outcome is then the same as in C, which
+    /// does not check. The check also cannot recognise an unfinished frame of the same length that
+    /// another publisher has in the same range, a round through the log later.
     #[inline(always)]
     fn is_unfinished(&self) -> bool {
-        // SAFETY: the frame is mapped, and everybody accesses this field atomically. Relaxed: only
-        // the value matters, nothing is read on the strength of it.
+        // SAFETY: the frame is mapped, and all processes access this field atomically. Relaxed:
+        // only the value matters, and no other read depends on it.
         let length = unsafe { log_buffer::frame_length_of(self.frame.as_ptr()) };
         length.load(Ordering::Relaxed) == -self.frame_length()
     }
@@ -238,7 +243,7 @@ impl DerefMut for BufferClaim<'_> {
 impl Drop for BufferClaim<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Otherwise the place is padding already.
+        // Otherwise the range is padding already.
         if self.is_unfinished() {
             // SAFETY: the frame is still this claim's, and not touched after.
             unsafe {

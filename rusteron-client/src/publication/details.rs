@@ -1,7 +1,7 @@
-//! What publications of both kinds have besides sending: state, numbers, destinations, closing.
+//! Functions of both kinds of publication other than sending: state, ids, destinations, closing.
 //!
-//! Written once, as a macro, because C has every one of these functions twice, and there is nothing
-//! else to tell them apart.
+//! Written once, as a macro, because C has each of these functions twice, and the names are the
+//! only difference.
 
 use std::net::SocketAddr;
 
@@ -16,8 +16,8 @@ use crate::ffi::SendPtr;
 use crate::ffi::callback::{self, Notification, notify};
 use crate::publication::{ExclusivePublication, Publication};
 
-/// The address of the C publication must be `raw`, its constants `constants`, its client `client`,
-/// and `is_handed_over` whether it was given to C to be closed.
+/// Requires four fields: `raw`, the address of the C publication; its `constants`; its `client`;
+/// and `is_handed_over`, true once it was passed to C to be closed.
 macro_rules! details {
     (
         $publication:ty, owner $owner:ident;
@@ -27,7 +27,7 @@ macro_rules! details {
         $close:literal => $shim_close:ident
     ) => {
         impl $publication {
-            /// Whether a subscriber has been heard of lately.
+            /// Returns whether the media driver has heard from a subscriber recently.
             ///
             #[doc = concat!("Corresponds to `", stringify!($is_connected), "`.")]
             pub fn is_connected(&self) -> bool {
@@ -35,9 +35,10 @@ macro_rules! details {
                 unsafe { sys::$is_connected(self.raw.as_ptr()) }
             }
 
-            /// Whether the client was closed by a fatal error, and this publication with it; or the media
-            /// driver has given up the client, which was stopped for longer than its liveness timeout, and has
-            /// taken the publication's counters for others.
+            /// Returns whether the publication is closed. Either a fatal error has closed the
+            /// client, and the publication with it. Or the client was stopped for longer than its
+            /// liveness timeout: the media driver has timed out the client, and has reused the
+            /// publication's counters.
             ///
             #[doc = concat!("Corresponds to `", stringify!($is_closed), "`.")]
             pub fn is_closed(&self) -> bool {
@@ -45,22 +46,25 @@ macro_rules! details {
                 unsafe { sys::$is_closed(self.raw.as_ptr()) || !self.limit.is_owned() }
             }
 
-            /// The position after everything that has been offered or claimed so far, in bytes.
+            /// Returns the position after all messages that have been offered or claimed so far, in
+            /// bytes.
             ///
             /// # Errors
             /// [`OfferError::Closed`] once the publication is closed.
             ///
             #[doc = concat!("Corresponds to `", stringify!($position), "`.")]
             pub fn position(&self) -> Result<Position, OfferError> {
-                // SAFETY: the publication is live. What the function reads of an exclusive one is
-                // written by the holder of `&mut self` only, which cannot be at work now, because
-                // that type is not `Sync`; of a shared one it reads atomics.
+                // SAFETY: the publication is live. In an exclusive publication, the function reads
+                // fields that only the holder of `&mut self` writes. That holder cannot be at work
+                // now, because the type is not `Sync`. In a shared publication, the function reads
+                // atomics.
                 let returned = unsafe { sys::$position(self.raw.as_ptr()) };
                 OfferError::from_c(returned, 0, 0)
             }
 
-            /// The position below which messages are taken, in bytes: what the subscribers, or the
-            /// flow control on their behalf, are ready for. A message may begin below and end above.
+            /// Returns the position below which messages are accepted, in bytes. The subscribers,
+            /// or flow control on their behalf, determine it. A message may begin below the limit
+            /// and end above it.
             ///
             /// # Errors
             /// [`OfferError::Closed`] once the publication is closed.
@@ -73,8 +77,8 @@ macro_rules! details {
                 self.limit.position().ok_or(OfferError::Closed)
             }
 
-            /// How far the position is from its limit, in bytes, frame headers included; 0 if it is
-            /// there or above.
+            /// Returns the distance from the position to its limit, in bytes, frame headers
+            /// included. Returns 0 if the position is at the limit or above.
             ///
             /// # Errors
             /// [`OfferError::Closed`] once the publication is closed.
@@ -86,7 +90,7 @@ macro_rules! details {
                 Ok(usize::try_from(window).unwrap_or(0))
             }
 
-            /// The state of the channel's sockets.
+            /// Returns the state of the channel's sockets.
             ///
             #[doc = concat!("Corresponds to `", stringify!($channel_status), "`.")]
             pub fn channel_status(&self) -> ChannelStatus {
@@ -96,19 +100,20 @@ macro_rules! details {
                 ChannelStatus::from_c(status, self.channel_status_id(), || self.is_closed())
             }
 
-            /// The number of the counter with the channel's status; -1 if there is none, as for IPC.
+            /// Returns the id of the counter with the channel's status; -1 if there is none, as for
+            /// IPC.
             pub fn channel_status_id(&self) -> i32 {
                 self.constants.channel_status_indicator_id
             }
 
-            /// The addresses that the channel's sockets are bound to: with the port that the system
-            /// chose, for an endpoint of port 0. Empty for IPC, and until the channel is
-            /// [active](ChannelStatus::Active).
+            /// Returns the addresses that the channel's sockets are bound to. For an endpoint with
+            /// port 0, the address has the port that the system chose. The list is empty for IPC,
+            /// and until the channel is [active](ChannelStatus::Active).
             ///
             /// Allocates; does not block. An IPv6 address loses the name of its interface.
             ///
             /// # Errors
-            /// [`ErrorKind::Other`] if the media driver gives what is no address.
+            /// [`ErrorKind::Other`] if the media driver's text is no address.
             ///
             #[doc = concat!("Corresponds to `", stringify!($local_addresses), "`.")]
             pub fn local_addresses(&self) -> Result<Vec<SocketAddr>> {
@@ -120,7 +125,7 @@ macro_rules! details {
                 })
             }
 
-            /// The stream's channel, as it was given when the publication was added.
+            /// Returns the stream's channel, as it was given when the publication was added.
             ///
             /// Corresponds to `channel` of `aeron_publication_constants_t`, and to
             /// `aeron_publication_channel`.
@@ -128,7 +133,7 @@ macro_rules! details {
                 &self.constants.channel
             }
 
-            /// The stream id within the channel.
+            /// Returns the stream id within the channel.
             ///
             /// Corresponds to `stream_id` of `aeron_publication_constants_t`, and to
             /// `aeron_publication_stream_id`.
@@ -136,7 +141,8 @@ macro_rules! details {
                 self.constants.stream_id
             }
 
-            /// The number that tells this publisher from others of the same stream.
+            /// Returns the session id, which distinguishes this publisher from others of the same
+            /// stream.
             ///
             /// Corresponds to `session_id` of `aeron_publication_constants_t`, and to
             /// `aeron_publication_session_id`.
@@ -144,42 +150,42 @@ macro_rules! details {
                 self.constants.session_id
             }
 
-            /// The number under which the media driver knows this publication.
+            /// Returns the id under which the media driver knows this publication.
             pub fn registration_id(&self) -> i64 {
                 self.constants.registration_id
             }
 
-            /// The number of the first publication of this channel, stream and session, which is
-            /// also that of the log buffer.
+            /// Returns the registration id of the first publication of this channel, stream and
+            /// session. The log buffer has the same id.
             pub fn original_registration_id(&self) -> i64 {
                 self.constants.original_registration_id
             }
 
-            /// Whether this is the first publication of its channel, stream and session; always so
-            /// for exclusive ones.
+            /// Returns whether this is the first publication of its channel, stream and session.
+            /// Always true for exclusive publications.
             pub fn is_original(&self) -> bool {
                 self.registration_id() == self.original_registration_id()
             }
 
-            /// The longest message that can be offered, in bytes: an eighth of the term length, 16 MiB
-            /// at the most.
+            /// Returns the greatest length of a message that can be offered, in bytes: an eighth of
+            /// the term length, at most 16 MiB.
             pub fn max_message_length(&self) -> usize {
                 self.constants.max_message_length
             }
 
-            /// The longest message that fits into one fragment and so can be claimed, in bytes: the
-            /// channel's MTU without the 32 bytes of a frame header.
+            /// Returns the greatest length of a message that fits into one fragment and so can be
+            /// claimed, in bytes: the channel's MTU without the 32 bytes of a frame header.
             pub fn max_payload_length(&self) -> usize {
                 self.constants.max_payload_length
             }
 
-            /// The length of one of the log buffer's three terms, in bytes: a power of two from
-            /// 64 KiB to 1 GiB.
+            /// Returns the length of each of the log buffer's three terms, in bytes: a power of two
+            /// from 64 KiB to 1 GiB.
             pub fn term_buffer_length(&self) -> usize {
                 self.constants.term_buffer_length
             }
 
-            /// What does not change during the publication's life: ids, lengths in bytes, counters.
+            /// Returns the publication's constants: ids, lengths in bytes, counter ids.
             ///
             #[doc = concat!("Corresponds to `", $constants, "`.")]
             pub fn constants(&self) -> &PublicationConstants {
@@ -187,16 +193,17 @@ macro_rules! details {
             }
 
             /// Adds a destination to a channel with `control-mode=manual`, and waits for the media
-            /// driver to confirm. Returns its number, for
+            /// driver's confirmation. Returns the destination's registration id, for
             /// [`remove_destination_by_id`](Self::remove_destination_by_id).
             ///
-            /// A destination is a UDP channel with an endpoint whose port is not 0. It is no spy, has
-            /// no `control-mode=response`, and none of [`Parameter`](crate::Parameter)'s `Mtu`,
-            /// `ReceiverWindow`, `SocketRcvbuf`, `SocketSndbuf`, `SocketTos` and
-            /// `ResponseCorrelationId`, which belong to the publication's channel.
+            /// A destination is a UDP channel with an endpoint whose port is not 0. It must not be
+            /// a spy, and must not have `control-mode=response`. Some of
+            /// [`Parameter`](crate::Parameter)'s parameters belong to the publication's channel,
+            /// and a destination must not have them: `Mtu`, `ReceiverWindow`, `SocketRcvbuf`,
+            /// `SocketSndbuf`, `SocketTos` and `ResponseCorrelationId`.
             ///
-            /// Blocks for the driver timeout at the most, or for twice that if a callback keeps the
-            /// client's conductor from its work.
+            /// Blocks at most for the driver timeout. If a callback holds up the client's
+            /// conductor, blocks at most for twice the driver timeout.
             ///
             /// # Errors
             /// - [`ErrorKind::InvalidChannel`]: the destination is not valid; the text names the
@@ -215,7 +222,7 @@ macro_rules! details {
                 self.async_add_destination(destination)?.wait()
             }
 
-            /// Begins to add a destination, and returns what tells when it is there.
+            /// Starts adding a destination. Poll or await the result.
             ///
             /// Does not block, and can be called from callbacks of a client with a conductor thread.
             ///
@@ -231,8 +238,8 @@ macro_rules! details {
             pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
                 let uri = destination.to_c_string(Use::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
-                // SAFETY: the function and its partner are those of this type of owner; C copies
-                // the URI.
+                // SAFETY: the function and its partner belong to this type of owner; C copies the
+                // URI.
                 unsafe {
                     AsyncDestination::begin(
                         &self.client,
@@ -243,10 +250,11 @@ macro_rules! details {
                 }
             }
 
-            /// Removes the destination with this URI, and waits for the media driver to confirm.
+            /// Removes the destination with this URI, and waits for the media driver's
+            /// confirmation.
             ///
-            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
-            /// no error.
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing a destination
+            /// that was not added is no error.
             ///
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).
@@ -257,8 +265,7 @@ macro_rules! details {
                 self.async_remove_destination(destination)?.wait().map(drop)
             }
 
-            /// Begins to remove the destination with this URI, and returns what tells when it is
-            /// gone.
+            /// Starts removing the destination with this URI. Poll or await the result.
             ///
             /// # Errors
             /// As for [`async_add_destination`](Self::async_add_destination).
@@ -278,10 +285,11 @@ macro_rules! details {
                 }
             }
 
-            /// Removes the destination with this number, and waits for the media driver to confirm.
+            /// Removes the destination with this registration id, and waits for the media driver's
+            /// confirmation.
             ///
-            /// Blocks as [`add_destination`](Self::add_destination) does. Removing what was not added is
-            /// no error.
+            /// Blocks as [`add_destination`](Self::add_destination) does. Removing a destination
+            /// that was not added is no error.
             ///
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).
@@ -294,13 +302,12 @@ macro_rules! details {
                 self.async_remove_destination_by_id(registration_id)?.wait().map(drop)
             }
 
-            /// Begins to remove the destination with this number, and returns what tells when it is
-            /// gone.
+            /// Starts removing the destination with this registration id. Poll or await the result.
             ///
             /// # Errors
             /// As for [`async_add_destination`](Self::async_add_destination);
-            /// [`ErrorKind::InvalidChannel`] for a publication over IPC, about which the media driver
-            /// would say nothing.
+            /// [`ErrorKind::InvalidChannel`] for a publication over IPC, to which the media driver
+            /// would not answer.
             ///
             #[doc = concat!("Corresponds to `", stringify!($remove_by_id), "`.")]
             pub fn async_remove_destination_by_id(
@@ -328,29 +335,32 @@ macro_rules! details {
                 }
             }
 
-            /// Closes the publication: tells the media driver that this publisher is gone, after what
-            /// was offered has been delivered. Dropping it does the same. Does not block.
+            /// Closes the publication: tells the media driver that this publisher is gone, after
+            /// the offered messages have been delivered. Dropping the publication does the same.
+            /// Does not block.
             ///
             #[doc = concat!("Corresponds to `", $close, "`.")]
             pub fn close(self) {
                 drop(self);
             }
 
-            /// Closes the publication, and calls `on_complete` once when that is done: its log buffer is
-            /// unmapped, if no other handle uses it, and the media driver told.
+            /// Closes the publication, and calls `on_complete` once when the publication is closed.
+            /// By then the log buffer is unmapped, unless another handle uses it, and the media
+            /// driver has been told.
             ///
-            /// Does not block. The callback runs on the client's conductor thread and keeps it from
-            /// its work meanwhile; if the client closes first, it runs on the thread that closes it.
-            /// Calls in it that would wait for the conductor return
-            /// [`ErrorKind::CalledFromConductor`]. A panic in it is logged.
+            /// Does not block. The callback runs on the client's conductor thread and holds up the
+            /// conductor meanwhile. If the client closes first, the callback runs on the thread
+            /// that closes the client. Calls in the callback that would wait for the conductor
+            /// return [`ErrorKind::CalledFromConductor`]. A panic in the callback is logged.
             ///
-            /// If a fatal error has ended the client, it has closed the publication as well, which is
-            /// freed when the last handle of the client goes: the callback runs in this call. If the
-            /// error comes between the two, the callback runs when that last handle goes; so let it own
-            /// none.
+            /// If a fatal error has ended the client, the publication is closed already, and is
+            /// freed when the last handle of the client is dropped. The callback then runs in this
+            /// call. If the error comes between this call and the closing, the callback runs when
+            /// that last handle is dropped. So the callback must not own a handle of the client.
             ///
-            /// A client without a conductor thread closes the publication, and calls the callback, in
-            /// this call; or, if this is called from a callback, after that has returned.
+            /// A client without a conductor thread closes the publication, and calls the callback,
+            /// in this call. If this is called from a callback, both happen after that callback has
+            /// returned.
             ///
             #[doc = concat!("Corresponds to `", $close, "`.")]
             pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
@@ -361,7 +371,7 @@ macro_rules! details {
             /// Gives the publication to the conductor, which closes and frees it.
             ///
             /// # Safety
-            /// Nothing but dropping it follows.
+            /// The caller only drops `self` after this.
             unsafe fn hand_over(&mut self, notification: Option<Notification>) {
                 if std::mem::replace(&mut self.is_handed_over, true) {
                     return;
@@ -376,7 +386,8 @@ macro_rules! details {
                     // No claim is left, as they borrow it, and what a destination command refers to
                     // is a stand-in.
                     let result = unsafe { sys::$shim_close(publication.get(), function, clientd) };
-                    // Otherwise an error has ended the client, and the publication is freed with it.
+                    // Otherwise an error has ended the client, and the publication is freed with
+                    // the client.
                     let is_begun =
                         result == sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN;
                     if !is_begun && function.is_some() {

@@ -1,4 +1,4 @@
-//! Where the next frame of an exclusive publication begins.
+//! Position of the next frame of an exclusive publication.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,16 +9,17 @@ use crate::error::{OfferError, Position};
 use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first, protocol};
 use crate::publication::ExclusivePublication;
 
-/// The publication's own fields for it.
+/// The publication's fields for its position.
 pub(crate) type Place = sys::rusteron_exclusive_place_t;
 
-/// The offset and the id of the term: one aligned word, which is also what the tail counter has to be.
+/// The term offset and the term id in one aligned word. The tail counter has the same value.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaceInTerm(*mut i64);
 
 impl PlaceInTerm {
     /// # Safety
-    /// `place` points to a place that is live, and the caller's alone, as long as this is used.
+    /// As long as the result is used, `place` points to a live place that belongs to the caller
+    /// alone.
     #[inline(always)]
     pub(crate) unsafe fn of(place: *mut Place) -> Self {
         const OFFSET: usize = offset_of!(Place, term_offset);
@@ -28,15 +29,15 @@ impl PlaceInTerm {
         Self(unsafe { place.byte_add(OFFSET) }.cast())
     }
 
-    /// As the tail counter of a term that ends here.
+    /// Returns the value of the tail counter at this position.
     #[inline(always)]
     pub(crate) fn raw_tail(self) -> i64 {
         // SAFETY: by the contract of `of`; the word is aligned, by the assertions there.
         low_half_first(unsafe { self.0.read() })
     }
 
-    /// Stores the term id as well, which does not change: a processor that has stored half a word
-    /// has to wait before it loads the whole of it.
+    /// Stores the term id as well, although it does not change. After a store of half a word, a
+    /// processor has to wait before it can load the whole word.
     #[inline(always)]
     pub(crate) fn set(self, raw_tail: i64) {
         // SAFETY: as above.
@@ -44,23 +45,23 @@ impl PlaceInTerm {
     }
 }
 
-/// A frame that has its place and its header, but neither its payload nor its positive length.
+/// A frame that has its range and its header, but neither its payload nor its positive length.
 pub(crate) struct BegunFrame {
     pub(crate) frame: *mut u8,
     pub(crate) end_position: Position,
 }
 
 impl ExclusivePublication {
-    /// Begins the next frame, for a payload of `length` bytes, and moves the stream's end past it.
+    /// Begins the next frame, for a payload of `length` bytes, and moves the tail past it.
     ///
-    /// `None`, and nothing is changed, unless it can be had at once: the publication is closed, the
-    /// position limit is reached, the payload is longer than a fragment, or the term ends before it.
-    /// Which of them it is, [`next_place`](Self::next_place) and C find out: so there are no errors
-    /// to be made in the loop that this is built into.
+    /// Changes nothing and returns `None` in four cases: the publication is closed, the position
+    /// limit is reached, the payload is longer than a fragment, or the frame does not fit into the
+    /// term. [`next_place`](Self::next_place) and C find out which case it is. So the loop that
+    /// inlines this function builds no errors.
     #[inline(always)]
     pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
         let fields = &self.fields;
-        // Copied before the acquires, which would have them read again.
+        // Copied before the acquire loads, after which the compiler would read the fields again.
         let (limit, place) = (self.limit, fields.place);
         // SAFETY: as in `place_and_limit`.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
@@ -76,7 +77,7 @@ impl ExclusivePublication {
         if position >= limit || length > fields.max_payload_length {
             return None;
         }
-        // All are far from what the types can hold: a term has 1 GiB at the most, a fragment less.
+        // No value can overflow its type: a term has at most 1 GiB, and a fragment less.
         let aligned = align(length + HEADER_LENGTH);
         if offset + aligned as u32 > fields.term_buffer_length as u32 {
             return None;
@@ -98,11 +99,11 @@ impl ExclusivePublication {
         }
     }
 
-    /// Where the next frame begins; or why no message of `length` bytes, `max` at the most, is taken
-    /// now.
+    /// Returns where the next frame begins. If no message of `length` bytes, at most `max`, is
+    /// accepted now, returns the reason.
     ///
-    /// C says that a message is too long only when it would otherwise take it, which keeps a caller trying
-    /// in vain, and puts that into words, for which it allocates.
+    /// C reports a message as too long only when it would otherwise accept the message. Until then
+    /// a caller would retry in vain. C also allocates for the text of that error.
     pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
         let Some((place, limit)) = self.place_and_limit() else { return Err(OfferError::Closed) };
         if length > max {
@@ -115,19 +116,22 @@ impl ExclusivePublication {
         Ok(place)
     }
 
-    /// Where the next frame begins, and the position limit; `None` if the publication is closed.
+    /// Returns where the next frame begins, and the position limit. Returns `None` if the
+    /// publication is closed.
     #[inline(always)]
     pub(crate) fn place_and_limit(&self) -> Option<(Place, Position)> {
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
-        // memory that stays mapped until then, even if the driver dies; C writes them atomically. The
-        // place is the only writer's, which is the holder of this type, as it is not `Sync`.
+        // memory that stays mapped until then, even if the driver dies; C writes them atomically.
+        // The place belongs to the only writer: the holder of this value, as the type is not
+        // `Sync`.
         let (is_closed, place) = unsafe {
             (
                 log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
                 *self.fields.place,
             )
         };
-        // Another's limit: the driver has given up the client, and closed the publication.
+        // The limit belongs to another publication: the driver has timed out the client, and closed
+        // the publication.
         let limit = self.limit.position()?;
         (!is_closed).then_some((place, limit))
     }
@@ -144,7 +148,7 @@ impl ExclusivePublication {
         }
     }
 
-    /// Moves the stream's end to the offset `end` of the active term; returns the address of the place.
+    /// Moves the tail to the offset `end` of the active term. Returns the address of `place`.
     ///
     /// # Safety
     /// `place` is the publication's, and `end` is not beyond the term.
@@ -159,32 +163,34 @@ impl ExclusivePublication {
         }
     }
 
-    /// Moves the place to the end of the last term, if what is left of that has become padding.
+    /// Moves the position to the end of the last term, if the rest of that term has become padding.
     #[cold]
     pub(crate) fn end_stream(&mut self) {
         let length = self.fields.term_buffer_length;
-        // SAFETY: the place is the only writer's; the tail counter is its own, too, and the end that it is
-        // moved to that of the term.
+        // SAFETY: the place and the tail counter belong to the only writer, and the tail is moved
+        // to the end of the term.
         unsafe {
             let place = *self.fields.place;
             let (_, tail, _) = self.active_term(place);
-            // C moves it beyond the term before it writes padding, and leaves it alone at the limit.
+            // C moves the tail beyond the term before it writes padding. At the position limit, C
+            // leaves the tail alone.
             if tail.load(Ordering::Relaxed) as u32 > length as u32 {
                 self.move_tail(place, length);
             }
         }
     }
 
-    /// The active term's buffer, its tail, and the publication's own word for that.
+    /// Returns the active term's buffer, its tail, and the publication's own copy of the tail.
     ///
     /// # Safety
-    /// `place` is the publication's; what is returned is used by its only writer.
+    /// `place` is the publication's, and only the publication's only writer uses the returned
+    /// values.
     #[inline(always)]
     pub(crate) unsafe fn active_term(&self, place: Place) -> (*mut u8, &AtomicI64, PlaceInTerm) {
         let index = place.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: the active index is always below the number of partitions, and thus that of one of
-        // the log's three tail counters and term buffers; the place is the writer's own.
+        // SAFETY: the active index is always below the number of partitions, and thus the index of
+        // one of the log's three tail counters and term buffers; the place is the writer's own.
         unsafe {
             (
                 *self.fields.term_buffers.get_unchecked(index),

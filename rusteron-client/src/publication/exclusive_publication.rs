@@ -1,4 +1,4 @@
-//! A publication with a log buffer of its own, and its offer in Rust.
+//! A publication with its own log buffer, and its offer in Rust.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -22,9 +22,9 @@ use crate::publication::{BufferClaim, message_parts};
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///
-/// It has a log buffer, and so a session id, of its own, which makes it faster than a
-/// [`Publication`](crate::Publication). It keeps its client open; dropping it tells the media driver
-/// that this publisher is gone, after what was offered has been delivered.
+/// An exclusive publication has its own log buffer, and so its own session id. This makes it faster
+/// than a [`Publication`](crate::Publication). It keeps its client open. Dropping it tells the
+/// media driver that this publisher is gone, after the offered messages have been delivered.
 ///
 /// Made by [`Aeron::add_exclusive_publication`](crate::Aeron::add_exclusive_publication).
 pub struct ExclusivePublication {
@@ -35,7 +35,8 @@ pub struct ExclusivePublication {
     pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
-    /// Whether the conductor has been told to close it; nothing but dropping the rest is left then.
+    /// True once the conductor has been told to close this publication. Only dropping the other
+    /// fields follows then.
     pub(crate) is_handed_over: bool,
 }
 
@@ -44,8 +45,8 @@ pub struct ExclusivePublication {
 unsafe impl Send for ExclusivePublication {}
 
 impl ExclusivePublication {
-    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length) bytes,
-    /// to the subscribers; if it does not fit in one fragment, it is sent in several.
+    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)
+    /// bytes, to the subscribers. A message that does not fit in one fragment is sent in several.
     ///
     /// Copies the message into the log buffer and returns the position after it. Does not block,
     /// does not allocate, makes no system call.
@@ -68,7 +69,7 @@ impl ExclusivePublication {
         Ok(end_position)
     }
 
-    /// What keeps the message from being taken; or else it is sent in several fragments, or C ends the
+    /// Slow path: returns the error, sends the message in several fragments, or lets C end the
     /// term.
     #[cold]
     fn offer_otherwise(&mut self, message: &[u8]) -> Result<Position, OfferError> {
@@ -93,8 +94,8 @@ impl ExclusivePublication {
         self.outcome(returned, message.len(), self.fields.max_message_length)
     }
 
-    /// Offers one message that lies in several places, without putting it together first; otherwise
-    /// as [`offer`](Self::offer). No parts are an empty message.
+    /// Offers one message that consists of several slices, without joining them first; otherwise as
+    /// [`offer`](Self::offer). An empty list of parts is an empty message.
     ///
     /// Does not block; does not allocate, except for a message of several fragments on Windows.
     ///
@@ -123,7 +124,7 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_offerv`.
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        // C adds the lengths up without looking for an overflow.
+        // C adds the lengths without checking for overflow.
         let length = message_parts::total_length(parts);
         if length > self.fields.max_payload_length {
             return self.offer_parts_in_c(parts, length);
@@ -156,11 +157,14 @@ impl ExclusivePublication {
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
     ///
-    /// For each fragment the supplier is given the payload, and returns what subscribers read with
-    /// [`Header::reserved_value`](crate::Header::reserved_value): a timestamp, a checksum. It is
-    /// called when there is a place for the message. If it panics, the panic goes through to the
-    /// caller, and the message is not delivered: padding takes its place. Fragments before the one
-    /// that caused the panic have been sent then, and nothing follows them; assemblers drop them.
+    /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
+    /// timestamp or a checksum. Subscribers read the value with
+    /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after the
+    /// range for the message has been claimed.
+    ///
+    /// If the supplier panics, the panic goes through to the caller, and the message is not
+    /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
+    /// follows them; assemblers drop them.
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
@@ -176,7 +180,7 @@ impl ExclusivePublication {
         if length > self.fields.max_payload_length {
             return self.offer_fragments_with_reserved_value(message, supplier);
         }
-        // Should the supplier panic, the claim is aborted.
+        // If the supplier panics, the claim is aborted.
         let mut claim = self.try_claim(length)?;
         claim.copy_from_slice(message);
         let value = supplier(message);
@@ -213,12 +217,13 @@ impl ExclusivePublication {
         self.outcome(returned, length, self.fields.max_message_length)
     }
 
-    /// Claims a place for a message of `length` bytes, up to
-    /// [`max_payload_length`](Self::max_payload_length), to write it there without a copy.
+    /// Claims a range of the log buffer for a message of `length` bytes, up to
+    /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
+    /// without a copy.
     ///
-    /// Does not block, does not allocate, makes no system call. The publication is borrowed until the
-    /// claim is committed, aborted or dropped: in a loop that tries again, the claim is filled and
-    /// committed inside it. A length of 0 is an empty message.
+    /// Does not block, does not allocate, makes no system call. The publication is borrowed until
+    /// the claim is committed, aborted or dropped. A retry loop therefore has to fill and commit
+    /// the claim inside the loop. A length of 0 is an empty message.
     ///
     /// # Errors
     /// Nothing has been claimed; see [`OfferError`].
@@ -247,8 +252,8 @@ impl ExclusivePublication {
         Ok(unsafe { BufferClaim::new(NonNull::new_unchecked(frame), length, end_position) })
     }
 
-    /// What keeps the claim from being made; or else C makes it at the end of a term, which it fills up
-    /// and leaves.
+    /// Slow path: returns the error, or lets C make the claim at the end of a term. C pads the rest
+    /// of the term and rotates the log.
     #[cold]
     fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let max = self.fields.max_payload_length;
@@ -268,9 +273,9 @@ impl ExclusivePublication {
         Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
     }
 
-    /// Appends padding that takes up the place of a message of `length` bytes, up to
+    /// Appends padding as long as a message of `length` bytes, up to
     /// [`max_message_length`](Self::max_message_length), and returns the position after it.
-    /// Subscribers skip it.
+    /// Subscribers skip padding.
     ///
     /// Does not block, does not allocate.
     ///
@@ -282,37 +287,39 @@ impl ExclusivePublication {
         if length > self.fields.max_message_length {
             return Err(self.too_long(length));
         }
-        // SAFETY: the publication is live and `&mut self` is its only user; the length is one that C
-        // takes.
+        // SAFETY: the publication is live and `&mut self` is its only user; the length is one that
+        // C accepts.
         let returned =
             unsafe { sys::aeron_exclusive_publication_append_padding(self.raw.as_ptr(), length) };
         self.outcome(returned, length, self.fields.max_message_length)
     }
 
-    /// Offers frames as they are, headers included, and returns the position after them: to repeat,
-    /// byte for byte, a part of a stream that was recorded or received elsewhere.
+    /// Offers frames as they are, headers included, and returns the position after them. This
+    /// repeats, byte for byte, a part of a stream that was recorded or received elsewhere.
     ///
-    /// The block is a sequence of whole frames, each padded to a multiple of 32 bytes, of which the
-    /// first is data. They must say what this publication would: its session and stream id, its
-    /// current term id, and the term offset at which each of them comes to lie; so the publication
-    /// must have been added with the position, session id and term length of the original. The block
-    /// must fit into what is left of the term. All frames are checked, which takes time that is
-    /// proportional to their number; reserved values, flags and payload are taken over.
+    /// The block is a sequence of whole frames, each padded to a multiple of 32 bytes. The first
+    /// frame is data. The headers must have this publication's session id, stream id and current
+    /// term id. Each header must have the term offset at which its frame will lie. So the
+    /// publication must have been added with the position, session id and term length of the
+    /// original. The block must fit into the rest of the term.
+    ///
+    /// All frames are checked, which takes time in proportion to their number. Reserved values,
+    /// flags and payload are copied unchanged.
     ///
     /// Does not block, does not allocate.
     ///
     /// # Errors
-    /// Nothing has been sent; see [`OfferError`]. A block that does not fit is
+    /// Nothing has been sent; see [`OfferError`]. For a block that does not fit, the error is
     /// [`OfferError::InvalidBlock`].
     ///
     /// Corresponds to `aeron_exclusive_publication_offer_block`, which checks the first frame only.
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
-        // What does not fit is found out with the rest.
+        // The check of the block below also finds a block that does not fit.
         let any = usize::MAX;
         let mut place = self.next_place(block.len(), any)?;
         if place.term_offset >= self.fields.term_buffer_length {
-            // A claim at the very end of a term writes nothing but moves on to the next, and unlike
-            // C's function for blocks it does not do so from the last term there is.
+            // A claim at the very end of a term only rotates the log to the next term. Unlike C's
+            // function for blocks, the claim does not rotate beyond the last term.
             match self.claim_in_c(0) {
                 Err(OfferError::AdminAction) => {}
                 Err(error) => return Err(error),
@@ -333,8 +340,8 @@ impl ExclusivePublication {
         let (length, rest) = block.split_at(size_of::<i32>());
         let length = i32::from_ne_bytes([length[0], length[1], length[2], length[3]]);
         // SAFETY: by the check the block lies within the active term; it is behind the position
-        // limit, so that nobody reads or cleans there. The order is that of C: first the tail, and
-        // last the first frame's length, which makes the whole block visible.
+        // limit, so that no process reads or cleans there. The order is the same as in C: first the
+        // tail, and last the first frame's length, which makes the whole block visible.
         unsafe {
             let frame = self.move_tail(place, end);
             ptr::copy_nonoverlapping(rest.as_ptr(), frame.add(size_of::<i32>()), rest.len());
@@ -343,7 +350,7 @@ impl ExclusivePublication {
         Ok(place.term_begin_position + i64::from(end))
     }
 
-    /// Makes closing this publication revoke it, see [`revoke`](Self::revoke).
+    /// Makes closing this publication revoke it; see [`revoke`](Self::revoke).
     ///
     /// Corresponds to `aeron_exclusive_publication_revoke_on_close`.
     pub fn revoke_on_close(&mut self) {
@@ -351,22 +358,22 @@ impl ExclusivePublication {
         unsafe { sys::aeron_exclusive_publication_revoke_on_close(self.raw.as_ptr()) };
     }
 
-    /// Closes the publication at once: what subscribers have not received yet is given up, and their
-    /// images end. Does not block.
+    /// Closes the publication at once. Subscribers do not get the messages that they have not
+    /// received yet, and their images end. Does not block.
     ///
-    /// To be told when it is done, call [`revoke_on_close`](Self::revoke_on_close) and
-    /// [`close_with`](Self::close_with).
+    /// For a notification of the end, call [`revoke_on_close`](Self::revoke_on_close) and
+    /// [`close_with`](Self::close_with) instead.
     ///
     /// Corresponds to `aeron_exclusive_publication_revoke`.
     pub fn revoke(mut self) {
         self.revoke_on_close();
     }
 
-    /// What C's functions have returned.
+    /// Converts the return value of C's functions.
     ///
-    /// Where the last term has no room for a message, C makes padding of what is left and says so, but
-    /// leaves its own place before that: a shorter message would then be taken, and written over padding
-    /// that subscribers have read.
+    /// If a message does not fit into the last term, C pads the rest and returns an error, but
+    /// leaves its own position before the padding. C would then accept a shorter message, and write
+    /// it over padding that subscribers have read.
     fn outcome(
         &mut self,
         returned: i64,
@@ -389,7 +396,7 @@ impl ExclusivePublication {
         OfferError::MessageTooLong { length, max_message_length }
     }
 
-    /// The C publication, for the functions that have no safe form.
+    /// Returns the C publication, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Calling C's functions for one writer on it needs the same
     /// exclusiveness as `&mut self`, and closing it is never allowed.

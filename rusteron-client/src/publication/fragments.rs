@@ -1,4 +1,4 @@
-//! Messages of several fragments, which an exclusive publication writes one behind the other.
+//! Messages of several fragments, which an exclusive publication writes one after the other.
 
 use crate::error::Position;
 use crate::log_buffer::{self, BEGIN_FLAG, END_FLAG, FLAGS, HEADER_LENGTH, align, protocol};
@@ -6,11 +6,11 @@ use crate::publication::ExclusivePublication;
 use crate::publication::exclusive_place::Place;
 
 impl ExclusivePublication {
-    /// Sends a message in as many fragments as it takes, and returns the position after it; `None`, and
-    /// nothing is sent, if it does not fit into what is left of the term.
+    /// Sends a message in as many fragments as needed, and returns the position after it. If the
+    /// message does not fit into the rest of the term, sends nothing and returns `None`.
     ///
-    /// As C does it: the tail moves past all of them first, and each fragment is published when it is
-    /// written, so that subscribers need not wait for the last one.
+    /// Works as C does. The tail moves past all fragments first. Each fragment is published as soon
+    /// as it is written, so that subscribers need not wait for the last fragment.
     pub(crate) fn write_fragments(&mut self, place: Place, message: &[u8]) -> Option<Position> {
         // At least 32 in every log buffer that a driver makes.
         let fragment_length = self.fields.max_payload_length.max(1);
@@ -29,8 +29,8 @@ impl ExclusivePublication {
                 flags |= END_FLAG;
             }
             let frame_length = fragment.len() + HEADER_LENGTH;
-            // SAFETY: the frames follow each other up to the end above. They lie behind the position
-            // limit, where nobody reads or cleans, until their lengths turn positive.
+            // SAFETY: the frames follow each other up to the end above. They lie behind the
+            // position limit, where no process reads or cleans, until their lengths turn positive.
             unsafe {
                 log_buffer::begin_frame(frame, frame_length as i32, raw_tail, self.ids);
                 frame.add(FLAGS).write(flags);
@@ -45,7 +45,7 @@ impl ExclusivePublication {
     }
 }
 
-/// How many bytes of a term the fragments take, headers and alignment included.
+/// Returns the length of all fragments in the term in bytes, headers and alignment included.
 fn framed_length(length: usize, fragment_length: usize) -> usize {
     let (full, rest) = (length / fragment_length, length % fragment_length);
     let last = if rest > 0 { align(rest + HEADER_LENGTH) } else { 0 };

@@ -1,10 +1,11 @@
-//! A message in several parts, as C takes it.
+//! A message in several parts, in C's form.
 
 use std::io::IoSlice;
 
 use rusteron_sys as sys;
 
-/// The length of the message in bytes, or `usize::MAX` if it cannot be counted: slices can overlap.
+/// Returns the length of the message in bytes. Returns `usize::MAX` if the sum overflows, which it
+/// can because slices can overlap.
 #[inline]
 pub(crate) fn total_length(parts: &[IoSlice<'_>]) -> usize {
     parts.iter().fold(0, |sum, part| sum.saturating_add(part.len()))
@@ -34,7 +35,7 @@ pub(crate) fn with_iovecs<R>(
     offer(parts.as_ptr().cast_mut().cast(), parts.len())
 }
 
-/// Calls `offer` with the parts in C's structure, which has another order than that of Windows.
+/// Calls `offer` with the parts in C's structure, whose field order differs from that of Windows.
 #[cfg(not(unix))]
 pub(crate) fn with_iovecs<R>(
     parts: &[IoSlice<'_>],

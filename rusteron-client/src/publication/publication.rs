@@ -1,4 +1,4 @@
-//! A publication that threads share.
+//! A publication for concurrent use by several threads.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -22,9 +22,9 @@ use crate::publication::{BufferClaim, message_parts};
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.
 ///
-/// Messages of several threads are put one after the other into the same log buffer, each whole. It
-/// keeps its client open; dropping it tells the media driver that this publisher is gone, after what
-/// was offered has been delivered.
+/// Messages of several threads go one after the other into the same log buffer, each whole. A
+/// publication keeps its client open. Dropping it tells the media driver that this publisher is
+/// gone, after the offered messages have been delivered.
 ///
 /// Made by [`Aeron::add_publication`](crate::Aeron::add_publication).
 pub struct Publication {
@@ -35,47 +35,49 @@ pub struct Publication {
     pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
-    /// Whether the conductor has been told to close it; nothing but dropping the rest is left then.
+    /// True once the conductor has been told to close this publication. Only dropping the other
+    /// fields follows then.
     pub(crate) is_handed_over: bool,
 }
 
-/// A part of the stream that one publisher has taken.
+/// A range of the stream that one publisher has claimed.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    /// Where the first frame is to be.
+    /// Address of the first frame.
     pub(crate) frame: *mut u8,
-    /// The same as a tail.
+    /// The same position as a tail.
     pub(crate) raw_tail: i64,
     pub(crate) end_position: Position,
 }
 
-/// How much there is to take, in bytes.
+/// The remaining range that can be claimed, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
-    /// Up to the position limit, below which every message has to begin.
+    /// Remaining bytes up to the position limit, below which every message has to begin.
     pub(crate) window: usize,
-    /// Up to the end of the term, or the most that is taken at once.
+    /// Remaining bytes up to the end of the term, or the most that is claimed at once.
     pub(crate) length: usize,
 }
 
-// SAFETY: this is Aeron's publication for concurrent use: C and Rust move the shared tail with atomic
-// operations and may do so on any number of threads. What else the fields point to is read only.
+// SAFETY: this is Aeron's publication for concurrent use: C and Rust move the shared tail with
+// atomic operations and may do so on any number of threads. All other memory behind the fields is
+// read only.
 unsafe impl Send for Publication {}
 // SAFETY: as above.
 unsafe impl Sync for Publication {}
 
 impl Publication {
-    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length) bytes,
-    /// to the subscribers; if it does not fit in one fragment, it is sent in several.
+    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)
+    /// bytes, to the subscribers. A message that does not fit in one fragment is sent in several.
     ///
     /// Copies the message into the log buffer and returns the position after it. Does not block, does
     /// not allocate, makes no system call; may be called from any thread.
     ///
     /// # Errors
-    /// Nothing has been sent; see [`OfferError`]. [`OfferError::Unblocked`] comes only to a thread that
-    /// was held up in this call for longer than the driver's publication unblock timeout, while it
-    /// copied the message; one that was held up before that, between taking the place and writing the
-    /// header, is not told, as in C: the message is lost.
+    /// Nothing has been sent; see [`OfferError`]. A thread gets [`OfferError::Unblocked`] only if
+    /// it was held up for longer than the driver's publication unblock timeout while it copied the
+    /// message. A thread that was held up earlier, between moving the tail and writing the header,
+    /// gets no error, as in C: the message is lost.
     ///
     /// Corresponds to `aeron_publication_offer`.
     #[inline]
@@ -84,12 +86,12 @@ impl Publication {
             return self.offer_fragments(message);
         }
         let claim = self.claim(message.len())?;
-        // SAFETY: the claim is as long as the message, and memory that nobody else has a slice of.
+        // SAFETY: the claim is as long as the message, and no other slice of its memory exists.
         unsafe { log_buffer::copy_payload(message, claim.frame()) };
         claim.commit()
     }
 
-    /// C does the rarer work.
+    /// Leaves messages of several fragments, the rarer case, to C.
     #[cold]
     fn offer_fragments(&self, message: &[u8]) -> Result<Position, OfferError> {
         let length = message.len();
@@ -103,8 +105,8 @@ impl Publication {
         OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
-    /// Offers one message that lies in several places, without putting it together first; otherwise
-    /// as [`offer`](Self::offer). No parts are an empty message.
+    /// Offers one message that consists of several slices, without joining them first; otherwise as
+    /// [`offer`](Self::offer). An empty list of parts is an empty message.
     ///
     /// Does not block; does not allocate, except for a message of several fragments on Windows.
     ///
@@ -114,7 +116,7 @@ impl Publication {
     /// Corresponds to `aeron_publication_offerv`.
     #[inline]
     pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        // C adds the lengths up without looking for an overflow.
+        // C adds the lengths without checking for overflow.
         let length = message_parts::total_length(parts);
         if length > self.fields.max_payload_length {
             return self.offer_parts_in_c(parts, length);
@@ -143,16 +145,19 @@ impl Publication {
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
     ///
-    /// For each fragment the supplier is given the payload, and returns what subscribers read with
-    /// [`Header::reserved_value`](crate::Header::reserved_value): a timestamp, a checksum. It is
-    /// called when there is a place for the message, while nothing that is offered after it reaches
-    /// anybody; so it should be quick. If it panics, the panic goes through to the caller, and the
-    /// message is not delivered: padding takes its place. Fragments before the one that caused the
-    /// panic have been sent then, and nothing follows them; assemblers drop them.
+    /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
+    /// timestamp or a checksum. Subscribers read the value with
+    /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after the
+    /// range for the message has been claimed. Until the supplier returns, no later message reaches
+    /// a subscriber; so it should be quick.
+    ///
+    /// If the supplier panics, the panic goes through to the caller, and the message is not
+    /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
+    /// follows them; assemblers drop them.
     ///
     /// # Errors
-    /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long that
-    /// the media driver has turned the place into padding.
+    /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long
+    /// that the media driver has unblocked the claimed range, by turning it into padding.
     ///
     /// Corresponds to `aeron_publication_offer` with a supplier.
     pub fn offer_with_reserved_value(
@@ -183,8 +188,9 @@ impl Publication {
         OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
-    /// Claims a place for a message of `length` bytes, up to
-    /// [`max_payload_length`](Self::max_payload_length), to write it there without a copy.
+    /// Claims a range of the log buffer for a message of `length` bytes, up to
+    /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
+    /// without a copy.
     ///
     /// Does not block, does not allocate; may be called from any thread, also while there are other
     /// claims. A length of 0 is an empty message.
@@ -202,19 +208,20 @@ impl Publication {
         self.claim(length)
     }
 
-    /// A claim of a length that fits into a fragment.
+    /// Claims a range of a length that fits into a fragment.
     #[inline(always)]
     fn claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let frame_length = length + HEADER_LENGTH;
         let place = self.claim_place(length, |_| align(frame_length))?;
-        // Whether the driver has made padding of the place, while this thread was held up since it took
-        // it, is not asked, as in C: to read the frame before writing it would make the cores hand its cache
-        // line over twice. The message is then lost, without anybody's being told.
+        // As in C, does not check for unblocking: reading the frame first would cost a second
+        // transfer of its cache line between the cores. If the driver has unblocked the range since
+        // this thread claimed it, the message is lost without an error.
         //
-        // SAFETY: the place is this call's alone, whose claim is the frame's only user. Its memory is
-        // mapped as long as the publication lives: the conductor unmaps it on closing it, for which
-        // `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the client; the
-        // death of the client or the driver marks the publication as closed and unmaps nothing.
+        // SAFETY: the claimed range is this call's alone, whose claim is the frame's only user. Its
+        // memory is mapped as long as the publication lives: the conductor unmaps it on closing it,
+        // for which `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the
+        // client; the death of the client or the driver marks the publication as closed and unmaps
+        // nothing.
         unsafe {
             log_buffer::begin_frame(place.frame, frame_length as i32, place.raw_tail, self.ids);
             let frame = NonNull::new_unchecked(place.frame);
@@ -222,13 +229,15 @@ impl Publication {
         }
     }
 
-    /// Takes a part of the stream, of a length that `take` says when it knows how much room there is, a
-    /// multiple of the frame alignment; or says why no message of `length` bytes is taken now.
+    /// Claims a range of the stream. `take` gets the remaining length and returns the length to
+    /// claim, a multiple of the frame alignment. If no message of `length` bytes is accepted now,
+    /// returns the reason.
     ///
-    /// What is returned is a place in the active term that no other publisher is given, and that nobody
-    /// reads or cleans: the stream's end was below the limit, which is half a term at the most ahead of
-    /// what is read. Publishers that others come before can begin above the limit, but in the same term:
-    /// less than one and a half terms ahead of what is read, all of which has been cleaned.
+    /// The returned range lies in the active term. No other publisher gets it, no subscriber reads
+    /// it, and the driver does not clean it. The tail was below the limit, which is at most half a
+    /// term ahead of the subscribers. If other publishers come first, the range can begin above the
+    /// limit, but in the same term. It is then less than one and a half terms ahead of the
+    /// subscribers, and all of that has been cleaned.
     #[inline(always)]
     pub(crate) fn claim_place(
         &self,
@@ -236,13 +245,14 @@ impl Publication {
         take: impl FnOnce(Room) -> usize,
     ) -> Result<Place, OfferError> {
         let fields = &self.fields;
-        // Copied before the acquires, which would have them read again.
+        // Copied before the acquire loads, after which the compiler would read the fields again.
         let (limit, terms) = (self.limit, self.terms());
         // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
             return Err(OfferError::Closed.rare());
         }
-        // Another's limit: the driver has given up the client, and closed the publication.
+        // The limit belongs to another publication: the driver has timed out the client, and closed
+        // the publication.
         let Some(limit) = limit.position() else { return Err(OfferError::Closed.rare()) };
         let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
         let term_count = tail.term_id().wrapping_sub(terms.initial_term_id);
@@ -252,11 +262,12 @@ impl Publication {
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
         let taken = take(Room {
-            // Negative only for a tail beyond its term, where there is no room whatever this says.
+            // Negative only for a tail beyond its term, where nothing remains whatever this value
+            // is.
             window: usize::try_from(limit.wrapping_sub(position)).unwrap_or(usize::MAX),
             length: fields.max_message_length.min(left_of_term.max(0) as usize),
         });
-        // By now the tail can be further on, or, after a long pause, in a later term.
+        // Meanwhile the tail can have moved on or, after a long pause, be in a later term.
         let tail = terms.claim(tail.index, taken);
         let end = tail.offset() + taken as i64;
         if end > i64::from(fields.term_buffer_length) {
@@ -278,21 +289,22 @@ impl Publication {
         }
     }
 
-    /// The position of a tail; of one beyond the end of its term, that of the end.
+    /// Returns the position of a tail. For a tail beyond the end of its term, returns the position
+    /// of that end.
     #[inline(always)]
     fn position_of(&self, tail: Tail) -> Position {
         self.begin_position(tail) + tail.offset().min(self.fields.term_buffer_length.into())
     }
 
-    /// The position at which the tail's term begins.
+    /// Returns the position at which the tail's term begins.
     #[inline(always)]
     fn begin_position(&self, tail: Tail) -> Position {
         let term_count = tail.term_id().wrapping_sub(self.fields.initial_term_id);
         i64::from(term_count) << self.fields.position_bits_to_shift
     }
 
-    /// A tail that is beyond the limit is let through if it is beyond its term, too, and the term's end
-    /// is not: the next term is to be begun.
+    /// Returns an error for a tail beyond the limit. If the tail is also beyond its term, and the
+    /// term's end is below the limit, returns no error: the caller then rotates the log.
     #[cold]
     #[inline(never)]
     fn check_limit(&self, tail: Tail, limit: Position, length: usize) -> Result<(), OfferError> {
@@ -300,8 +312,9 @@ impl Publication {
         if position >= limit { Err(self.back_pressure(position, length)) } else { Ok(()) }
     }
 
-    /// Fills what is left of the term, if this is the publisher who came to its end, and rotates the
-    /// log, unless another has done so; the tail is where `taken` bytes were asked for in vain.
+    /// Ends the term. If this publisher's claim crossed the end, pads the rest of the term. Rotates
+    /// the log, unless another publisher has done so. `tail` is the tail at which the claim of
+    /// `taken` bytes failed.
     #[cold]
     fn end_of_term(&self, tail: Tail, taken: usize) -> OfferError {
         let left = i64::from(self.fields.term_buffer_length) - tail.offset();
@@ -316,7 +329,8 @@ impl Publication {
         }
         if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
             if left <= 0 {
-                // There is no next term. With ever more offers, the tail would come to its highest bits.
+                // There is no next term. With ever more offers, the tail would overflow into its
+                // highest bits.
                 self.terms().give_back(tail.index, taken);
             }
             return OfferError::MaxPositionExceeded;
@@ -328,8 +342,8 @@ impl Publication {
     #[inline(always)]
     fn terms(&self) -> Terms<'_, AtomicI64, AtomicI32> {
         let fields = &self.fields;
-        // SAFETY: mapped as in `claim_place`, the first is the address of one tail for each term
-        // buffer, and all write them atomically.
+        // SAFETY: mapped as in `claim_place`; `term_tail_counters` is the address of one tail for
+        // each term buffer, and all publishers write the tails atomically.
         unsafe {
             Terms {
                 tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),
@@ -351,7 +365,8 @@ impl Publication {
         }
     }
 
-    /// Whether C may be given a message, which would move the tail on behind the last position as well.
+    /// Returns an error if a message must not be passed to C. C would move the tail on even beyond
+    /// the last position.
     fn check_for_c(&self, length: usize) -> Result<(), OfferError> {
         let max_message_length = self.fields.max_message_length;
         if self.is_closed() {
@@ -367,7 +382,7 @@ impl Publication {
         Ok(())
     }
 
-    /// The C publication, for the functions that have no safe form.
+    /// Returns the C publication, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Any thread may call C's functions for offers on it; closing it is
     /// never allowed.

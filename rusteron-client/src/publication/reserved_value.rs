@@ -1,4 +1,4 @@
-//! Asking a closure for reserved values from within C's offer.
+//! Calls a closure for reserved values from within C's offer.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -12,19 +12,19 @@ use crate::log_buffer::{self, HEADER_LENGTH};
 
 /// A supplier during one call of C's `offerv`.
 ///
-/// It must be `offerv`, with one part: C's `offer` passes the address of a message's first frame
-/// with the length of every further one.
+/// The call must be `offerv`, with one part. C's `offer` passes the address of a message's first
+/// frame with the length of every further frame.
 pub(crate) struct Supplier<F> {
     supplier: F,
     panic: Option<Box<dyn Any + Send>>,
 }
 
 impl<F: FnMut(&[u8]) -> i64> Supplier<F> {
-    /// Passes a supplier to `offer`, which passes it to C, and returns what that returned.
+    /// Passes a supplier to `offer`, which passes it to C. Returns the result of `offer`.
     ///
-    /// A panic of the supplier goes through to the caller, when C has returned. C finishes every
-    /// frame of the message meanwhile, as it must for the stream to go on; from the fragment that
-    /// panicked, they are padding.
+    /// A panic of the supplier goes through to the caller after C has returned. C finishes every
+    /// frame of the message first, so that the stream can go on. From the fragment that caused the
+    /// panic on, the frames are padding.
     pub(crate) fn call<R>(
         supplier: F,
         offer: impl FnOnce(sys::aeron_reserved_value_supplier_t, *mut c_void) -> R,
@@ -42,8 +42,8 @@ impl<F: FnMut(&[u8]) -> i64> Supplier<F> {
         // time.
         let this = unsafe { &mut *clientd.cast::<Self>() };
         if this.panic.is_none() {
-            // SAFETY: C passes a frame with its length, the payload of which it has just written
-            // and nobody else does.
+            // SAFETY: C passes a frame with its length. C has just written the frame's payload, and
+            // no other thread writes it.
             let payload =
                 unsafe { slice::from_raw_parts(frame.add(HEADER_LENGTH), length - HEADER_LENGTH) };
             // The panic reaches the caller, who knows what the supplier captured.
@@ -52,8 +52,8 @@ impl<F: FnMut(&[u8]) -> i64> Supplier<F> {
                 Err(panic) => this.panic = Some(panic),
             }
         }
-        // SAFETY: a field of the frame, which is not published before this returns; C sets it before
-        // it calls and not after.
+        // SAFETY: a field of the frame, which is not published before this returns. C sets the
+        // field before this call and not after.
         unsafe { frame.add(log_buffer::TYPE).cast::<u16>().write(log_buffer::TYPE_PAD) };
         0
     }

@@ -1,22 +1,23 @@
-//! Putting the fragments of long messages together again.
+//! Assembly of long messages from their fragments.
 
 use crate::error::Position;
 use crate::log_buffer::{BEGIN_FLAG, END_FLAG};
 use crate::subscription::image::Action;
 use crate::subscription::image::header::{FrameHeader, Header};
 
-/// The longest message that is put together, in bytes, as in C and Java. Nothing that was offered is as
-/// long; fragments that were claimed one by one could go on for ever.
+/// Greatest length of an assembled message in bytes, as in C and Java. No offered message is as
+/// long. But fragments that were claimed one by one could go on for ever.
 const MAX_LENGTH: usize = (i32::MAX - 8) as usize;
 
-/// The message of one image, or session, that is being put together.
+/// The partly assembled message of one image or session.
 ///
-/// The memory is allocated with the first long message and used for all that follow.
+/// Memory is allocated for the first long message and reused for all later messages.
 pub(crate) struct Assembly {
     message: Vec<u8>,
-    /// How much of it there is without the last fragment, which is still there if it was refused.
+    /// Length of the message without the last fragment. If the handler rejected the message,
+    /// `message` still contains the last fragment.
     length: usize,
-    /// Where the next fragment begins; `None` if no message has begun.
+    /// Position at which the next fragment begins; `None` if no message has begun.
     next_position: Option<Position>,
     start_position: Position,
     first: FrameHeader,
@@ -33,11 +34,11 @@ impl Assembly {
         }
     }
 
-    /// Passes a whole message to the handler: the fragment itself, if it is one, or all fragments in
-    /// one piece, if it is the last of them.
+    /// Passes a whole message to the handler. If the fragment is a whole message, passes the
+    /// fragment itself. If it is the last fragment of a message, passes all fragments in one piece.
     ///
-    /// A message whose first fragments are missing, because the subscriber joined later or others
-    /// have read them, is dropped, and so is one of more than 2³¹ − 9 bytes.
+    /// A message is dropped if its first fragments are missing, because the subscriber joined later
+    /// or other polls have read them. A message of more than 2³¹ − 9 bytes is also dropped.
     #[inline(always)]
     pub(crate) fn poll<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
     where
@@ -50,21 +51,21 @@ impl Assembly {
         }
     }
 
-    /// As [`poll`](Self::poll), for what is no whole message by itself.
+    /// As [`poll`](Self::poll), for a fragment that is no whole message by itself.
     #[inline(always)]
     pub(crate) fn give<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
     where
         F: FnMut(&[u8], &Header<'_>),
     {
         if self.append(fragment, header) {
-            // A handler that panics has had this message.
+            // If the handler panics, this message counts as received.
             self.next_position = None;
             handler(&self.message, &self.header(header));
         }
     }
 
-    /// As [`poll`](Self::poll). A message whose handler refuses it is whole again when its last
-    /// fragment is given again.
+    /// As [`poll`](Self::poll). If the handler rejects a message, the message is whole again when
+    /// its last fragment is passed again.
     #[inline(always)]
     pub(crate) fn controlled_poll<F>(
         &mut self,
@@ -90,7 +91,8 @@ impl Assembly {
         action
     }
 
-    /// The whole message, if this fragment ends it; the same again if the fragment is given again.
+    /// Returns the whole message, if this fragment ends it. Passing the same fragment again returns
+    /// the same message.
     pub(crate) fn whole<'a>(
         &'a mut self,
         fragment: &[u8],
@@ -100,7 +102,8 @@ impl Assembly {
         is_whole.then(|| (&self.message[..], self.header(header)))
     }
 
-    /// Appends a fragment, and returns whether it ends a message. It can be given again if so.
+    /// Appends a fragment, and returns whether it ends a message. A fragment that ends a message
+    /// can be passed again.
     ///
     /// Out of line, and without the handler, to keep the loops of the polls small.
     #[cold]
@@ -131,11 +134,11 @@ impl Assembly {
         true
     }
 
-    /// The header of the whole, whose last fragment has this one.
+    /// Returns the header of the whole message, whose last fragment has the header `last`.
     #[cold]
     fn header<'a>(&'a self, last: &Header<'a>) -> Header<'a> {
-        // Fragments of a message lie one after the other. Of frames that are being overwritten, the
-        // positions can be anything.
+        // Fragments of a message lie one after the other. Frames that are being overwritten can
+        // have any position.
         let length = usize::try_from(last.position() - self.start_position).unwrap_or(0);
         Header::assembled(&self.first, last, length)
     }
@@ -152,7 +155,7 @@ mod tests {
         // SAFETY: the frame lives as long as the header.
         let header = unsafe { Header::new(middle.as_ptr(), &image) };
         let begun = |length| {
-            // Zeroes that nobody writes take no memory.
+            // Zeroed pages that are never written take no memory.
             let mut message = vec![0; MAX_LENGTH];
             message.truncate(length);
             Assembly { message, length, next_position: Some(0), ..Assembly::new() }

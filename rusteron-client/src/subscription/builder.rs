@@ -1,4 +1,4 @@
-//! A subscription that says when publishers come and go.
+//! Builder for subscriptions with handlers for available and unavailable images.
 
 use std::ffi::CString;
 use std::fmt;
@@ -14,13 +14,16 @@ use crate::ffi::callback;
 use crate::subscription::Subscription;
 use crate::subscription::image::ImageInfo;
 
-/// What a subscription is added with, besides channel and stream id.
+/// Builds a subscription with handlers for available and unavailable images.
 ///
-/// The handlers run on the client's conductor thread and keep it from its work meanwhile; calls in
-/// them that would wait for that thread return
-/// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). A panic in one is
-/// logged. They are dropped, on any thread, when the subscription has been closed, or could not be
-/// added, and no more calls can come; a subscription that was dropped may still hear of its images.
+/// The handlers run on the client's conductor thread and hold up the conductor meanwhile. Calls in
+/// a handler that would wait for that thread return
+/// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). A panic in a handler
+/// is logged.
+///
+/// The handlers are dropped, on any thread, when the subscription has been closed or could not be
+/// added, and no more calls can come. Handlers of a dropped subscription may still be called for
+/// its images.
 ///
 /// Made by [`Aeron::subscription_builder`].
 ///
@@ -48,8 +51,8 @@ use crate::subscription::image::ImageInfo;
 /// # }
 /// ```
 ///
-/// As they run on another thread, and for as long as the subscription is there, they have to be
-/// `Send` and borrow nothing:
+/// The handlers run on another thread, and as long as the subscription exists. So they have to be
+/// `Send` and must not borrow:
 ///
 /// ```compile_fail,E0277
 /// # use rusteron_client::Aeron;
@@ -85,8 +88,8 @@ impl<'a> SubscriptionBuilder<'a> {
         Self { client, channel, stream_id, callbacks: SubscriptionCallbacks::default() }
     }
 
-    /// Sets what is called when a publisher's image has come, before it can be polled or while it is
-    /// being polled.
+    /// Sets the handler that is called when a publisher's image has become available. The call
+    /// comes before the image can be polled or while it is being polled.
     ///
     /// Corresponds to `on_available_image_handler` of `aeron_async_add_subscription`.
     pub fn on_available_image(mut self, handler: impl FnMut(&ImageInfo) + Send + 'static) -> Self {
@@ -94,9 +97,10 @@ impl<'a> SubscriptionBuilder<'a> {
         self
     }
 
-    /// Sets what is called when an image has gone: with its publisher, or with the subscription.
+    /// Sets the handler that is called when an image has become unavailable, because its publisher
+    /// or the subscription has gone.
     ///
-    /// It is not called for the images of a client that a fatal error has ended.
+    /// The handler is not called for the images of a client that a fatal error has ended.
     ///
     /// Corresponds to `on_unavailable_image_handler` of `aeron_async_add_subscription`.
     pub fn on_unavailable_image(
@@ -107,7 +111,7 @@ impl<'a> SubscriptionBuilder<'a> {
         self
     }
 
-    /// Adds the subscription, and waits for the media driver to confirm.
+    /// Adds the subscription, and waits for the media driver's confirmation.
     ///
     /// # Errors
     /// As for [`Aeron::add_subscription`](crate::Aeron::add_subscription).
@@ -118,7 +122,7 @@ impl<'a> SubscriptionBuilder<'a> {
         self.async_add()?.wait()
     }
 
-    /// Begins to add the subscription, and returns what tells when it is there.
+    /// Starts adding the subscription. Poll or await the result.
     ///
     /// # Errors
     /// As for [`Aeron::async_add_subscription`](crate::Aeron::async_add_subscription).
@@ -131,7 +135,8 @@ impl<'a> SubscriptionBuilder<'a> {
     }
 }
 
-/// The handler, for what the client calls with a live image whose log buffer is mapped.
+/// Wraps the handler in a closure that the client calls with a live image, whose log buffer is
+/// mapped.
 fn with_info(
     mut handler: impl FnMut(&ImageInfo) + Send + 'static,
 ) -> impl FnMut(*mut sys::aeron_image_t) + Send + 'static {

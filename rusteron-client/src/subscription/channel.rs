@@ -1,5 +1,4 @@
-//! What a subscription's channel turned out to be: addresses, and destinations of a
-//! multi-destination one.
+//! Destinations and resolved addresses of a subscription.
 
 use std::ffi::{CStr, CString, c_int};
 use std::net::SocketAddr;
@@ -13,25 +12,25 @@ use crate::error::Result;
 use crate::ffi::{Fallible, callback};
 use crate::subscription::Subscription;
 
-/// Enough for a numeric address with its port, and the NUL byte after it.
+/// Sufficient length for a numeric address with its port and a NUL byte.
 const ADDRESS_LENGTH: usize = sys::AERON_CLIENT_MAX_LOCAL_ADDRESS_STR_LEN as usize;
 
 impl Subscription {
-    /// Adds a source to a multi-destination subscription, one with `control-mode=manual` in its
-    /// channel, and waits for the media driver to confirm.
+    /// Adds a source to a multi-destination subscription, and waits for the media driver's
+    /// confirmation. A multi-destination subscription has `control-mode=manual` in its channel.
     ///
-    /// A source is an IPC channel, a spy, or a UDP channel. The last has no `control-mode=response`,
-    /// and none of [`Parameter`](crate::Parameter)'s `Mtu`, `ReceiverWindow`, `SocketRcvbuf`,
-    /// `SocketSndbuf`, `SocketTos` and `ResponseCorrelationId`, which belong to the subscription's
-    /// channel.
+    /// A source is an IPC channel, a spy, or a UDP channel. A UDP source must not have
+    /// `control-mode=response`. Some of [`Parameter`](crate::Parameter)'s parameters belong to the
+    /// subscription's channel, and a UDP source must not have them: `Mtu`, `ReceiverWindow`,
+    /// `SocketRcvbuf`, `SocketSndbuf`, `SocketTos` and `ResponseCorrelationId`.
     ///
-    /// Blocks for the driver timeout at the most, or for twice that if a callback keeps the client's
-    /// conductor from its work.
+    /// Blocks at most for the driver timeout. If a callback holds up the client's conductor, blocks
+    /// at most for twice the driver timeout.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid; the
     ///   text names the parameter;
-    /// - those of [`AsyncDestination::poll`];
+    /// - the errors of [`AsyncDestination::poll`];
     /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
     ///   callback.
     ///
@@ -42,8 +41,9 @@ impl Subscription {
         self.async_add_destination(channel)?.wait().map(drop)
     }
 
-    /// Begins to add a source to a multi-destination subscription, and returns what tells when it is
-    /// there. Does not block, and can be called from callbacks of a client with a conductor thread.
+    /// Starts adding a source to a multi-destination subscription. Poll or await the result.
+    ///
+    /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid;
@@ -62,13 +62,13 @@ impl Subscription {
         )
     }
 
-    /// Removes a source from a multi-destination subscription, and waits for the media driver to
-    /// confirm.
+    /// Removes a source from a multi-destination subscription, and waits for the media driver's
+    /// confirmation.
     ///
     /// A source that is joined at a control address, a UDP channel with
-    /// [`Control`](crate::Parameter::Control), stays until the subscription is closed: Aeron's C driver
-    /// would go on using it after freeing it. The same goes for a channel whose `Interface` has a port,
-    /// by which the driver could take it for such a source.
+    /// [`Control`](crate::Parameter::Control), stays until the subscription is closed. Aeron's C
+    /// driver would go on using such a source after freeing it. The same applies to a channel whose
+    /// `Interface` has a port, because the driver could mistake it for such a source.
     ///
     /// Blocks as [`add_destination`](Self::add_destination) does.
     ///
@@ -85,8 +85,8 @@ impl Subscription {
         self.async_remove_destination(channel)?.wait().map(drop)
     }
 
-    /// Begins to remove a source from a multi-destination subscription, and returns what tells when
-    /// it is gone. Does not block.
+    /// Starts removing a source from a multi-destination subscription. Poll or await the result.
+    /// Does not block.
     ///
     /// # Errors
     /// As for [`async_add_destination`](Self::async_add_destination).
@@ -127,12 +127,12 @@ impl Subscription {
         }
     }
 
-    /// The number of the counter with the channel's status; -1 if there is none, as for IPC.
+    /// Returns the id of the counter with the channel's status; -1 if there is none, as for IPC.
     pub fn channel_status_id(&self) -> i32 {
         self.constants().channel_status_indicator_id
     }
 
-    /// The state of the socket behind the channel.
+    /// Returns the state of the channel's socket.
     ///
     /// Corresponds to `aeron_subscription_channel_status`.
     pub fn channel_status(&self) -> ChannelStatus {
@@ -142,11 +142,12 @@ impl Subscription {
         ChannelStatus::from_c(status, counter_id, || self.is_closed())
     }
 
-    /// The addresses of the sockets that the subscription receives on: none over IPC or if they are
-    /// not set up yet, several with several destinations.
+    /// Returns the addresses of the sockets that the subscription receives on. The list is empty
+    /// over IPC, and until the sockets are set up. With several destinations there are several
+    /// addresses.
     ///
     /// # Errors
-    /// None that a live subscription can cause; they are C's.
+    /// A live subscription causes none; the errors are C's.
     ///
     /// Corresponds to `aeron_subscription_local_sockaddrs`.
     pub fn local_addresses(&self) -> Result<Vec<SocketAddr>> {
@@ -157,11 +158,12 @@ impl Subscription {
         })
     }
 
-    /// The address of the first socket that the subscription receives on: its endpoint, with names
-    /// and a port of 0 resolved. `None` over IPC, or if it is not set up yet.
+    /// Returns the address of the first socket that the subscription receives on: its endpoint,
+    /// with names and a port of 0 resolved. Returns `None` over IPC, and until the socket is set
+    /// up.
     ///
     /// # Errors
-    /// None that a live subscription can cause; they are C's.
+    /// A live subscription causes none; the errors are C's.
     ///
     /// Corresponds to `aeron_subscription_resolved_endpoint`.
     pub fn resolved_endpoint(&self) -> Result<Option<String>> {
@@ -179,13 +181,13 @@ impl Subscription {
         Ok((found > 0).then(|| text(&address)))
     }
 
-    /// The channel with its endpoint's port filled in, if that was given as 0: what a publisher of
-    /// this stream is to be added with. `None` if the port is not known yet.
+    /// Returns the channel, with the actual port in place of an endpoint's port 0. Add a publisher
+    /// of this stream with this channel. Returns `None` if the port is not known yet.
     ///
     /// A channel without such a port is returned as it is.
     ///
     /// # Errors
-    /// A channel that C cannot parse, such as that of a spy.
+    /// A channel that C cannot parse, such as the channel of a spy.
     ///
     /// Corresponds to `aeron_subscription_try_resolve_channel_endpoint_port`.
     pub fn try_resolve_channel_endpoint_port(&self) -> Result<Option<String>> {
@@ -193,8 +195,8 @@ impl Subscription {
         if !endpoints_have_ports(self.channel()) {
             return Ok(Some(self.channel().to_owned()));
         }
-        // C copies an unchanged channel without regard to the length, and may write the parameters of
-        // a changed one in another order, with some that were left out.
+        // C copies an unchanged channel without checking the length. C may write the parameters of
+        // a changed channel in another order, and add omitted parameters.
         let mut room = self.channel().len() + ADDRESS_LENGTH + 256;
         loop {
             let mut uri = vec![0_u8; room];
@@ -224,7 +226,7 @@ fn endpoints_have_ports(channel: &str) -> bool {
         .all(|endpoint| endpoint.contains(':'))
 }
 
-/// What C wrote into a buffer, up to the NUL byte.
+/// Returns the text that C wrote into a buffer, up to the NUL byte.
 fn text(buffer: &[u8]) -> String {
     CStr::from_bytes_until_nul(buffer).unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! Whole messages from polls that give fragments.
+//! Assemblers for polls of fragments.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,14 +7,14 @@ use crate::log_buffer::BEGIN_FLAG;
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::{Action, Header};
 
-/// Puts the fragments of long messages together, for each session by itself.
+/// Assembles long messages from their fragments, separately for each session.
 ///
-/// [`Subscription::poll`](crate::Subscription::poll) and its relatives do so by themselves. This is
-/// for polls of fragments, to see both fragments and messages, or to keep what there is of a message
-/// apart from a subscription.
+/// [`Subscription::poll`](crate::Subscription::poll) and its relatives assemble messages
+/// themselves. Use this type with polls of fragments: to see both fragments and messages, or to
+/// store partly assembled messages outside a subscription.
 ///
-/// Memory is allocated for a session's first message of several fragments, and used for all that
-/// follow, until [`remove_session`](Self::remove_session).
+/// Memory is allocated for a session's first message of several fragments. It is reused for all
+/// later messages, until [`remove_session`](Self::remove_session).
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
@@ -100,8 +100,8 @@ impl FragmentAssembler {
         }
     }
 
-    /// Frees the memory of a session, such as one whose image has gone; returns whether there was
-    /// any.
+    /// Frees the memory of a session, such as a session whose image has gone. Returns whether the
+    /// session had memory.
     ///
     /// Corresponds to `aeron_fragment_assembler_delete_session_buffer` and
     /// `aeron_controlled_fragment_assembler_delete_session_buffer`.
@@ -124,9 +124,9 @@ impl fmt::Debug for FragmentAssembler {
     }
 }
 
-/// Puts the fragments of long messages of one image together.
+/// Assembles long messages of one image from their fragments.
 ///
-/// As [`FragmentAssembler`], for a single session: without looking one up.
+/// As [`FragmentAssembler`], for a single session, and so without looking up the session.
 ///
 /// Corresponds to `aeron_image_fragment_assembler_t` and
 /// `aeron_image_controlled_fragment_assembler_t`; dropping it, to

@@ -1,4 +1,4 @@
-//! Messages that are polled together.
+//! Messages of one batch poll.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use crate::subscription::assembly::Assembly;
 use crate::subscription::image::Header;
 use crate::subscription::image::frames::{Frame, Frames};
 
-/// The messages of one publisher that a poll has found, with their headers, in order.
+/// The messages of one publisher that a batch poll has found, with their headers, in order.
 ///
-/// What is taken from it has been received; the rest comes again with the next poll. Both messages and
-/// headers are read in place, and valid until the handler returns:
+/// Messages that the handler takes from the iterator count as received. The remaining messages come
+/// again with the next poll. Messages and headers are read in place, and valid until the handler
+/// returns:
 ///
 /// ```compile_fail,E0521
 /// # use rusteron_client::Subscription;
@@ -29,7 +30,7 @@ pub struct Messages<'a> {
 enum Source<'a> {
     /// Whole messages in the log.
     Frames(Frames<'a>),
-    /// One that was put together, and the frame that ends it.
+    /// An assembled message, and the frame that ends it.
     Assembled { message: &'a [u8], header: Header<'a>, frames: Frames<'a>, last: Frame<'a> },
 }
 
@@ -53,7 +54,7 @@ impl<'a> Iterator for Messages<'a> {
                     break (frame.payload(), frame.header());
                 }
                 if !frame.is_padding() {
-                    // The next poll puts it together.
+                    // The next poll assembles the message.
                     return None;
                 }
                 frames.take(&frame);
@@ -75,8 +76,9 @@ impl fmt::Debug for Messages<'_> {
     }
 }
 
-/// Gives the handler what there is: a run of whole messages or, when a longer one comes first, that one
-/// as soon as all of its fragments are there. Returns how many fragments were taken.
+/// Passes the available messages to the handler: a run of whole messages or, if a longer message
+/// comes first, that message as soon as all of its fragments have arrived. Returns the number of
+/// consumed fragments.
 #[inline(always)]
 pub(crate) fn poll<F>(
     mut frames: Frames<'_>,
@@ -92,7 +94,8 @@ where
         let Some(frame) = frames.peek() else { break };
         if frame.is_message() {
             if fragments > 0 {
-                // Of a message whose end is missing; the poll that follows goes on here.
+                // These are fragments of a message whose end is missing. The next poll continues
+                // here.
                 break;
             }
             let mut messages = Messages { source: Source::Frames(frames), left: fragment_limit };

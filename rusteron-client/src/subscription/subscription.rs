@@ -27,17 +27,17 @@ use crate::subscription::image::{Action, Header, Image, Images, SubscribedImage}
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
 ///
-/// Each publisher's stream arrives as an image of its own, in order. It keeps its client open;
-/// dropping it tells the media driver that this subscriber is gone.
+/// Each publisher's stream arrives as its own image, in order. A subscription keeps its client
+/// open. Dropping the subscription tells the media driver that this subscriber is gone.
 ///
-/// Polls neither block nor make system calls. They allocate only when a publisher has come or gone,
-/// and for the first messages of a publisher that are longer than a fragment.
+/// Polls neither block nor make system calls. They allocate only in two cases: when a publisher has
+/// come or gone, and for a publisher's first messages that are longer than a fragment.
 ///
-/// Made by [`Aeron::add_subscription`](crate::Aeron::add_subscription) and, with handlers that are
-/// told when publishers come and go,
+/// Made by [`Aeron::add_subscription`](crate::Aeron::add_subscription) and, with handlers for
+/// available and unavailable images,
 /// [`Aeron::subscription_builder`](crate::Aeron::subscription_builder).
 ///
-/// What a handler is given is valid during its call only:
+/// A handler's arguments are valid during its call only:
 ///
 /// ```compile_fail,E0521
 /// # use rusteron_client::Subscription;
@@ -47,7 +47,7 @@ use crate::subscription::image::{Action, Header, Image, Images, SubscribedImage}
 /// }
 /// ```
 ///
-/// One thread at a time polls it; threads that take turns share it in a
+/// Only one thread at a time may poll a subscription. Several threads can share it in a
 /// [`Mutex`](std::sync::Mutex):
 ///
 /// ```compile_fail,E0277
@@ -59,7 +59,7 @@ pub struct Subscription {
     /// The fields of the C structure that a poll works on, at the addresses C uses itself.
     fields: sys::rusteron_subscription_t,
     /// The images of the list with this change number. They are safe to use as long as the current
-    /// list has the same number, see [`Subscription::refresh`].
+    /// list has the same number; see [`Subscription::refresh`].
     images: Vec<SubscribedImage>,
     change_number: i64,
     round_robin_index: usize,
@@ -73,21 +73,23 @@ pub struct Subscription {
 unsafe impl Send for Subscription {}
 
 impl Subscription {
-    /// Passes the messages that have arrived, `fragment_limit` fragments of them at the most, to the
-    /// handler, and returns how many fragments there were. Zero means that nothing was there.
+    /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
+    /// Returns the number of fragments. Zero means that nothing has arrived.
     ///
-    /// The handler is given whole messages. One that was sent in several fragments, for being longer
-    /// than [`max_payload_length`](crate::PublicationConstants::max_payload_length), is put together
-    /// in memory of the subscription's own and comes with its last fragment, so that a poll can
-    /// receive fragments without calling the handler; all others are read in place. A message whose
-    /// beginning was sent before this subscription joined is dropped, and so is one that was claimed
-    /// in fragments and is longer than 2³¹ − 9 bytes.
+    /// The handler gets whole messages. A message longer than
+    /// [`max_payload_length`](crate::PublicationConstants::max_payload_length) arrives in several
+    /// fragments. The subscription assembles such a message in its own memory, and passes it on
+    /// with its last fragment. So a poll can receive fragments without calling the handler. All
+    /// other messages are read in place.
     ///
-    /// A small limit, such as 10, is faster than a large one: the publisher learns earlier where it
-    /// may write. If the handler panics, the panic goes through to the caller, and the next poll
+    /// A message whose beginning was sent before this subscription joined is dropped. So is a
+    /// message that was claimed in fragments and is longer than 2³¹ − 9 bytes.
+    ///
+    /// A small limit, such as 10, is faster than a large one: the publisher learns earlier how far
+    /// it may write. If the handler panics, the panic goes through to the caller, and the next poll
     /// continues after the message that caused it.
     ///
-    /// How to write a handler, and how an error leaves it: [Handlers](crate#handlers).
+    /// For writing handlers, and for returning errors from them, see [Handlers](crate#handlers).
     ///
     /// # Errors
     /// [`PollError::Closed`] if the client was closed by a fatal error.
@@ -103,14 +105,15 @@ impl Subscription {
         self.poll_images(poll, fragment_limit)
     }
 
-    /// Passes the messages that have arrived to the handler all at once, as an iterator,
-    /// `fragment_limit` fragments of them at the most, and returns how many fragments were taken.
+    /// Passes the messages that have arrived to the handler together, as an iterator, at most
+    /// `fragment_limit` fragments. Returns the number of fragments that were consumed.
     ///
-    /// The handler is called once for each publisher that has sent something. What it takes from the
-    /// iterator is valid until it returns, so that messages can be looked at together; what it leaves
-    /// there comes again with the next poll. The publisher learns how far it may write when the handler
-    /// returns. A message that was sent in several fragments comes alone. If the handler panics, the
-    /// panic goes through to the caller, and the next poll continues after the messages it had taken.
+    /// The handler is called once for each publisher with messages. Messages from the iterator are
+    /// valid until the handler returns, so that the handler can look at several messages together.
+    /// Messages that the handler leaves in the iterator come again with the next poll. The
+    /// publisher learns how far it may write when the handler returns. A message that was sent in
+    /// several fragments comes alone. If the handler panics, the panic goes through to the caller.
+    /// The next poll continues after the messages that the handler had consumed.
     ///
     /// # Errors
     /// As for [`poll`](Self::poll).
@@ -155,11 +158,12 @@ impl Subscription {
         self.poll_images(poll, fragment_limit)
     }
 
-    /// As [`poll`](Self::poll), but messages that were sent in several fragments arrive in fragments;
-    /// [`Header::flags`] tells where they begin and end.
+    /// As [`poll`](Self::poll), but messages that were sent in several fragments arrive in
+    /// fragments. [`Header::flags`] marks the first and the last fragment of a message.
     ///
-    /// For handlers that put messages together themselves, as a
-    /// [`FragmentAssembler`](crate::FragmentAssembler) does, or do not need whole ones.
+    /// Use it for handlers that assemble messages themselves, as a
+    /// [`FragmentAssembler`](crate::FragmentAssembler) does, and for handlers that do not need
+    /// whole messages.
     ///
     /// # Errors
     /// As for [`poll`](Self::poll).
@@ -181,12 +185,12 @@ impl Subscription {
         self.poll_images(poll, fragment_limit)
     }
 
-    /// As [`poll`](Self::poll), with a handler that decides about the publisher's position after each
-    /// message.
+    /// As [`poll`](Self::poll), with a handler that controls the position in the publisher's stream
+    /// after each message.
     ///
-    /// An action concerns the image that the message came from; other images are polled on. Returns
-    /// how many fragments were consumed; one that was refused with [`Action::Abort`] is not among
-    /// them. A refused message comes again whole.
+    /// An action applies to the image of the message; the poll of other images continues. Returns
+    /// the number of consumed fragments. A fragment that the handler rejected with
+    /// [`Action::Abort`] is not counted. A rejected message comes again whole.
     ///
     /// # Errors
     /// As for [`poll`](Self::poll).
@@ -233,10 +237,10 @@ impl Subscription {
     }
 
     /// Passes the frames that have arrived to the handler, headers included, in one block from each
-    /// publisher, and returns their total length in bytes.
+    /// publisher. Returns their total length in bytes.
     ///
-    /// A block has as many whole frames as fit into `block_length_limit` bytes, up to the end of the
-    /// term. The handler is also given its session id and term id. See
+    /// A block has as many whole frames as fit into `block_length_limit` bytes, up to the end of
+    /// the term. The handler also gets the block's session id and term id. See
     /// [`Image::block_poll`](crate::Image::block_poll).
     ///
     /// # Errors
@@ -260,15 +264,15 @@ impl Subscription {
         if length == 0 { self.nothing_polled() } else { Ok(length) }
     }
 
-    /// Polls one image after the other, beginning with another one each time, and adds up how many
-    /// fragments there were.
+    /// Polls one image after the other, and begins with a different image each time. Returns the
+    /// total number of fragments.
     #[inline(always)]
     fn poll_images(
         &mut self,
         mut poll: impl FnMut(&mut SubscribedImage, usize) -> usize,
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        // After this, and until the next time, the images are live: see `refresh`.
+        // The images are live from here until the next call: see `refresh`.
         self.refresh();
         let images = self.images.as_mut_slice();
         let count = images.len();
@@ -297,12 +301,13 @@ impl Subscription {
         if self.is_closed() { Err(PollError::Closed) } else { Ok(0) }
     }
 
-    /// Makes `images` those of the current list.
+    /// Updates `images` from the current list.
     ///
-    /// The conductor frees a list, and then images that were in no newer one, only after this thread
-    /// has announced that it has seen a newer list. It announces here and in C's functions for this
-    /// subscription, all of which need it for themselves; and everything that is read between two
-    /// announcements comes from a list at least as new as the last.
+    /// The conductor frees a list only after this thread has announced that it has seen a newer
+    /// list. Then the conductor frees images that are in no newer list. This thread announces here
+    /// and in C's functions for this subscription, all of which need exclusive access to the
+    /// subscription. Everything that is read between two announcements comes from a list at least
+    /// as new as the last announced list.
     #[inline(always)]
     fn refresh(&mut self) {
         // SAFETY: the address of a pointer in the C subscription, which lives as long as `self` and
@@ -328,7 +333,7 @@ impl Subscription {
                 sys::rusteron_image_fields(list, index, fields.as_mut_ptr());
                 let fields = ImageFields::new(fields.assume_init());
                 let id = fields.correlation_id();
-                // One that stays keeps what there is of a message.
+                // An image that stays retains its partly assembled message.
                 let old = gone.iter().position(|image| image.fields().correlation_id() == id);
                 let assembly = match old {
                     Some(old) => gone.swap_remove(old).into_assembly(),
@@ -344,7 +349,7 @@ impl Subscription {
         }
     }
 
-    /// The images of the publishers, in the order in which they came.
+    /// Returns the images of the publishers, in the order in which they became available.
     ///
     /// Allocates when a publisher has come or gone since the last poll.
     ///
@@ -354,22 +359,22 @@ impl Subscription {
         Images::new(&mut self.images)
     }
 
-    /// The image of the publisher with this session id, if it is there.
+    /// Returns the image of the publisher with this session id, if it is available.
     ///
     /// Corresponds to `aeron_subscription_image_by_session_id`.
     pub fn image_by_session_id(&mut self, session_id: i32) -> Option<Image<'_>> {
         self.images().find(|image| image.session_id() == session_id)
     }
 
-    /// The image at an index below [`image_count`](Self::image_count). When images come and go, others
-    /// get other indices.
+    /// Returns the image at an index below [`image_count`](Self::image_count). When images come and
+    /// go, the indices of other images change.
     ///
     /// Corresponds to `aeron_subscription_image_at_index`.
     pub fn image_at_index(&mut self, index: usize) -> Option<Image<'_>> {
         self.images().nth(index)
     }
 
-    /// Whether at least one publisher's image is there.
+    /// Returns whether at least one publisher's image is available.
     ///
     /// Corresponds to `aeron_subscription_is_connected`.
     pub fn is_connected(&self) -> bool {
@@ -377,7 +382,7 @@ impl Subscription {
         unsafe { sys::aeron_subscription_is_connected(self.raw.as_ptr()) }
     }
 
-    /// How many publishers' images are there.
+    /// Returns the number of available images.
     ///
     /// Corresponds to `aeron_subscription_image_count`.
     pub fn image_count(&self) -> usize {
@@ -385,9 +390,9 @@ impl Subscription {
         unsafe { sys::aeron_subscription_image_count(self.raw.as_ptr()) as usize }
     }
 
-    /// Whether the client was closed by a fatal error, and this subscription with it; or the media driver has given
-    /// up the client, which was stopped for longer than its liveness timeout, and has taken positions of this
-    /// subscription for others.
+    /// Returns whether the subscription is closed. Either a fatal error has closed the client, and
+    /// the subscription with it. Or the client was stopped for longer than its liveness timeout:
+    /// the media driver has timed out the client, and has reused positions of this subscription.
     ///
     /// Corresponds to `aeron_subscription_is_closed`.
     #[inline]
@@ -399,26 +404,27 @@ impl Subscription {
 
     #[inline]
     fn is_given_up(&self) -> bool {
-        // An image that has gone can lose its position, too, before the client knows.
+        // An unavailable image can also lose its position, before the client knows that the image
+        // has gone.
         self.images.iter().any(|image| !image.fields().owns_position()) && self.client.is_given_up()
     }
 
-    /// The stream's channel, as it was given when the subscription was added.
+    /// Returns the stream's channel, as it was given when the subscription was added.
     pub fn channel(&self) -> &str {
         &self.constants.channel
     }
 
-    /// The stream id within the channel.
+    /// Returns the stream id within the channel.
     pub fn stream_id(&self) -> i32 {
         self.constants.stream_id
     }
 
-    /// The number under which the media driver knows this subscription.
+    /// Returns the id under which the media driver knows this subscription.
     pub fn registration_id(&self) -> i64 {
         self.constants.registration_id
     }
 
-    /// What does not change during the subscription's life.
+    /// Returns the subscription's constants.
     ///
     /// Corresponds to `aeron_subscription_constants`.
     pub fn constants(&self) -> &SubscriptionConstants {
@@ -427,23 +433,24 @@ impl Subscription {
 
     /// Closes the subscription, as dropping it does.
     ///
-    /// Does not wait: the client's conductor thread does it.
+    /// Does not wait: the client's conductor thread closes the subscription.
     ///
     /// Corresponds to `aeron_subscription_close`.
     pub fn close(self) {}
 
-    /// Closes the subscription, and calls `on_complete` once when that is done: it is freed, the media
-    /// driver told, and nothing is called for it any more.
+    /// Closes the subscription, and calls `on_complete` once when the subscription is closed. By
+    /// then the subscription is freed, the media driver has been told, and no other callback of it
+    /// will run.
     ///
-    /// Does not block. The callback runs where, and may do what, that of
-    /// [`Publication::close_with`](crate::Publication::close_with) does: in this call if a fatal error
-    /// has ended the client already.
+    /// Does not block. The callback runs on the same threads, and under the same rules, as the
+    /// callback of [`Publication::close_with`](crate::Publication::close_with). If a fatal error
+    /// has already ended the client, the callback runs in this call.
     ///
     /// Corresponds to `aeron_subscription_close`.
     pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
         let on_complete = Some(Box::new(on_complete) as Box<dyn FnOnce() + Send>);
         match (self.callbacks, on_complete) {
-            // SAFETY: they are freed after the subscription is closed, which is the next thing.
+            // SAFETY: the callbacks are freed after the subscription is closed, which happens next.
             (Some(callbacks), Some(on_complete)) => unsafe {
                 callbacks.set_on_close_complete(on_complete);
             },
@@ -455,7 +462,7 @@ impl Subscription {
         }
     }
 
-    /// The C subscription, for the functions that have no safe form.
+    /// Returns the C subscription, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Calling C's functions on it needs the same exclusiveness as
     /// `&mut self`, and closing it is never allowed.
@@ -486,8 +493,8 @@ impl sealed::Resource for Subscription {
             // SAFETY: handed on to the caller.
             return unsafe { sys::aeron_async_add_subscription_cancel(client, registering) };
         }
-        // SAFETY: handed on to the caller. This is what C's own cancel does, with a notification
-        // when it is done, whatever had become of the request.
+        // SAFETY: handed on to the caller. C's own cancel does the same. Here C also notifies when
+        // it is done, whatever became of the request.
         unsafe {
             let id = sys::aeron_async_add_subscription_get_registration_id(registering);
             let clientd = clientd(callbacks);
@@ -523,7 +530,7 @@ impl sealed::Resource for Subscription {
             raw,
             fields,
             images: Vec::new(),
-            // The number of the empty list that a subscription starts with.
+            // The change number of the empty list that a subscription starts with.
             change_number: -1,
             round_robin_index: 0,
             constants,
@@ -544,8 +551,8 @@ impl sealed::Stream for Subscription {
         let clientd = clientd(callbacks);
         let on_available: sys::aeron_on_available_image_t = Some(on_available_image);
         let on_unavailable: sys::aeron_on_unavailable_image_t = Some(on_unavailable_image);
-        // SAFETY: handed on to the caller; C copies the channel, and the handlers are live, or not
-        // given.
+        // SAFETY: handed on to the caller; C copies the channel, and the handlers are live, or
+        // absent.
         unsafe {
             sys::aeron_async_add_subscription(
                 registering,

@@ -13,19 +13,19 @@ use crate::log_buffer::{
 use crate::subscription::image::frames::{Frame, Progress, Term};
 use crate::subscription::image::{Action, Header};
 
-/// How often a poll looks whether its image has been closed. C looks at every fragment, which would be a
-/// seventh of what a fragment costs here.
+/// Number of fragments between two checks of whether the image has been closed. C checks at every
+/// fragment. Here that would be a seventh of the cost of a fragment.
 const FRAGMENTS_PER_LOOK: usize = 16;
 
 /// The fields of a C image that a poll works on, at the addresses C uses itself.
 ///
-/// Every poll ends, in whatever way it ends, with the subscriber position after what its handler was
-/// given: a handler that panics has had its fragment.
+/// Every poll, in whatever way it ends, leaves the subscriber position after the fragments that its
+/// handler got. If a handler panics, its fragment counts as received.
 pub(crate) struct ImageFields {
     fields: sys::rusteron_image_t,
     /// The counter `fields.subscriber_position`.
     position: CounterValue,
-    /// The subscriber position as it was last seen or published here; negative until then.
+    /// The subscriber position as last read or published here; negative until then.
     last_position: Cell<Position>,
     /// The term that the subscriber position was in when a poll began.
     term: Cell<Term>,
@@ -36,8 +36,8 @@ unsafe impl Send for ImageFields {}
 
 impl ImageFields {
     /// # Safety
-    /// What the addresses point to stays mapped while the image is used, and the subscriber position
-    /// is written through it by one thread at a time, by nobody else.
+    /// The memory behind the addresses stays mapped while the image is used. Only this image writes
+    /// the subscriber position, on one thread at a time.
     pub(crate) unsafe fn new(fields: sys::rusteron_image_t) -> Self {
         let end_position = i64::from(fields.term_length);
         // The first term of the stream.
@@ -89,8 +89,8 @@ impl ImageFields {
         unsafe { log_buffer::atomic_bool(self.fields.is_closed) }
     }
 
-    /// Gives up to `fragment_limit` fragments to `give`, which is one of [`Frame`]'s functions of that
-    /// name, and moves the subscriber position past them; returns how many.
+    /// Passes up to `fragment_limit` fragments to `give`, one of [`Frame`]'s functions with that
+    /// prefix, and moves the subscriber position past them. Returns their number.
     ///
     /// # Safety
     /// The contract of [`new`](Self::new) holds during the call, and no other poll of this image is
@@ -131,8 +131,8 @@ impl ImageFields {
     /// As [`poll`](Self::poll), for fragments that begin before a limit in the term.
     ///
     /// # Safety
-    /// As for [`poll`](Self::poll). The progress is that of the subscriber position and before `limit`,
-    /// which is a cursor, and not beyond the term.
+    /// As for [`poll`](Self::poll). The progress is at the subscriber position and before `limit`.
+    /// `limit` is a cursor, and not beyond the term.
     #[inline(always)]
     unsafe fn poll_to(
         &self,
@@ -150,7 +150,8 @@ impl ImageFields {
                 // position is the end of one, and so is what follows. It stays as it is until the
                 // position has moved past it, at the end of this function.
                 let Some(frame) = (unsafe { progress.frame() }) else { break false };
-                // Before the handler, so that one that panics has had this fragment.
+                // Moved before the handler runs: if the handler panics, this fragment counts as
+                // received.
                 progress.cursor += frame.aligned_length() as i64;
                 if give(frame) {
                     left_of_run -= 1;
@@ -170,8 +171,9 @@ impl ImageFields {
         fragment_limit - left
     }
 
-    /// Passes up to `fragment_limit` fragments that begin before `limit_position` to the handler,
-    /// and does as it says with the subscriber position; returns how many it has not refused.
+    /// Passes up to `fragment_limit` fragments that begin before `limit_position` to the handler.
+    /// Carries out the handler's actions on the subscriber position. Returns the number of
+    /// fragments that the handler has not rejected.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
@@ -216,7 +218,7 @@ impl ImageFields {
     }
 
     /// Passes the fragments from one position up to another to the handler, without moving the
-    /// subscriber position; returns the position after the last message that was seen whole.
+    /// subscriber position. Returns the position after the last message that was passed whole.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
@@ -266,7 +268,7 @@ impl ImageFields {
     }
 
     /// Passes the whole frames of the next `block_length_limit` bytes to the handler, in one piece
-    /// with their headers, and moves the subscriber position past them; returns their length.
+    /// with their headers. Moves the subscriber position past them. Returns their length.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
@@ -289,7 +291,7 @@ impl ImageFields {
             let Some(frame) = (unsafe { self.frame(progress.term.end, end) }) else { break };
             let frame_end = end + frame.aligned_length() as i64;
             if frame.is_padding() {
-                // It makes a block of its own, whatever its length.
+                // Padding is a separate block, whatever its length.
                 if end == start {
                     end = frame_end;
                 }
@@ -334,12 +336,12 @@ impl ImageFields {
         Ok(())
     }
 
-    /// The term in which a frame that has arrived begins at `position`, or ends there; `None` if the subscriber
-    /// position is not the image's any more.
+    /// Returns the term of `position`, if a frame that has arrived begins or ends there. Returns
+    /// `None` if the subscriber position does not belong to the image any more.
     ///
-    /// C checks that the position is aligned, in the term, and not behind. But bytes in the middle of
-    /// a message, or of one that is being written, taken for the length of a frame, would send the
-    /// next poll anywhere.
+    /// C checks only that the position is aligned, in the term, and not behind. But a position can
+    /// lie in the middle of a message, or of a message that is being written. The next poll would
+    /// then read arbitrary bytes as the length of a frame, and could go anywhere.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
@@ -367,16 +369,16 @@ impl ImageFields {
         Ok(Some(self.term_of(position)))
     }
 
-    /// The frame at a cursor, if it has been published.
+    /// Returns the frame at a cursor, if it has been published.
     ///
-    /// A length that a frame there cannot have is taken for none: a driver that has given this client up
-    /// for dead, because its conductor was kept from its work for too long, lets publishers overwrite
-    /// what is being read, and a length may then be anything.
+    /// A length that a frame at this cursor cannot have counts as unpublished. If this client's
+    /// conductor is held up for too long, the driver times out the client. The driver then lets
+    /// publishers overwrite frames that are being read, and a length may have any value.
     ///
     /// # Safety
-    /// The contract of [`new`](Self::new) holds; `end` is that of a term, and at the cursor, which is
-    /// aligned to frames, in the term and before its end, a frame starts or will start. The subscriber
-    /// position does not move past it while it is used.
+    /// The contract of [`new`](Self::new) holds. `end` is the end of a term. The cursor is aligned
+    /// to frames, in the term and before its end, and a frame starts or will start there. The
+    /// subscriber position does not move past the frame while the frame is used.
     #[inline(always)]
     pub(crate) unsafe fn frame(&self, end: *const u8, cursor: i64) -> Option<Frame<'_>> {
         const HEADER: u32 = HEADER_LENGTH as u32;
@@ -384,24 +386,27 @@ impl ImageFields {
         unsafe {
             let start = end.offset(cursor as isize);
             let length = protocol::published_length(log_buffer::frame_length_of(start.cast_mut()));
-            // Huge if the length is negative or shorter than a header: one comparison for these and
-            // for what is beyond the term.
+            // Huge if the length is negative or shorter than a header. So one comparison covers
+            // these cases and a frame that goes beyond the term.
             let payload_length = (length as u32).wrapping_sub(HEADER);
             let fits = i64::from(payload_length) + cursor <= -i64::from(HEADER);
             fits.then(|| Frame::new(self, start, payload_length as usize))
         }
     }
 
-    /// The subscriber position, where a frame starts or will start; `None` once the counter is another image's.
+    /// Returns the subscriber position, where a frame starts or will start. Returns `None` once the
+    /// counter belongs to another image.
     #[inline(always)]
     pub(crate) fn subscriber_position(&self) -> Option<Position> {
         let position = protocol::position(self.position.value());
-        // An equal position can be another's: who joins a stream can do so where the image was.
+        // An equal position can belong to another image: a subscriber can join a stream at the
+        // position where this image was.
         let is_known = position == self.last_position.get() && self.owns_position();
         (is_known || self.is_moved_to(position)).then_some(position)
     }
 
-    /// Whether C's functions have moved this image's position; or else it is another's.
+    /// Returns whether C's functions have moved this image's position. Otherwise the position
+    /// belongs to another image.
     #[cold]
     fn is_moved_to(&self, position: Position) -> bool {
         let is_start = position >= 0 && position % FRAME_ALIGNMENT as i64 == 0;
@@ -412,30 +417,34 @@ impl ImageFields {
         is_moved
     }
 
-    /// Whether the subscriber position is this image's: the driver takes it away, and can give it to others, when
-    /// it takes the client for dead, or when the image has gone.
+    /// Returns whether the subscriber position belongs to this image. The driver frees the position
+    /// when it times out the client, or when the image has become unavailable. It can then give the
+    /// position to other images.
     #[inline(always)]
     pub(crate) fn owns_position(&self) -> bool {
         self.position.is_owned() && self.is_position_of_image()
     }
 
-    /// Tells images of one subscription apart. Drivers that do not say which image a counter is for leave 0.
+    /// Distinguishes images of one subscription. Drivers that do not record the image of a counter
+    /// leave 0.
     #[inline(always)]
     fn is_position_of_image(&self) -> bool {
         let image = self.position.reference_id();
         image == self.correlation_id() || image == 0
     }
 
-    /// The subscriber position, or how far this image has read if that is not its own any more.
+    /// Returns the subscriber position. If the counter does not belong to this image any more,
+    /// returns the position up to which this image has read.
     pub(crate) fn position(&self) -> Position {
         let last = || Some(self.last_position.get()).filter(|&position| position >= 0);
         self.subscriber_position().or_else(last).unwrap_or(self.fields.join_position)
     }
 
-    /// Tells the publisher how far it may overwrite. A closed image's position is final, as in C.
+    /// Publishes the position up to which the publisher may overwrite. The position of a closed
+    /// image is final, as in C.
     ///
-    /// Not built into the polls, which call this once, also when a handler panics: they would keep in memory what
-    /// they can keep in registers.
+    /// Not inlined into the polls, which call this once, also when a handler panics. Inlined, the
+    /// polls would keep values in memory that they can keep in registers.
     #[inline(never)]
     pub(crate) fn publish(&self, position: Position) {
         if !self.is_closed() && self.owns_position() {
@@ -444,13 +453,14 @@ impl ImageFields {
         }
     }
 
-    /// The term of a position that is not negative; that of the last poll is found at once.
+    /// Returns the term of a position that is not negative. The term of the last poll is found at
+    /// once.
     #[inline(always)]
     pub(crate) fn term_of(&self, position: Position) -> Term {
         let term = self.term.get();
         let length = i64::from(self.fields.term_length);
         let offset = position.wrapping_sub(term.end_position).wrapping_add(length);
-        // One comparison for "before it" and "after it".
+        // One comparison covers both "before the term" and "after the term".
         if offset as u64 >= length as u64 {
             return self.find_term(position);
         }
@@ -484,7 +494,7 @@ mod tests {
 
     const TERM_LENGTH: usize = 64 * 1024;
 
-    /// Of a frame that another publisher overwrites, the length may be anything.
+    /// The length of a frame that another publisher overwrites may have any value.
     #[test]
     fn a_length_that_does_not_fit_into_the_term_makes_no_frame() {
         let mut term = vec![0_u64; TERM_LENGTH / 8];
@@ -495,7 +505,8 @@ mod tests {
             term_length: TERM_LENGTH as i32,
             ..raw_image()
         };
-        // SAFETY: what the test calls reads the numbers, and the term, which lives as long as the test.
+        // SAFETY: the functions that the test calls read the numbers, and the term, which lives as
+        // long as the test.
         let image = unsafe { ImageFields::new(fields) };
         let end = term.wrapping_add(TERM_LENGTH);
         for left in [32, 64, 4096, TERM_LENGTH] {

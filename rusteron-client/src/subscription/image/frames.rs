@@ -1,4 +1,4 @@
-//! The frames of an image's term, and how far a poll has come with them.
+//! The frames of an image's term, and the progress of a poll.
 
 use std::slice;
 
@@ -8,7 +8,7 @@ use crate::subscription::assembly::Assembly;
 use crate::subscription::image::Header;
 use crate::subscription::image::fields::ImageFields;
 
-/// Where a term ends, as an address and as a position.
+/// The end of a term, as an address and as a position.
 #[derive(Clone, Copy)]
 pub(crate) struct Term {
     pub(crate) end: *const u8,
@@ -16,14 +16,15 @@ pub(crate) struct Term {
 }
 
 impl Term {
-    /// The cursor of a limit, see [`Progress`]; of one beyond the term that of its end.
+    /// Returns the cursor of a limit; see [`Progress`]. For a limit beyond the term, returns the
+    /// cursor of the term's end.
     #[inline(always)]
     pub(crate) fn cursor_of(self, limit: Position) -> i64 {
         limit.saturating_sub(self.end_position).min(0)
     }
 }
 
-/// A frame that is published, its length being set, and does not change while it is used.
+/// A published frame: its length is set, and it does not change while it is used.
 pub(crate) struct Frame<'a> {
     image: &'a ImageFields,
     start: *const u8,
@@ -42,7 +43,8 @@ impl<'a> Frame<'a> {
         Self { image, start, payload_length }
     }
 
-    /// Gives the fragment to the handler, unless it is padding; returns whether it was none.
+    /// Passes the fragment to the handler, unless it is padding. Returns whether the fragment was
+    /// passed.
     #[inline(always)]
     pub(crate) fn give_fragment<F>(self, handler: &mut F) -> bool
     where
@@ -55,8 +57,8 @@ impl<'a> Frame<'a> {
         true
     }
 
-    /// As [`give_fragment`](Self::give_fragment), for whole messages. One that is a fragment by
-    /// itself costs a single comparison, which also tells it from padding.
+    /// As [`give_fragment`](Self::give_fragment), for whole messages. A message in a single
+    /// fragment costs one comparison, which also excludes padding.
     #[inline(always)]
     pub(crate) fn give_message<F>(self, assembly: &mut Assembly, handler: &mut F) -> bool
     where
@@ -72,7 +74,7 @@ impl<'a> Frame<'a> {
         true
     }
 
-    /// Whether it is a whole message, and no padding.
+    /// Returns whether the frame is a whole message, and no padding.
     #[inline(always)]
     pub(crate) fn is_message(&self) -> bool {
         const BOTH: u8 = log_buffer::BEGIN_FLAG | log_buffer::END_FLAG;
@@ -84,7 +86,7 @@ impl<'a> Frame<'a> {
         word & MASK == WHOLE
     }
 
-    /// The length that it takes up in the log.
+    /// Returns the length of the frame in the log.
     #[inline(always)]
     pub(crate) fn aligned_length(&self) -> usize {
         align(self.payload_length + HEADER_LENGTH)
@@ -97,7 +99,7 @@ impl<'a> Frame<'a> {
         kind == log_buffer::TYPE_PAD
     }
 
-    /// The payload; of padding, for which it was never written, nobody asks.
+    /// Returns the payload. No caller asks for the payload of padding, which was never written.
     #[inline(always)]
     pub(crate) fn payload(&self) -> &'a [u8] {
         // SAFETY: a published frame is as long as it says, header included.
@@ -111,19 +113,19 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The frames that have arrived, one after the other. Dropping it moves the subscriber position past
-/// those that were taken.
+/// The frames that have arrived, one after the other. Dropping this moves the subscriber position
+/// past the consumed frames.
 pub(crate) struct Frames<'a>(Progress<'a>);
 
 impl<'a> Frames<'a> {
     /// # Safety
-    /// As for [`ImageFields::poll`], as long as this lives, and nobody uses a frame after it.
+    /// As for [`ImageFields::poll`], as long as this lives, and no frame is used after that.
     #[inline(always)]
     pub(crate) unsafe fn new(image: &'a ImageFields) -> Option<Self> {
         image.subscriber_position().map(|position| Self(Progress::new(image, position)))
     }
 
-    /// The next frame of the term, if it has arrived.
+    /// Returns the next frame of the term, if it has arrived.
     #[inline(always)]
     pub(crate) fn peek(&self) -> Option<Frame<'a>> {
         if self.0.cursor >= 0 {
@@ -134,25 +136,27 @@ impl<'a> Frames<'a> {
         unsafe { self.0.frame() }
     }
 
-    /// Goes on after a frame, the one that [`peek`](Self::peek) has returned last.
+    /// Moves past `frame`, which must be the frame that [`peek`](Self::peek) has returned last.
     #[inline(always)]
     pub(crate) fn take(&mut self, frame: &Frame<'a>) {
         self.0.cursor += frame.aligned_length() as i64;
     }
 }
 
-/// How far a poll has come; tells the publisher when the poll ends, in whatever way it ends.
+/// The progress of a poll. When the poll ends, in whatever way, its position is published, and the
+/// publisher can read it.
 pub(crate) struct Progress<'a> {
     image: &'a ImageFields,
-    /// What the publisher knows.
+    /// The position that the publisher knows.
     published: Position,
     pub(crate) term: Term,
-    /// Where the poll is, counted from the end of the term: negative in it, and 0 at its end.
+    /// Position of the poll relative to the end of the term: negative within the term, and 0 at its
+    /// end.
     pub(crate) cursor: i64,
 }
 
 impl<'a> Progress<'a> {
-    /// At the subscriber position.
+    /// Starts at the subscriber position.
     #[inline(always)]
     pub(crate) fn new(image: &'a ImageFields, position: Position) -> Self {
         let term = image.term_of(position);

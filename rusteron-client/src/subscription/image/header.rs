@@ -1,4 +1,4 @@
-//! What a handler learns about a message besides its bytes.
+//! Header of a received message or fragment.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use crate::error::Position;
 use crate::log_buffer::{self, HEADER_LENGTH, align};
 use crate::subscription::image::fields::ImageFields;
 
-/// The header of a received message or fragment; valid during the handler's call only.
+/// The header of a received message or fragment. It is valid during the handler's call only.
 ///
-/// Of a message that was put together from fragments, it is the header of the first one, with the
-/// frame length and the flags of the whole and the position after the last.
+/// For an assembled message, it is the header of the first fragment, with three differences: the
+/// frame length and the flags are those of the whole message, and the position is the position
+/// after the last fragment.
 ///
 /// Every method reads the frame in memory, without a call into C.
 ///
@@ -24,42 +25,42 @@ use crate::subscription::image::fields::ImageFields;
 pub struct Header<'a> {
     frame: *const u8,
     image: &'a ImageFields,
-    /// The length in the log of all frames of an assembled message, which start at the frame; less
-    /// than the frame's own length if it is the only one.
+    /// Length in the log of all frames of an assembled message, starting at `frame`. For a single
+    /// frame, less than the frame's own length.
     assembled_length: usize,
 }
 
 impl<'a> Header<'a> {
-    /// The header of the frame at an address.
+    /// Returns the header of the frame at an address.
     ///
     /// # Safety
-    /// For the lifetime, `frame` points to a complete, published frame that nobody changes.
+    /// For the lifetime, `frame` points to a complete, published frame that does not change.
     #[inline(always)]
     pub(crate) unsafe fn new(frame: *const u8, image: &'a ImageFields) -> Self {
         Self { frame, image, assembled_length: 0 }
     }
 
-    /// The header of a message whose frames take up `assembled_length` bytes of the log.
+    /// Returns the header of a message whose frames take up `assembled_length` bytes of the log.
     pub(crate) fn assembled(frame: &'a FrameHeader, last: &Self, assembled_length: usize) -> Self {
         Self { frame: frame.as_ptr(), image: last.image, assembled_length }
     }
 
-    /// A copy of the frame's own header.
+    /// Returns a copy of the frame's own header.
     pub(crate) fn frame_header(&self) -> FrameHeader {
         FrameHeader(self.read(0))
     }
 
-    /// The length of the frame in bytes, header included, padding for alignment not. Of a message
-    /// that was put together: that of one header and the whole message.
+    /// Returns the length of the frame in bytes. The header is included, and padding for alignment
+    /// is not. For an assembled message, returns the length of one header and the whole message.
     ///
     /// Corresponds to `frame_length` of `aeron_header_values`.
     #[inline]
     pub fn frame_length(&self) -> usize {
-        // Negative only if it is being overwritten, see `ImageFields::frame`.
+        // Negative only if the frame is being overwritten; see `ImageFields::frame`.
         self.read::<i32>(log_buffer::FRAME_LENGTH).max(0) as usize
     }
 
-    /// The version of the frame's layout.
+    /// Returns the version of the frame's layout.
     ///
     /// Corresponds to `version` of `aeron_header_values`.
     #[inline]
@@ -67,7 +68,7 @@ impl<'a> Header<'a> {
         self.read(log_buffer::VERSION)
     }
 
-    /// The type of the frame: that of data, 1.
+    /// Returns the type of the frame: 1, the type of data frames.
     ///
     /// Corresponds to `type` of `aeron_header_values`.
     #[inline]
@@ -75,8 +76,8 @@ impl<'a> Header<'a> {
         self.read(log_buffer::TYPE)
     }
 
-    /// The flags: `0x80` marks the first fragment of a message, `0x40` the last; a whole message has
-    /// both.
+    /// Returns the flags: `0x80` marks the first fragment of a message, `0x40` the last. A whole
+    /// message has both.
     ///
     /// Corresponds to `flags` of `aeron_header_values`.
     #[inline]
@@ -84,14 +85,14 @@ impl<'a> Header<'a> {
         self.read(log_buffer::FLAGS)
     }
 
-    /// Whether this is a whole message.
+    /// Returns whether this is the header of a whole message.
     #[inline(always)]
     pub fn is_unfragmented(&self) -> bool {
         const BOTH: u8 = log_buffer::BEGIN_FLAG | log_buffer::END_FLAG;
         self.flags() & BOTH == BOTH
     }
 
-    /// The frame's offset in its term, in bytes.
+    /// Returns the frame's offset in its term, in bytes.
     ///
     /// Corresponds to `term_offset` of `aeron_header_values`.
     #[inline]
@@ -99,7 +100,7 @@ impl<'a> Header<'a> {
         self.read(log_buffer::TERM_OFFSET)
     }
 
-    /// The number that tells the publisher from others of the same stream.
+    /// Returns the session id, which distinguishes the publisher from others of the same stream.
     ///
     /// Corresponds to `session_id` of `aeron_header_values`.
     #[inline]
@@ -107,7 +108,7 @@ impl<'a> Header<'a> {
         self.read(log_buffer::SESSION_ID)
     }
 
-    /// The stream id within the channel.
+    /// Returns the stream id within the channel.
     ///
     /// Corresponds to `stream_id` of `aeron_header_values`.
     #[inline]
@@ -115,7 +116,7 @@ impl<'a> Header<'a> {
         self.read(log_buffer::STREAM_ID)
     }
 
-    /// The id of the term the frame is in.
+    /// Returns the id of the frame's term.
     ///
     /// Corresponds to `term_id` of `aeron_header_values`.
     #[inline]
@@ -123,8 +124,8 @@ impl<'a> Header<'a> {
         self.read(log_buffer::TERM_ID)
     }
 
-    /// What the publisher put into the frame's reserved value; 0 if nothing. Of a message that was put
-    /// together, it is the one of the first frame.
+    /// Returns the reserved value that the publisher set in the frame; 0 if it set none. For an
+    /// assembled message, returns the reserved value of the first frame.
     ///
     /// Corresponds to `reserved_value` of `aeron_header_values`.
     #[inline]
@@ -132,7 +133,7 @@ impl<'a> Header<'a> {
         self.read(log_buffer::RESERVED_VALUE)
     }
 
-    /// The id of the stream's first term.
+    /// Returns the id of the stream's first term.
     ///
     /// Corresponds to `initial_term_id` of `aeron_header_values`.
     #[inline]
@@ -140,8 +141,8 @@ impl<'a> Header<'a> {
         self.image.initial_term_id()
     }
 
-    /// How far a count of terms has to be shifted to the left to become a position: the binary
-    /// logarithm of the term length.
+    /// Returns log₂ of the term length. Shifting a count of terms left by this number makes it a
+    /// position.
     ///
     /// Corresponds to `aeron_header_position_bits_to_shift`.
     #[inline]
@@ -149,7 +150,7 @@ impl<'a> Header<'a> {
         self.image.position_bits_to_shift()
     }
 
-    /// The offset in the term, in bytes, of what comes after this fragment or message.
+    /// Returns the offset in the term after this fragment or message, in bytes.
     ///
     /// Corresponds to `aeron_header_next_term_offset`.
     #[inline]
@@ -157,7 +158,7 @@ impl<'a> Header<'a> {
         self.term_offset().wrapping_add(self.aligned_length() as i32)
     }
 
-    /// The position in the stream after this fragment or message.
+    /// Returns the position in the stream after this fragment or message.
     ///
     /// Corresponds to `aeron_header_position`.
     #[inline]
@@ -165,12 +166,12 @@ impl<'a> Header<'a> {
         self.start_position() + self.aligned_length() as Position
     }
 
-    /// The position in the stream at which this fragment or message begins.
+    /// Returns the position in the stream at which this fragment or message begins.
     pub(crate) fn start_position(&self) -> Position {
         self.term_begin_position() + Position::from(self.term_offset())
     }
 
-    /// The id by which the media driver knows the image that this comes from; see
+    /// Returns the id by which the media driver knows the image of this message; see
     /// [`ImageConstants::correlation_id`](crate::ImageConstants::correlation_id).
     ///
     /// Corresponds to `aeron_header_context`.
@@ -179,7 +180,8 @@ impl<'a> Header<'a> {
         self.image.correlation_id()
     }
 
-    /// The length in the log, which no overwritten frame makes overflow what is computed with it.
+    /// Returns the length in the log. Even for an overwritten frame, computations with this length
+    /// cannot overflow.
     #[inline(always)]
     fn aligned_length(&self) -> usize {
         align(self.frame_length()).max(self.assembled_length)
@@ -201,7 +203,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A frame's header away from its frame.
+/// A copy of a frame's header.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(crate) struct FrameHeader([u8; HEADER_LENGTH]);
@@ -209,10 +211,11 @@ pub(crate) struct FrameHeader([u8; HEADER_LENGTH]);
 impl FrameHeader {
     pub(crate) const EMPTY: Self = Self([0; HEADER_LENGTH]);
 
-    /// Makes it that of a message which ends with the fragment that has these flags.
+    /// Turns the header of a first fragment into the header of the whole message. `last_flags` are
+    /// the flags of the last fragment.
     pub(crate) fn complete(&mut self, message_length: usize, last_flags: u8) {
-        // What was offered in one piece fits in a term, and so in this number; fragments that were
-        // claimed one by one can be more.
+        // A message that was offered in one piece fits in a term, and so in an `i32`. Fragments
+        // that were claimed one by one can be longer together.
         let frame_length = i32::try_from(HEADER_LENGTH + message_length).unwrap_or(i32::MAX);
         self.0[log_buffer::FRAME_LENGTH..][..4].copy_from_slice(&frame_length.to_ne_bytes());
         self.0[log_buffer::FLAGS] |= last_flags;
@@ -256,7 +259,7 @@ pub(crate) mod tests {
         FrameHeader(bytes)
     }
 
-    /// Of an image without memory.
+    /// Returns the fields of an image without memory.
     pub(crate) fn raw_image() -> rusteron_sys::rusteron_image_t {
         rusteron_sys::rusteron_image_t {
             image: std::ptr::null_mut(),
@@ -278,7 +281,7 @@ pub(crate) mod tests {
         unsafe { ImageFields::new(raw_image()) }
     }
 
-    /// What a frame may say while another publisher overwrites it.
+    /// Values that a frame may have while another publisher overwrites it.
     const NUMBERS: [i32; 9] =
         [i32::MIN, i32::MIN + 1, -32, -1, 0, 1, 1 << 30, i32::MAX - 1, i32::MAX];
 

@@ -1,4 +1,4 @@
-//! One publisher's stream as a subscription sees it.
+//! The stream of one publisher, as a subscription sees it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,18 +18,18 @@ use crate::subscription::messages::{self, Messages};
 
 /// The stream of one publisher, as it arrives at a subscription.
 ///
-/// It borrows the subscription exclusively, so that it can be polled by itself, and is looked up
-/// again for the next time: the client frees an image that has gone as soon as its subscription has
-/// looked at its images again. Whoever wants to keep track of images keeps their
-/// [`session_id`](Self::session_id)s, or what
-/// [`on_available_image`](crate::SubscriptionBuilder::on_available_image) is given.
+/// An image borrows the subscription exclusively, so that the caller can poll a single image. Look
+/// the image up again for each use: the client frees an unavailable image as soon as its
+/// subscription has refreshed its images. To keep track of images, store their
+/// [`session_id`](Self::session_id)s, or the arguments of
+/// [`on_available_image`](crate::SubscriptionBuilder::on_available_image).
 ///
-/// Polls neither block nor allocate nor make system calls, except that the first long messages of an
-/// image allocate the memory they are put together in.
+/// Polls neither block nor allocate nor make system calls, with one exception: the first long
+/// messages of an image allocate the memory for their assembly.
 ///
 /// Made by [`Subscription::images`](crate::Subscription::images) and its relatives.
 ///
-/// While an image is there, its subscription cannot be used, nor dropped:
+/// While an image exists, its subscription can neither be used nor dropped:
 ///
 /// ```compile_fail,E0499
 /// # use rusteron_client::Subscription;
@@ -52,7 +52,7 @@ pub struct Image<'a> {
     image: &'a mut SubscribedImage,
 }
 
-/// The images of a subscription, in the order in which they came.
+/// The images of a subscription, in the order in which they became available.
 ///
 /// Made by [`Subscription::images`](crate::Subscription::images).
 #[derive(Debug)]
@@ -60,12 +60,13 @@ pub struct Images<'a> {
     images: slice::IterMut<'a, SubscribedImage>,
 }
 
-/// An image and what belongs to it on this side.
+/// An image and its partly assembled message.
 ///
-/// Its contract: it is of the newest list of images that its subscription has announced, or of one
-/// after, and nothing is announced while it is in use. The conductor frees an image only after a
-/// list without it has been announced, so that this one is live. [`Subscription`] keeps it by
-/// reloading its images before it uses any, and by being borrowed exclusively meanwhile.
+/// Its contract: the image is from the newest list of images that its subscription has announced,
+/// or from a later list. Nothing is announced while the image is in use. The conductor frees an
+/// image only after a list without the image has been announced. So this image is live.
+/// [`Subscription`] fulfils the contract by reloading its images before it uses any image, and by
+/// being borrowed exclusively meanwhile.
 ///
 /// [`Subscription`]: crate::Subscription
 pub(crate) struct SubscribedImage {
@@ -74,8 +75,8 @@ pub(crate) struct SubscribedImage {
 }
 
 impl Image<'_> {
-    /// Passes the messages that have arrived, `fragment_limit` fragments of them at the most, to the
-    /// handler, and returns how many fragments there were.
+    /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
+    /// Returns the number of fragments.
     ///
     /// As [`Subscription::poll`](crate::Subscription::poll), for this image.
     ///
@@ -89,8 +90,8 @@ impl Image<'_> {
         unsafe { self.image.poll(&mut handler, fragment_limit) }
     }
 
-    /// Passes the messages that have arrived to the handler all at once, `fragment_limit` at the most,
-    /// and returns how many fragments were taken.
+    /// Passes the messages that have arrived to the handler together, at most `fragment_limit`
+    /// fragments. Returns the number of fragments that were consumed.
     ///
     /// As [`Subscription::poll_batch`](crate::Subscription::poll_batch), for this image.
     ///
@@ -154,10 +155,10 @@ impl Image<'_> {
         unsafe { self.image.fields.bounded_poll(give, limit_position, fragment_limit) }
     }
 
-    /// As [`poll`](Self::poll), with a handler that decides about the position after each message.
+    /// As [`poll`](Self::poll), with a handler that controls the position after each message.
     ///
-    /// Returns how many fragments were consumed; one that was refused with [`Action::Abort`] is not
-    /// among them.
+    /// Returns the number of consumed fragments. A fragment that the handler rejected with
+    /// [`Action::Abort`] is not counted.
     ///
     /// Corresponds to `aeron_image_controlled_poll` with an
     /// `aeron_image_controlled_fragment_assembler_handler`.
@@ -220,14 +221,15 @@ impl Image<'_> {
     /// Passes the fragments from `initial_position` up to `limit_position`, or to the end of the
     /// term, to the handler, without moving the image's position.
     ///
-    /// Returns the position after the last message that was passed whole, with which
-    /// [`set_position`](Self::set_position) skips what was seen, and from which another peek goes
-    /// on. Long messages arrive in fragments. [`Action::Abort`] ends the peek before what was just
-    /// given, [`Action::Break`] after it; the others go on. A closed image shows nothing.
+    /// Returns the position after the last message that was passed whole. Pass this position to
+    /// [`set_position`](Self::set_position) to skip the seen messages, or to another peek to
+    /// continue. Long messages arrive in fragments. [`Action::Abort`] ends the peek before the
+    /// current fragment, and [`Action::Break`] ends it after the current fragment. The other
+    /// actions continue the peek. A closed image has no fragments to peek at.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] if `initial_position` is not the image's position, nor at the
-    /// end of a later fragment in the same term that has arrived.
+    /// [`ErrorKind::InvalidArgument`] if `initial_position` is neither the image's position, nor
+    /// the end of a later fragment that has arrived in the same term.
     ///
     /// Corresponds to Aeron's `Image.controlledPeek`, which the C client has no function for.
     pub fn controlled_peek<F>(
@@ -246,9 +248,9 @@ impl Image<'_> {
     /// Passes the frames that have arrived to the handler in one piece, headers included: as many
     /// whole frames as fit into `block_length_limit` bytes, up to the end of the term.
     ///
-    /// The handler is also given the session id and the term id. Padding at the end of a term makes
-    /// a block of its own, however long. Returns the length of the block; zero means that nothing
-    /// was there, or that the next frame is longer than the limit.
+    /// The handler also gets the session id and the term id. Padding at the end of a term is a
+    /// separate block, however long. Returns the length of the block. Zero means that nothing has
+    /// arrived, or that the next frame is longer than the limit.
     ///
     /// Corresponds to `aeron_image_block_poll`.
     #[inline]
@@ -260,15 +262,16 @@ impl Image<'_> {
         unsafe { self.image.fields.block_poll(&mut handler, block_length_limit) }
     }
 
-    /// Moves the position forward, to skip what has arrived. A closed image's position stays.
+    /// Moves the position forward, to skip messages that have arrived. The position of a closed
+    /// image stays.
     ///
-    /// Takes time in proportion to the number of fragments that are skipped.
+    /// Takes time in proportion to the number of skipped fragments.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] if the position is not at the end of a fragment that has
-    /// arrived, in the current term and not behind the current position. (Aeron's own check is that
-    /// it is aligned and in that range; a position in the middle of a message would then be read as
-    /// a header.)
+    /// [`ErrorKind::InvalidArgument`] unless the position is the end of a fragment that has
+    /// arrived, in the current term and not behind the current position. (Aeron only checks the
+    /// alignment and that range. A poll from a position in the middle of a message would then read
+    /// payload as a header.)
     ///
     /// Corresponds to Aeron's `Image.position(long)`, which the C client has no function for.
     pub fn set_position(&mut self, position: Position) -> Result<()> {
@@ -276,14 +279,15 @@ impl Image<'_> {
         unsafe { self.image.fields.set_position(position) }
     }
 
-    /// How far this subscription has read, in bytes since the beginning of the stream.
+    /// Returns the position up to which this subscription has read, in bytes since the beginning of
+    /// the stream.
     ///
     /// Corresponds to `aeron_image_position`.
     pub fn position(&self) -> Position {
         self.image.fields.position()
     }
 
-    /// Whether the image has gone, or the client was closed by a fatal error.
+    /// Returns whether the image has become unavailable, or a fatal error has closed the client.
     ///
     /// Corresponds to `aeron_image_is_closed`.
     #[inline]
@@ -291,14 +295,16 @@ impl Image<'_> {
         self.image.fields.is_closed()
     }
 
-    /// Whether everything that the publisher has sent before it closed has been read.
+    /// Returns whether the publisher has closed, and all messages that it sent before have been
+    /// read.
     ///
     /// Corresponds to `aeron_image_is_end_of_stream`.
     pub fn is_end_of_stream(&self) -> bool {
         self.end_of_stream_position().is_some_and(|end| self.position() >= end)
     }
 
-    /// The position at which the stream ends, if the publisher has closed it; `None` until then.
+    /// Returns the position at which the stream ends, if the publisher has closed it; `None` until
+    /// then.
     ///
     /// Corresponds to `aeron_image_end_of_stream_position`, which returns the greatest position until
     /// then.
@@ -308,8 +314,9 @@ impl Image<'_> {
         Some(end).filter(|&end| end != Position::MAX)
     }
 
-    /// How many transports, such as the destinations of a multi-destination subscription, the image
-    /// is currently received over. Zero for a closed one, and over IPC.
+    /// Returns the number of transports over which the image is currently received, such as the
+    /// destinations of a multi-destination subscription. Returns zero for a closed image, and over
+    /// IPC.
     ///
     /// Corresponds to `aeron_image_active_transport_count`.
     pub fn active_transport_count(&self) -> usize {
@@ -317,7 +324,8 @@ impl Image<'_> {
         unsafe { sys::aeron_image_active_transport_count(self.as_ptr()) }.max(0) as usize
     }
 
-    /// Whether the publisher has revoked its publication: it ends at once, read or not.
+    /// Returns whether the publisher has revoked its publication. The image then ends at once, even
+    /// if messages have not been read.
     ///
     /// Corresponds to `aeron_image_is_publication_revoked`.
     pub fn is_publication_revoked(&self) -> bool {
@@ -325,15 +333,14 @@ impl Image<'_> {
         unsafe { sys::aeron_image_is_publication_revoked(self.as_ptr()) }
     }
 
-    /// Tells the media driver, and through it the publisher, that this stream is not wanted. The
-    /// image goes, and for a while its publisher cannot come back.
+    /// Rejects the stream: tells the media driver, and through it the publisher. The image becomes
+    /// unavailable, and for a while its publisher cannot come back.
     ///
-    /// Does not wait until that has happened.
+    /// Does not wait until the image is unavailable.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the reason has more than 1,023 bytes, or a NUL byte;
-    /// - [`ErrorKind::DriverBufferFull`]: the media driver is behind with its commands; the call can
-    ///   be repeated;
+    /// - [`ErrorKind::DriverBufferFull`]: the media driver is behind with its commands; try again;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_image_reject`.
@@ -349,7 +356,7 @@ impl Image<'_> {
         // SAFETY: as in `end_of_stream_position`; C copies the reason.
         let rejected = unsafe { sys::aeron_image_reject(self.as_ptr(), reason.as_ptr()) };
         rejected.into_result().map(drop).map_err(|error| match error.code() {
-            // C has told the error handler, and no more.
+            // C has reported this only to the error handler.
             0 => {
                 Error::new(ErrorKind::DriverBufferFull, "the media driver's command buffer is full")
             }
@@ -357,7 +364,7 @@ impl Image<'_> {
         })
     }
 
-    /// What does not change during the image's life. Allocates; the methods below do not.
+    /// Returns the image's constants. Allocates; the methods below do not.
     ///
     /// Corresponds to `aeron_image_constants`.
     pub fn constants(&self) -> ImageConstants {
@@ -365,51 +372,52 @@ impl Image<'_> {
         unsafe { ImageConstants::from_raw(&raw_constants(self.as_ptr())) }
     }
 
-    /// The number that tells this publisher from others of the same stream.
+    /// Returns the session id, which distinguishes this publisher from others of the same stream.
     #[inline]
     pub fn session_id(&self) -> i32 {
         self.image.fields.session_id()
     }
 
-    /// The id by which the media driver knows the image; what a response channel is asked for with.
+    /// Returns the id by which the media driver knows the image. A response channel is requested
+    /// with this id.
     #[inline]
     pub fn correlation_id(&self) -> i64 {
         self.image.fields.correlation_id()
     }
 
-    /// Where the publisher sends from: an address and a port, or `aeron:ipc`.
+    /// Returns the source that the publisher sends from: an address and a port, or `aeron:ipc`.
     pub fn source_identity(&self) -> Cow<'_, str> {
         // SAFETY: the text lives as long as the image.
         unsafe { ffi::lossy(self.raw_constants().source_identity) }
     }
 
-    /// The position at which this subscription joined the stream.
+    /// Returns the position at which this subscription joined the stream.
     pub fn join_position(&self) -> Position {
         self.raw_constants().join_position
     }
 
-    /// The id of the stream's first term.
+    /// Returns the id of the stream's first term.
     #[inline]
     pub fn initial_term_id(&self) -> i32 {
         self.image.fields.initial_term_id()
     }
 
-    /// The length of a term in bytes.
+    /// Returns the length of a term in bytes.
     pub fn term_buffer_length(&self) -> usize {
         self.raw_constants().term_buffer_length
     }
 
-    /// The greatest length of a datagram of the publisher's, in bytes.
+    /// Returns the greatest length of the publisher's datagrams, in bytes.
     pub fn mtu_length(&self) -> usize {
         self.raw_constants().mtu_length
     }
 
-    /// The id of the counter that holds the position.
+    /// Returns the id of the position counter.
     pub fn subscriber_position_id(&self) -> i32 {
         self.raw_constants().subscriber_position_id
     }
 
-    /// The C image, for the functions that have no safe form.
+    /// Returns the C image, for the functions that have no safe form.
     ///
     /// It is live as long as `self`. Calling C's functions on it needs the same exclusiveness as
     /// `&mut self`.
@@ -470,7 +478,7 @@ impl SubscribedImage {
         self.assembly
     }
 
-    /// Whole messages, with [`ImageFields::poll`].
+    /// Passes whole messages to the handler, with [`ImageFields::poll`].
     ///
     /// # Safety
     /// As for [`ImageFields::poll`].
@@ -485,7 +493,7 @@ impl SubscribedImage {
         unsafe { fields.poll(give, fragment_limit) }
     }
 
-    /// Whole messages at once, and how many fragments were taken.
+    /// Passes whole messages to the handler together. Returns the number of consumed fragments.
     ///
     /// # Safety
     /// As for [`ImageFields::poll`].
@@ -498,12 +506,12 @@ impl SubscribedImage {
         if fields.is_closed() {
             return 0;
         }
-        // SAFETY: handed on to the caller; handlers keep nothing of what they are given.
+        // SAFETY: handed on to the caller; handlers cannot retain their arguments.
         let Some(frames) = (unsafe { Frames::new(fields) }) else { return 0 };
         messages::poll(frames, assembly, handler, fragment_limit)
     }
 
-    /// Fragments, with [`ImageFields::poll`].
+    /// Passes fragments to the handler, with [`ImageFields::poll`].
     ///
     /// # Safety
     /// As for [`ImageFields::poll`].
@@ -517,7 +525,7 @@ impl SubscribedImage {
         unsafe { self.fields.poll(give, fragment_limit) }
     }
 
-    /// Whole messages, with [`ImageFields::controlled_poll`].
+    /// Passes whole messages to the handler, with [`ImageFields::controlled_poll`].
     ///
     /// # Safety
     /// As for [`ImageFields::poll`].

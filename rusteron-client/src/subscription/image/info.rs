@@ -1,4 +1,4 @@
-//! What the handlers of a subscription are told about an image.
+//! Description of an image for the handlers of a subscription.
 
 use std::mem::MaybeUninit;
 
@@ -7,9 +7,10 @@ use rusteron_sys as sys;
 use crate::constants::ImageConstants;
 use crate::error::Position;
 
-/// An image at the moment when it came or went: a copy, which may be kept.
+/// A snapshot of an image when it became available or unavailable. It is a copy, which may be
+/// stored.
 ///
-/// Given to the handlers of [`SubscriptionBuilder`](crate::SubscriptionBuilder).
+/// Passed to the handlers of [`SubscriptionBuilder`](crate::SubscriptionBuilder).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageInfo {
     constants: ImageConstants,
@@ -25,55 +26,57 @@ impl ImageInfo {
         unsafe {
             Self {
                 constants: ImageConstants::from_raw(&raw_constants(image)),
-                // The conductor calls, and another thread may be polling.
+                // The conductor calls this function, and another thread may be polling.
                 position: sys::rusteron_image_position(image),
                 is_end_of_stream: sys::aeron_image_is_end_of_stream(image),
             }
         }
     }
 
-    /// What does not change during the image's life.
+    /// Returns the image's constants.
     pub fn constants(&self) -> &ImageConstants {
         &self.constants
     }
 
-    /// The id by which the media driver knows the image; what a response channel is asked for with.
+    /// Returns the id by which the media driver knows the image. A response channel is requested
+    /// with this id.
     pub fn correlation_id(&self) -> i64 {
         self.constants.correlation_id
     }
 
-    /// The number that tells this publisher from others of the same stream.
+    /// Returns the session id, which distinguishes this publisher from others of the same stream.
     pub fn session_id(&self) -> i32 {
         self.constants.session_id
     }
 
-    /// Where the publisher sends from: an address and a port, or `aeron:ipc`.
+    /// Returns the source that the publisher sends from: an address and a port, or `aeron:ipc`.
     pub fn source_identity(&self) -> &str {
         &self.constants.source_identity
     }
 
-    /// The position at which the subscription joined the stream.
+    /// Returns the position at which the subscription joined the stream.
     pub fn join_position(&self) -> Position {
         self.constants.join_position
     }
 
-    /// How far the subscription had read.
+    /// Returns the position up to which the subscription had read.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Whether the subscription had read everything that the publisher sent before it closed.
+    /// Returns whether the publisher had closed, and the subscription had read all messages that it
+    /// sent before.
     pub fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream
     }
 }
 
 /// # Safety
-/// The image is live; the text in what is returned lives as long as the image.
+/// The image is live; the text in the returned structure lives as long as the image.
 pub(crate) unsafe fn raw_constants(image: *mut sys::aeron_image_t) -> sys::aeron_image_constants_t {
     let mut constants = MaybeUninit::zeroed();
-    // SAFETY: by the contract. C fails for missing arguments only, and would leave what is a valid
-    // structure as it is: numbers and pointers.
+    // SAFETY: by the contract. C fails for missing arguments only. It would then leave the zeroed
+    // structure as it is, which is valid: numbers and pointers.
     unsafe {
         sys::aeron_image_constants(image, constants.as_mut_ptr());
         constants.assume_init()
