@@ -226,8 +226,8 @@ impl Context {
     }
 
     fn invoker_mut(&mut self) -> &mut Invoker {
-        // SAFETY: it lives as long as `self`, and C calls it while it connects, or is connected, only:
-        // with a context that nobody has a mutable reference to.
+        // SAFETY: the invoker lives as long as `self`. C calls it only while connecting or connected,
+        // and then there is no mutable reference to the context.
         unsafe { Retained::<Invoker>::exclusive(self.invoker.clientd()) }
     }
 
@@ -312,7 +312,7 @@ pub(crate) unsafe fn set_error_handler(
 }
 
 /// # Safety
-/// `state` is that of a live `Retained<AnyIdleStrategy>` that nobody else uses.
+/// `state` is that of a live `Retained<AnyIdleStrategy>` with no other user.
 unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
     // SAFETY: handed on to the caller.
     let strategy = unsafe { Retained::<AnyIdleStrategy>::exclusive(state) };
@@ -320,7 +320,7 @@ unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained<Invoker>` that nobody else uses.
+/// `clientd` is that of a live `Retained<Invoker>` with no other user.
 unsafe extern "C" fn invoke(clientd: *mut c_void) {
     const ROLE: &str = "delegating invoker";
     // SAFETY: handed on to the caller.
@@ -340,7 +340,7 @@ unsafe extern "C" fn invoke(clientd: *mut c_void) {
 
 impl Connecting {
     fn look(&mut self) {
-        // SAFETY: whoever connects has a handle of the client.
+        // SAFETY: the connecting caller has a handle of the client.
         if self.closed.is_none() && unsafe { sys_client::aeron_is_closed(self.aeron) } {
             let mut closed = ptr::null_mut();
             // SAFETY: as above; the client is closed.

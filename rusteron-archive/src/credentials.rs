@@ -105,7 +105,7 @@ fn check(supplied: Option<Vec<u8>>) -> Result<Vec<u8>> {
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained<Supplier>` that nobody else uses.
+/// `clientd` is that of a live `Retained<Supplier>` with no other user.
 pub(crate) unsafe extern "C" fn encoded_credentials(
     clientd: *mut c_void,
 ) -> *mut sys::aeron_archive_encoded_credentials_t {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn failure(supplier: &Retained<Supplier>) -> Option<Error> {
-        // SAFETY: the supplier lives, and nobody else uses it.
+        // SAFETY: the supplier lives, and has no other user.
         unsafe { Retained::<Supplier>::exclusive(supplier.clientd()) }.take_failure()
     }
 

@@ -39,7 +39,7 @@ pub struct RecordingDescriptor {
     pub stripped_channel: String,
     /// The channel that was given when recording was started.
     pub original_channel: String,
-    /// Where the publication came from: an address, or `aeron:ipc`.
+    /// Source of the publication: an address, or `aeron:ipc`.
     pub source_identity: String,
 }
 

@@ -50,7 +50,7 @@ pub enum RecordingEvent {
         stream_id: i32,
         /// The channel that the archive was asked to record.
         channel: String,
-        /// Where the publication comes from: an address, or `aeron:ipc`.
+        /// Source of the publication: an address, or `aeron:ipc`.
         source_identity: String,
     },
     /// More has been recorded.

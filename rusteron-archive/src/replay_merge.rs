@@ -452,7 +452,7 @@ impl Closing {
     /// If it fails, it has to be called again, or the objects that the structure points to have to
     /// stay.
     fn run(&self) -> Result<()> {
-        // SAFETY: nobody uses the structure again, unless it was not closed.
+        // SAFETY: the structure is not used again, unless it was not closed.
         unsafe { close(self.raw, &self.parts.archive) }
     }
 

@@ -24,11 +24,11 @@ pub struct Generated {
 pub struct Row {
     /// The C functions of the row.
     pub functions: &'static [&'static str],
-    /// How they are covered.
+    /// The kind of coverage.
     pub how: How,
 }
 
-/// How a C function is covered.
+/// Kinds of coverage of a C function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The crate calls the function, or hands its address to C.

@@ -147,8 +147,8 @@ impl Context {
                 unsafe { sys::aeron_set_thread_affinity_on_start(state, role.as_ptr()) };
             }
             if let Some(inherited) = inherited {
-                // SAFETY: a function that whoever set the environment vouches for; it gets what
-                // Aeron's own program gives it.
+                // SAFETY: the user who set the environment vouches for the function; it gets the
+                // arguments that Aeron's own program gives it.
                 unsafe { inherited(state, role.as_ptr()) };
             }
             if let Some(hook) = &hook {
@@ -172,7 +172,7 @@ impl Context {
 /// A context that several threads read.
 struct Shared(*mut sys::aeron_driver_context_t);
 
-// SAFETY: what is done with the pointer is said where it is used.
+// SAFETY: each use of the pointer has its own argument.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -201,7 +201,7 @@ unsafe extern "C" fn termination_validator(
         // The client writes the length, and C does not compare it with the message's.
         Ok(length @ 1..=MAX_TOKEN_LENGTH) => {
             // SAFETY: the message lies in the ring buffer, which is followed by other buffers of the
-            // same mapping that are longer than a token can be. The copy is nobody else's to change.
+            // same mapping that are longer than a token can be. No other code changes the copy.
             unsafe { std::slice::from_raw_parts(token, length) }.to_vec()
         }
         Ok(0) => Vec::new(),

@@ -57,7 +57,7 @@ pub enum UdpInterceptor {
 /// claim to be the only pointer to its content.
 pub(crate) struct RetainedLoss(*mut sys::rusteron_loss_t);
 
-// SAFETY: plain memory, which nobody writes.
+// SAFETY: plain memory, which is never written.
 unsafe impl Send for RetainedLoss {}
 
 impl RetainedLoss {

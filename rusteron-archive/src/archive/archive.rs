@@ -363,7 +363,7 @@ impl Archive {
             unsafe { set_error_handler(context, None) }?;
             let outcome = call(raw);
             if events.has_on_error() {
-                // SAFETY: as above; the events are the context's that this session owns.
+                // SAFETY: as above; the events belong to the context that this session owns.
                 unsafe { set_error_handler(context, Some(events)) }?;
             }
             outcome

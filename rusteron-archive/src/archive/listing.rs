@@ -301,7 +301,7 @@ impl fmt::Debug for RecordingSubscriptions<'_> {
 }
 
 /// # Safety
-/// `clientd` points to a `Vec<RecordingDescriptor>` that nobody else uses; the descriptor is live.
+/// `clientd` points to a `Vec<RecordingDescriptor>` with no other user; the descriptor is live.
 unsafe extern "C" fn push_recording(
     descriptor: *mut sys::aeron_archive_recording_descriptor_t,
     clientd: *mut c_void,

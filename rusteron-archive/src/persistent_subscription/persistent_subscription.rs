@@ -332,7 +332,7 @@ struct Poll<F> {
 }
 
 /// # Safety
-/// `clientd` points to a `Poll<F>` that nobody else uses; message and header are live.
+/// `clientd` points to a `Poll<F>` with no other user; message and header are live.
 unsafe extern "C" fn on_message<F>(
     clientd: *mut c_void,
     buffer: *const u8,
@@ -374,7 +374,7 @@ where
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained` of events that nobody else uses.
+/// `clientd` is that of a live `Retained` of events with no other user.
 unsafe fn exclusive_events<'a>(clientd: *mut c_void) -> &'a mut VecDeque<Event> {
     // SAFETY: handed on to the caller.
     unsafe { Retained::exclusive(clientd) }
