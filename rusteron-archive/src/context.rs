@@ -74,8 +74,8 @@ struct Connecting {
 // thread that the whole belongs to.
 unsafe impl Send for Connecting {}
 
-// SAFETY: the C structure is plain memory without ties to a thread, and what it has pointers to is
-// `Send`.
+// SAFETY: the C structure is plain memory without ties to a thread, and the targets of its pointers
+// are `Send`.
 unsafe impl Send for Context {}
 // SAFETY: through a shared reference the structure is only read, by the getters; the queue of events
 // has a lock, and the rest is not reached at all.
@@ -312,7 +312,7 @@ pub(crate) unsafe fn set_error_handler(
 }
 
 /// # Safety
-/// `state` is that of a live `Retained<AnyIdleStrategy>` with no other user.
+/// `state` comes from a live `Retained<AnyIdleStrategy>` with no other user.
 unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
     // SAFETY: handed on to the caller.
     let strategy = unsafe { Retained::<AnyIdleStrategy>::exclusive(state) };
@@ -320,7 +320,7 @@ unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained<Invoker>` with no other user.
+/// `clientd` comes from a live `Retained<Invoker>` with no other user.
 unsafe extern "C" fn invoke(clientd: *mut c_void) {
     const ROLE: &str = "delegating invoker";
     // SAFETY: handed on to the caller.

@@ -105,7 +105,7 @@ fn check(supplied: Option<Vec<u8>>) -> Result<Vec<u8>> {
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained<Supplier>` with no other user.
+/// `clientd` comes from a live `Retained<Supplier>` with no other user.
 pub(crate) unsafe extern "C" fn encoded_credentials(
     clientd: *mut c_void,
 ) -> *mut sys::aeron_archive_encoded_credentials_t {

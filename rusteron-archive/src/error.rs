@@ -131,7 +131,7 @@ impl ArchiveError {
         Self(content)
     }
 
-    /// Adds the id that the operation was about, unless the archive has named the wrong id: a
+    /// Adds the id that the operation was about, unless the archive has named the offending id: a
     /// request can have several.
     pub(crate) fn about(mut self, relevant_id: Option<i64>) -> Self {
         self.0.relevant_id = self.0.relevant_id.or(relevant_id);
@@ -175,7 +175,7 @@ impl ArchiveError {
         self.0.correlation_id
     }
 
-    /// Returns the name of the method that failed, or of its part: `replay_merge`,
+    /// Returns the name of the failed method, or of the object behind it: `replay_merge`,
     /// `persistent_subscription`, `listing`. For an error that the archive reports without a
     /// request, the name is `archive`.
     ///

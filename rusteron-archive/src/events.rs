@@ -105,7 +105,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// # Safety
-/// `clientd` is that of live [`Events`]; the signal is live.
+/// `clientd` comes from live [`Events`]; the signal is live.
 pub(crate) unsafe extern "C" fn on_recording_signal(
     signal: *mut sys::aeron_archive_recording_signal_t,
     clientd: *mut c_void,
@@ -116,7 +116,7 @@ pub(crate) unsafe extern "C" fn on_recording_signal(
 }
 
 /// # Safety
-/// `clientd` is that of live [`Events`]; the text is terminated.
+/// `clientd` comes from live [`Events`]; the text is terminated.
 pub(crate) unsafe extern "C" fn on_error(
     clientd: *mut c_void,
     code: c_int,

@@ -74,7 +74,8 @@ struct Parts {
     archive: Archive,
 }
 
-// SAFETY: nothing in the C structure is tied to a thread; what it works on is owned with it.
+// SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
+// with it.
 unsafe impl Send for ReplayMerge {}
 
 const OPERATION: &str = "replay_merge";

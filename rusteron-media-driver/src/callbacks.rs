@@ -185,7 +185,8 @@ impl Shared {
 }
 
 unsafe extern "C" fn termination_hook(clientd: *mut c_void) {
-    // SAFETY: C passes what it was given, while the context lives; only the one conductor calls it.
+    // SAFETY: C passes the pointer that it was given, while the context lives. Only the one
+    // conductor calls this.
     let hook = unsafe { Retained::<TerminationHook>::exclusive(clientd) };
     ffi::run("termination hook", hook);
 }
@@ -216,7 +217,7 @@ unsafe extern "C" fn termination_validator(
 const MAX_TOKEN_LENGTH: usize = 4096;
 
 unsafe extern "C" fn agent_on_start(clientd: *mut c_void, role: *const c_char) {
-    // SAFETY: C passes what it was given, while the context lives.
+    // SAFETY: C passes the pointer that it was given, while the context lives.
     let start = unsafe { Retained::<AgentStart>::shared(clientd) };
     // SAFETY: the role is a terminated string, for the duration of the call.
     let role = unsafe { CStr::from_ptr(role) };

@@ -143,8 +143,8 @@ impl Context {
             interceptors.iter().rev().map(|interceptor| interceptor.name()).collect();
         let names = CString::new(names.join(",")).unwrap_or_default();
         let names = if interceptors.is_empty() { ptr::null() } else { names.as_ptr() };
-        // SAFETY: the context is live and not yet used by a driver; the names are terminated, and those
-        // of C's table. C owns what it makes of them.
+        // SAFETY: the context is live and not yet used by a driver. The names are terminated, and
+        // are in C's table. C owns the interceptors that it creates.
         unsafe { sys::rusteron_driver_context_load_incoming_interceptors(self.as_ptr(), names) }
             .into_result()?;
         Ok(self)

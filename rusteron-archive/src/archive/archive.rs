@@ -105,8 +105,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: the structure is live and not used again. Its own copy of the context, which goes
-        // with it, has pointers into the one that is dropped after this.
+        // SAFETY: the structure is live and not used again. Its own copy of the context is freed
+        // with it, and has pointers into the context that is dropped afterwards.
         unsafe { sys::aeron_archive_close(self.raw.as_ptr()) };
     }
 }
@@ -358,8 +358,8 @@ impl Archive {
             // SAFETY: the session is live, and has a copy of the context.
             let context = unsafe { sys::aeron_archive_get_archive_context(raw) };
             let events = self.connection.context.events();
-            // SAFETY: the context is that of the live session; the lock of the requests, which is
-            // held, keeps others from it.
+            // SAFETY: the context belongs to the live session. The held request lock keeps other
+            // threads from it.
             unsafe { set_error_handler(context, None) }?;
             let outcome = call(raw);
             if events.has_on_error() {

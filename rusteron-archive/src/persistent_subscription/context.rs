@@ -143,8 +143,8 @@ impl RawContext {
             }
         };
         let client = RawClient::new(aeron).as_ptr();
-        // SAFETY: the structure is live; C copies the texts and the listener, and what it keeps
-        // pointers to outlives it.
+        // SAFETY: the structure is live. C copies the texts and the listener, and the targets of
+        // the pointers that it keeps outlive it.
         unsafe {
             use sys::*;
             aeron_archive_persistent_subscription_context_set_aeron(raw, client).into_result()?;

@@ -106,7 +106,7 @@ pub(crate) enum Event {
     Error(c_int, String),
 }
 
-// SAFETY: nothing in the C structure is tied to a thread; what it works on is its own.
+// SAFETY: nothing in the C structure is tied to a thread, and it works only on its own objects.
 unsafe impl Send for Inner {}
 
 pub(crate) const OPERATION: &str = "persistent_subscription";
@@ -374,7 +374,7 @@ where
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained` of events with no other user.
+/// `clientd` comes from a live `Retained` of events with no other user.
 unsafe fn exclusive_events<'a>(clientd: *mut c_void) -> &'a mut VecDeque<Event> {
     // SAFETY: handed on to the caller.
     unsafe { Retained::exclusive(clientd) }
@@ -443,7 +443,8 @@ fn number_in(text: &str) -> Option<c_int> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: the structure is live and not used again; what it points to goes after it.
+        // SAFETY: the structure is live and not used again. The targets of its pointers are dropped
+        // after it.
         unsafe { sys::rusteron_persistent_subscription_close(self.raw.as_ptr()) };
     }
 }

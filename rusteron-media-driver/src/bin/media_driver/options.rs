@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! Options become environment variables, as `-D` and property files do, so that everything takes the
-//! one way into the driver that Aeron's own program has.
+//! Options become environment variables, as `-D` and property files do. So all settings enter the
+//! driver in the same way as in Aeron's own program.
 
 use std::env;
 use std::ffi::OsStr;
