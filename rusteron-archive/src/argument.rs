@@ -1,16 +1,16 @@
-//! Arguments of requests: what C writes as -1 is `None` here.
+//! Arguments of requests. C's -1 is `None` here.
 
 use std::fmt;
 
 use crate::error::{ArchiveError, Result};
 
-/// Aeron's number for none.
+/// Aeron's number for no value.
 pub(crate) const NULL_VALUE: i64 = -1;
 
-/// An id and its name, which is that of the argument it came in.
+/// An id, with the name of its argument.
 pub(crate) type Id = (&'static str, i64);
 
-/// Refuses a negative argument, of which C would make something else, or the archive nothing.
+/// Refuses a negative argument. C would give it another meaning, or the archive would ignore it.
 pub(crate) fn not_negative<T>(operation: &'static str, name: &str, value: T) -> Result<()>
 where
     T: Default + PartialOrd + fmt::Display,
@@ -21,7 +21,7 @@ where
     Ok(())
 }
 
-/// A value for C, to which -1 means none, and which was given as none or is not negative.
+/// Converts an optional argument for C, which reads -1 as none. Refuses negative values.
 pub(crate) fn or_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
 where
     T: Copy + Default + PartialOrd + From<i8> + fmt::Display,
@@ -31,7 +31,7 @@ where
     Ok(value)
 }
 
-/// As [`or_null`], for values of which -1 only is not one.
+/// As [`or_null`], for values that can be any number but -1.
 pub(crate) fn other_than_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
 where
     T: Copy + PartialEq + From<i8>,
@@ -43,7 +43,7 @@ where
     Ok(value.unwrap_or(null))
 }
 
-/// The number of bytes to be read from a file at a time.
+/// Converts the maximum number of bytes in one read from a file.
 pub(crate) fn file_io_max_length(operation: &'static str, length: Option<usize>) -> Result<i32> {
     let length = length.map(i32::try_from).transpose().map_err(|_| {
         let text = format!("file_io_max_length: more than {} bytes", i32::MAX);

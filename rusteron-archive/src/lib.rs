@@ -1,28 +1,28 @@
-//! Aeron's archive client for Rust: streams that are recorded, and replayed later.
+//! Aeron's archive client for Rust: records streams, and replays them later.
 //!
 //! [`Archive`] is a session with an archive, such as Aeron's Java `ArchivingMediaDriver`, which
-//! `just run-archive-java` starts in a checkout of the source. It is made
-//! with a client of `rusteron-client`, and takes and gives that crate's types: what is recorded is a
-//! [`Publication`](rusteron_client::Publication), and what is replayed arrives at a
-//! [`Subscription`](rusteron_client::Subscription).
+//! `just run-archive-java` starts in a checkout of the source. A session needs a client of
+//! `rusteron-client`, and uses that crate's types. A [`Publication`](rusteron_client::Publication)
+//! is recorded, and a [`Subscription`](rusteron_client::Subscription) receives the replay.
 //!
 //! # Threads
-//! An [`Archive`] is shared by threads; one request is under way at a time. There are no threads besides
-//! the client's. Handlers run on the thread that calls a method, before it returns.
+//! Threads can share an [`Archive`]; one request is under way at a time. There are no threads
+//! besides the client's. Handlers run on the thread that calls a method, before the method returns.
 //!
 //! # Allocation and blocking
-//! Every request waits for those of other threads on the same session, and then for the archive's answer,
-//! up to the message timeout, 10 s by default; [`Archive`] says what can add to that. It may allocate.
-//! What is recorded and replayed takes the client's message path, with which the archive's session has
-//! nothing to do. [`Archive::async_connect`] waits by being polled or awaited.
+//! Every request waits for the requests of other threads on the same session, and then for the
+//! archive's answer. The limit is the message timeout, 10 s by default; [`Archive`] lists the waits
+//! that can add to it. A request may allocate. Messages to be recorded and replayed messages take
+//! the client's message path, in which the session has no part. [`Archive::async_connect`] is
+//! polled or awaited.
 //!
 //! # Lifetimes
-//! A session keeps its client open. What it has started goes on without it: publications and
-//! subscriptions it has given belong to the caller, recordings and replays to the archive.
+//! A session keeps its client open. Its results go on without it: publications and subscriptions
+//! belong to the caller, recordings and replays to the archive.
 //!
 //! # Errors
-//! Everything returns an [`ArchiveError`]: of what kind, with the archive's number, about which
-//! recording, and in whose words. A connection that was lost stays lost.
+//! Every operation returns an [`ArchiveError`] with its kind, the archive's number, the recording
+//! and the archive's text. A connection that was lost stays lost.
 
 mod archive;
 mod argument;
@@ -39,7 +39,7 @@ mod reentry;
 mod replay_merge;
 mod replay_session_id;
 
-/// What `rusteron-codegen` makes of Aeron's headers: the context's settings.
+/// Output of `rusteron-codegen` from Aeron's headers: the context's settings.
 mod generated {
     use crate::Context;
 

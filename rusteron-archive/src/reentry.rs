@@ -1,4 +1,4 @@
-//! Calls inside of a call: of an idle strategy or a credentials supplier, for example.
+//! Requests inside of a request: in an idle strategy or a credentials supplier, for example.
 
 use std::cell::Cell;
 
@@ -21,12 +21,12 @@ pub(crate) fn entered(action: impl FnOnce()) {
     action();
 }
 
-/// Whether this is user code in the middle of a request.
+/// Returns whether this is user code in the middle of a request.
 pub(crate) fn is_entered() -> bool {
     ENTERED.get() > 0
 }
 
-/// An error where a request would be inside another one.
+/// Returns an error if this is user code in the middle of a request.
 pub(crate) fn forbid_reentry(operation: &'static str) -> Result<()> {
     if is_entered() {
         return Err(ArchiveError::new(

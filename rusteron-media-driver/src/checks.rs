@@ -1,4 +1,4 @@
-//! Settings that Aeron would notice only after it has made the directory, or not at all.
+//! Settings that Aeron would reject only after it has made the directory, or not at all.
 
 use rusteron_client::__private as ffi;
 use rusteron_client::{Error, ErrorKind, Result};
@@ -7,7 +7,7 @@ use rusteron_sys::driver as sys;
 use crate::context::Context;
 use crate::strategy::NameResolver;
 
-/// Refuses settings that C would not.
+/// Refuses settings that C would accept.
 pub(crate) fn settings(context: &Context) -> Result<()> {
     if let Some(agent) = context.unset_idle_strategy() {
         return invalid(format!("{agent}_idle_strategy: unset, because its setter failed"));
@@ -31,7 +31,7 @@ pub(crate) fn settings(context: &Context) -> Result<()> {
 fn check_resolver(context: &Context) -> Result<()> {
     let (name, interface) = (context.resolver_name(), context.resolver_interface());
     for (setting, value) in [("resolver_name", &name), ("resolver_interface", &interface)] {
-        // C reads the length of what is not there.
+        // C reads the length of a text without checking that there is one.
         if value.is_empty() {
             return invalid(format!("{setting}: unset, and NameResolver::Driver needs it"));
         }
@@ -44,7 +44,8 @@ fn check_resolver(context: &Context) -> Result<()> {
     if let Some(neighbor) = neighbors().find(|neighbor| !ffi::is_safe_address(neighbor, false)) {
         return invalid(format!("resolver_bootstrap_neighbor: {neighbor:?} is no address"));
     }
-    // C allocates a byte for each of the text's and one for each neighbor, and writes their addresses.
+    // C allocates one byte for each byte of the text and one for each neighbor, and writes
+    // addresses.
     let count = neighbors().count();
     if text.len() + count < count * size_of::<usize>() {
         return invalid(format!(

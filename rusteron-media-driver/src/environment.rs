@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 
 use rusteron_client::{Error, ErrorKind, Result};
 
-/// Refuses environment variables for which C would write to nowhere, or fail without a reason.
+/// Refuses environment variables with which C would write out of bounds, or fail without a reason.
 pub(crate) fn check() -> Result<()> {
-    // Any name may be in a library, which C loads before it looks for it.
+    // Any name may be in a library: C loads the libraries before it looks the name up.
     if env::var_os("AERON_DRIVER_DYNAMIC_LIBRARIES").is_none_or(|names| names.is_empty()) {
         for variable in [
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA",

@@ -17,36 +17,37 @@ use crate::context::{Context, set_error_handler};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 use crate::reentry::{forbid_reentry, is_entered};
 
-/// A session with an archive: what starts, stops, lists and replays its recordings.
+/// A session with an archive. Starts, stops, lists and replays recordings.
 ///
-/// It can be shared by threads; requests are sent and answered one at a time. Each blocks until the
-/// archive has answered, or
-/// - while the requests of other threads are under way, all of which can come first: if the archive does
-///   not answer, the last of n threads waits n times as long as one. Without a conductor thread, a client
-///   does one thing at a time for all of its sessions and whatever else it is used for;
-/// - then while there is no space to send it, for as many idles as there are
-///   [retry attempts](Context::message_retry_attempts);
-/// - then until the [message timeout](Context::message_timeout) is over. That of a listing begins again
-///   with each item. A replay over a response channel is two requests.
+/// Threads can share a session. Requests are sent and answered one at a time. Each request blocks
+/// until the archive has answered, or
+/// - while requests of other threads are under way, all of which can come first. If the archive
+///   does not answer, the last of n threads waits n times as long as one thread. Without a
+///   conductor thread, a client does one thing at a time for all of its sessions and its other
+///   uses;
+/// - then while there is no space to send the request, for as many idles as there are [retry
+///   attempts](Context::message_retry_attempts);
+/// - then until the [message timeout](Context::message_timeout) is over. In a listing, the timeout
+///   begins again with each item. A replay over a response channel is two requests.
 ///
-/// A method called in a callback of a conductor returns an error instead.
+/// A method that is called in a callback of a conductor returns an error instead.
 ///
-/// Ids of recordings, subscriptions and replications are not negative, and neither are positions, which
-/// count bytes of a stream. A method that is given such a one asks nobody, and returns
-/// [`ArchiveErrorKind::InvalidArgument`] with the name of the argument. What C writes as -1 is `None`
-/// here.
+/// Ids of recordings, subscriptions and replications are not negative. Positions, which count bytes
+/// of a stream, are not negative either. Given a negative one, a method sends no request and
+/// returns [`ArchiveErrorKind::InvalidArgument`] with the name of the argument. For C's -1, this
+/// API has `None`.
 ///
-/// It keeps its client open. Dropping it tells the archive that the session is over, and does not
-/// wait; recordings and replays go on.
+/// A session keeps its client open. Dropping the session tells the archive that the session is
+/// over, and does not wait. Recordings and replays go on.
 ///
-/// A message of the archive is checked before it is decoded. The method that polls a malformed one returns
-/// [`ArchiveErrorKind::MalformedMessage`] with the name of the message and of the field. The message is
-/// passed over, and the next method works as ever; whether the archive has done what was asked is not
-/// known.
+/// A message of the archive is checked before it is decoded. The method that polls a malformed
+/// message returns [`ArchiveErrorKind::MalformedMessage`] with the name of the message and of the
+/// field. The message is passed over, and the next method works as usual. The caller cannot know if
+/// the archive has carried out the request.
 ///
-/// When the archive goes away, the next method that asks it something returns
-/// [`ArchiveErrorKind::NotConnected`], and so does every one after that: connecting anew is up to the
-/// caller, who has the client for it in [`aeron`](Self::aeron).
+/// When the archive goes away, the next method that sends a request returns
+/// [`ArchiveErrorKind::NotConnected`], and so does every later one. Connecting again is up to the
+/// caller; [`aeron`](Self::aeron) is the client for it.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, Context, ReplayParams, SourceLocation};
@@ -76,14 +77,14 @@ use crate::reentry::{forbid_reentry, is_entered};
 pub struct Archive {
     connection: ManuallyDrop<Connection>,
     aeron: Aeron,
-    /// Held during requests. C has a lock of its own, but changes of the context are outside it.
+    /// Held during requests. C has a lock of its own, but context changes are outside of it.
     requests: Mutex<()>,
     was_connected: AtomicBool,
     archive_id: i64,
     control_session_id: i64,
 }
 
-/// The C structure and what it works with.
+/// The C structure, with its context and client.
 pub(crate) struct Connection {
     raw: NonNull<sys::aeron_archive_t>,
     context: Context,
@@ -91,7 +92,7 @@ pub(crate) struct Connection {
 
 // SAFETY: nothing in the C structure is tied to a thread, and there is one request at a time.
 unsafe impl Send for Connection {}
-// SAFETY: what is reached through a shared reference without the lock are constants.
+// SAFETY: a shared reference reaches only constants without the lock.
 unsafe impl Sync for Connection {}
 
 impl Connection {
@@ -104,8 +105,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: the structure is live and not used again. Its own copy of the context, which goes
-        // with it, has pointers into the one that is dropped after this.
+        // SAFETY: the structure is live and not used again. Its own copy of the context is freed
+        // with it, and has pointers into the context that is dropped afterwards.
         unsafe { sys::aeron_archive_close(self.raw.as_ptr()) };
     }
 }
@@ -114,8 +115,8 @@ impl Archive {
     /// Connects to the archive at the context's control request channel, over the media driver of
     /// `aeron`.
     ///
-    /// Waits until the media driver has answered one question, and then for the archive, if it is not there
-    /// yet, and for its answers, for the context's message timeout at the most.
+    /// Waits until the media driver has answered one request. Then waits for the archive to be
+    /// there and to answer, for the context's message timeout at most.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Timeout`]: no answer in time;
@@ -146,10 +147,10 @@ impl Archive {
         })
     }
 
-    /// Begins to connect, and returns what tells when there is a connection: by polling, or awaited.
+    /// Starts connecting. Poll or await the result.
     ///
-    /// Blocks for a moment, until the media driver has answered one question. Later, waiting for the
-    /// archive does not.
+    /// Blocks for a moment, until the media driver has answered one request. Polling for the
+    /// archive's answer does not block.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::InvalidArgument`]: a channel is missing, or there are no retry attempts;
@@ -187,37 +188,38 @@ impl Archive {
         &self.aeron
     }
 
-    /// The configuration of this session; its channels are those that were given, with the parameters
-    /// that connecting added.
+    /// The configuration of this session. Its channels are the given ones, with the parameters that
+    /// connecting added.
     ///
     /// Corresponds to `aeron_archive_get_archive_context`.
     pub fn context(&self) -> &Context {
         &self.connection.context
     }
 
-    /// The number that tells this archive from others, or `None` if it is too old to have one.
+    /// The number that tells this archive from others. `None` if the archive is too old to have an
+    /// id.
     ///
     /// Corresponds to `aeron_archive_get_archive_id`.
     pub fn archive_id(&self) -> Option<i64> {
         (self.archive_id != NULL_VALUE).then_some(self.archive_id)
     }
 
-    /// The number that the archive has given this session.
+    /// The id that the archive has given this session.
     ///
     /// Corresponds to `aeron_archive_control_session_id`.
     pub fn control_session_id(&self) -> i64 {
         self.control_session_id
     }
 
-    /// Whether the archive's answers can reach this session.
+    /// Returns whether the archive's answers can reach this session.
     ///
-    /// Asks nobody: an archive that was killed counts as connected until its image has timed out. While
-    /// a request is under way, it is what was known before it.
+    /// Sends no request: a killed archive counts as connected until its image has timed out. While
+    /// a request is under way, returns the state from before that request.
     ///
     /// Corresponds to `aeron_subscription_is_connected`, of what
     /// `aeron_archive_get_control_response_subscription` returns.
     pub fn is_connected(&self) -> bool {
-        // Not waited for: it can be this thread that holds it, in a delegating invoker.
+        // Does not wait for the lock: this thread can be its owner, in a delegating invoker.
         let lock = match self.requests.try_lock() {
             Err(TryLockError::WouldBlock) => return self.was_connected.load(Ordering::Relaxed),
             Err(TryLockError::Poisoned(lock)) => lock.into_inner(),
@@ -234,15 +236,15 @@ impl Archive {
         is_connected
     }
 
-    /// Takes one message of the archive's, if there is one that nobody waits for, and returns how many
-    /// signals of recordings that were: 0 or 1. Does not wait.
+    /// Polls for one message of the archive that no request is waiting for. Returns the number of
+    /// recording signals in it: 0 or 1. Does not wait.
     ///
     /// The signals go to the context's
     /// [consumer](Context::set_recording_signal_consumer), before this returns.
     ///
     /// # Errors
-    /// - What the archive reports without being asked, if there is no
-    ///   [error handler](Context::set_error_handler);
+    /// - An error that the archive reports without a request, if there is no [error
+    ///   handler](Context::set_error_handler);
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_poll_for_recording_signals`.
@@ -255,8 +257,8 @@ impl Archive {
         Ok(count.max(0) as usize)
     }
 
-    /// Takes one message of the archive's, if there is one that nobody waits for, and returns the text
-    /// if it is an error. Does not wait.
+    /// Polls for one message of the archive that no request is waiting for. Returns its text if it
+    /// is an error. Does not wait.
     ///
     /// # Errors
     /// [`ArchiveErrorKind::NotConnected`]: the connection was lost.
@@ -276,11 +278,11 @@ impl Archive {
         Ok((!text.is_empty()).then(|| text.into_owned()))
     }
 
-    /// Takes one message of the archive's, if there is one that nobody waits for. Does not wait.
+    /// Polls for one message of the archive that no request is waiting for. Does not wait.
     ///
     /// # Errors
-    /// - What the archive reports without being asked, if there is no
-    ///   [error handler](Context::set_error_handler);
+    /// - An error that the archive reports without a request, if there is no [error
+    ///   handler](Context::set_error_handler);
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_check_for_error_response`.
@@ -297,10 +299,10 @@ impl Archive {
     /// Corresponds to `aeron_archive_close`.
     pub fn close(self) {}
 
-    /// Runs a C function on the session, and then tells the handlers what C has reported meanwhile.
+    /// Runs a C function on the session, and then passes C's reports to the handlers.
     ///
-    /// The error of the function is C's; `relevant_id` is what the request is about, which is refused if it
-    /// is negative.
+    /// The function's error is C's. `relevant_id` is the id that the request is about; a negative
+    /// id is refused.
     pub(crate) fn request<T>(
         &self,
         operation: &'static str,
@@ -312,8 +314,8 @@ impl Archive {
         outcome
     }
 
-    /// As [`request`](Self::request), for those who have to put something in order before they
-    /// [`deliver`](Self::deliver): a handler can panic.
+    /// As [`request`](Self::request), without [`deliver`](Self::deliver). Lets the caller put
+    /// things in order first, because a handler can panic.
     pub(crate) fn undelivered_request<T>(
         &self,
         operation: &'static str,
@@ -334,8 +336,8 @@ impl Archive {
         })
     }
 
-    /// Tells the handlers what C has reported, unless this is in the middle of a request, after which it
-    /// comes by itself.
+    /// Passes C's reports to the handlers. In the middle of a request it does nothing: the end of
+    /// that request delivers them.
     pub(crate) fn deliver(&self) {
         if !is_entered() {
             self.connection.context.events().deliver();
@@ -344,8 +346,8 @@ impl Archive {
 
     /// As [`request`](Self::request), for listings.
     ///
-    /// In a listing, C gives the error handler texts that are not terminated, and reads on after
-    /// them. So there is no handler meanwhile.
+    /// In a listing, C gives the error handler texts that are not terminated, and reads past their
+    /// end. So there is no handler during a listing.
     pub(crate) fn listing<T>(
         &self,
         operation: &'static str,
@@ -356,12 +358,12 @@ impl Archive {
             // SAFETY: the session is live, and has a copy of the context.
             let context = unsafe { sys::aeron_archive_get_archive_context(raw) };
             let events = self.connection.context.events();
-            // SAFETY: the context is that of the live session; the lock of the requests, which is
-            // held, keeps others from it.
+            // SAFETY: the context belongs to the live session. The held request lock keeps other
+            // threads from it.
             unsafe { set_error_handler(context, None) }?;
             let outcome = call(raw);
             if events.has_on_error() {
-                // SAFETY: as above; the events are the context's that this session owns.
+                // SAFETY: as above; the events belong to the context that this session owns.
                 unsafe { set_error_handler(context, Some(events)) }?;
             }
             outcome

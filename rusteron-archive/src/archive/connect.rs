@@ -1,4 +1,4 @@
-//! A connection in the making.
+//! A pending connection to an archive.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -17,11 +17,11 @@ use crate::context::Context;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 use crate::reentry::forbid_reentry;
 
-/// A connection to an archive in the making.
+/// A pending connection to an archive.
 ///
-/// It is polled until it gives the connection or an error, or awaited as a future. The timeout counts
-/// from when it was made; only polls notice that it is over. Dropped before there is an outcome, it is
-/// given up.
+/// Poll it until it returns the connection or an error, or await it as a future. The timeout counts
+/// from its creation, and only polls notice the end of the timeout. Dropping it before there is an
+/// outcome abandons the attempt.
 ///
 /// Made by [`Archive::async_connect`].
 ///
@@ -36,12 +36,12 @@ use crate::reentry::forbid_reentry;
 /// # }
 /// ```
 pub struct AsyncConnect {
-    /// `None` once the outcome has been given out.
+    /// `None` once the outcome has been returned.
     attempt: Option<Attempt>,
     aeron: Aeron,
 }
 
-/// The C structure, and what it has pointers to.
+/// The C structure, and the context that it points to.
 struct Attempt {
     raw: NonNull<sys::aeron_archive_async_connect_t>,
     context: Context,
@@ -51,7 +51,7 @@ struct Attempt {
 unsafe impl Send for Attempt {}
 
 impl Attempt {
-    /// What is left when C has freed the structure, as it does with the outcome.
+    /// Returns the context after C has freed the structure, as C does with the outcome.
     fn freed_by_c(self) -> Context {
         let this = ManuallyDrop::new(self);
         // SAFETY: read once, and not dropped in its old place.
@@ -66,7 +66,7 @@ impl AsyncConnect {
         forbid_reentry(OPERATION)?;
         check(&context)?;
         if aeron.is_closed() {
-            // C would wait for an answer that nobody gives any more.
+            // C would wait for an answer that the closed client no longer receives.
             return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
         }
         context.set_aeron(aeron)?;
@@ -84,11 +84,11 @@ impl AsyncConnect {
         Ok(Self { attempt: Some(Attempt { raw, context }), aeron: aeron.clone() })
     }
 
-    /// The connection, if it has come about; `None` if not yet. Does not block.
+    /// Returns the connection, or `None` if it is still pending. Does not block.
     ///
     /// # Errors
-    /// The outcome, given out once, can be an error, as for [`Archive::connect`]; after it,
-    /// [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`].
+    /// The outcome is returned once and can be an error, as for [`Archive::connect`]. Later polls
+    /// return [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`].
     ///
     /// Corresponds to `aeron_archive_async_connect_poll`.
     pub fn poll(&mut self) -> Result<Option<Archive>> {
@@ -120,15 +120,15 @@ impl AsyncConnect {
             }
         });
         match no_credentials {
-            // Empty ones went instead, and an archive that asks for none has let them in; the session
-            // ends here.
+            // C sent empty credentials instead, and an archive without authentication accepted
+            // them. The session ends here.
             Some(failure) => Err(ArchiveError::from_c(&failure, OPERATION)),
             None => archive.map(Some),
         }
     }
 }
 
-/// C says of a timeout that there was one, and not where an archive was asked.
+/// Adds the archive's channel and stream to a timeout: C's text does not name them.
 fn explain(error: &Error, context: &Context) -> ArchiveError {
     let error = refusal(error);
     if error.kind() != ArchiveErrorKind::Timeout {
@@ -164,7 +164,7 @@ pub(crate) fn check(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// What an archive answers to a request to connect, C passes on as an invalid argument.
+/// Sorts out an archive's answer to a connect request, which C passes on as an invalid argument.
 fn refusal(error: &Error) -> ArchiveError {
     let error = ArchiveError::from_c(error, OPERATION);
     match error.kind() {
@@ -175,10 +175,10 @@ fn refusal(error: &Error) -> ArchiveError {
     }
 }
 
-/// The connection, once there is one. Needs no particular runtime; a thread of the client's, one for
-/// the process, wakes the task.
+/// Resolves to the connection. Needs no particular runtime: a thread of the client library, one per
+/// process, wakes the task.
 ///
-/// With a client without a conductor thread it makes progress only while something else calls
+/// With a client without a conductor thread, it makes progress only while other code calls
 /// [`Aeron::do_work`].
 impl Future for AsyncConnect {
     type Output = Result<Archive>;
@@ -197,7 +197,8 @@ impl Future for AsyncConnect {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        // SAFETY: the structure is live: an attempt with an outcome is not dropped, but taken apart.
+        // SAFETY: the structure is live: an attempt with an outcome is taken apart instead of
+        // dropped.
         unsafe { sys::aeron_archive_async_connect_delete(self.raw.as_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Iterating over what an archive has.
+//! Iterators over an archive's recordings and subscriptions.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_void};
@@ -12,30 +12,30 @@ use crate::argument::NULL_VALUE;
 use crate::error::Result;
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 
-/// How many descriptors are asked for at a time.
+/// Number of descriptors in one request.
 const PAGE: i32 = 128;
 
 /// Listing.
 impl Archive {
-    /// All recordings, by ascending id.
+    /// Lists all recordings, by ascending id.
     ///
-    /// They are asked for in pages of 128 while they are iterated over; other requests can be made
-    /// between two items. An iterator that has given an error ends.
+    /// The iterator requests pages of 128. Other requests can be made between two items. An
+    /// iterator that has returned an error ends.
     ///
     /// Corresponds to `aeron_archive_list_recordings`.
     pub fn recordings(&self) -> Recordings<'_> {
         self.recordings_from(0)
     }
 
-    /// The recordings with this id and higher ones, by ascending id. Of a negative id, an error is the
-    /// only item.
+    /// Lists the recordings with this id and higher ids, by ascending id. For a negative id, the
+    /// only item is an error.
     ///
     /// Corresponds to `aeron_archive_list_recordings`.
     pub fn recordings_from(&self, recording_id: i64) -> Recordings<'_> {
         Recordings::new(self, Filter::All, recording_id)
     }
 
-    /// The recordings whose original channel contains a text, and whose stream id is this, by
+    /// Lists the recordings with this stream id whose original channel contains a text, by
     /// ascending id.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Archive {
         Ok(Recordings::new(self, Filter::Uri { channel_fragment, stream_id }, 0))
     }
 
-    /// One recording, or `None` if there is none with this id.
+    /// Returns one recording, or `None` if there is none with this id.
     ///
     /// # Errors
     /// As for [`start_recording`](Self::start_recording).
@@ -78,8 +78,8 @@ impl Archive {
         Ok(found.pop())
     }
 
-    /// The highest id, from `min_recording_id` on, of a recording whose original channel contains a
-    /// text, and whose stream id and session id are these; `None` if there is none.
+    /// Returns the highest id, from `min_recording_id` on, of a recording with this stream id and
+    /// session id whose original channel contains a text. `None` if there is no such recording.
     ///
     /// # Errors
     /// As for [`recordings_for_uri`](Self::recordings_for_uri) and
@@ -113,11 +113,11 @@ impl Archive {
         Ok((recording_id != NULL_VALUE).then_some(recording_id))
     }
 
-    /// The subscriptions with which the archive records, those whose channel contains a text, and
-    /// whose stream id is this, if one is given.
+    /// Lists the subscriptions with which the archive records. Selects by a text that the channel
+    /// contains, and by the stream id if one is given.
     ///
-    /// They are asked for in pages of 128, by their place in the archive's list: one that is added or
-    /// ended meanwhile can be missed, or make another one come twice or not at all.
+    /// The iterator requests pages of 128, by index in the archive's list. A subscription that is
+    /// added or ended meanwhile can be missed, or can make another one come twice or not at all.
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a text of more than 4,095 bytes;
@@ -172,7 +172,7 @@ impl Archive {
     }
 }
 
-/// A part of a channel, as long as a channel at the most.
+/// Checks a part of a channel, which can be at most as long as a channel.
 fn fragment(text: &str) -> Result<CString> {
     const MAX: usize = 4095;
     if text.len() > MAX {
@@ -301,7 +301,7 @@ impl fmt::Debug for RecordingSubscriptions<'_> {
 }
 
 /// # Safety
-/// `clientd` points to a `Vec<RecordingDescriptor>` that nobody else uses; the descriptor is live.
+/// `clientd` points to a `Vec<RecordingDescriptor>` with no other user; the descriptor is live.
 unsafe extern "C" fn push_recording(
     descriptor: *mut sys::aeron_archive_recording_descriptor_t,
     clientd: *mut c_void,

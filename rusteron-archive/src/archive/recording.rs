@@ -15,7 +15,7 @@ use crate::archive::Archive;
 use crate::argument::{Id, NULL_VALUE, not_negative};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
-/// Where what is to be recorded is published.
+/// Location of the publication to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SourceLocation {
     /// On the archive's own media driver: IPC, or a UDP publication that the archive spies on.
@@ -96,15 +96,16 @@ impl Archive {
         Ok(())
     }
 
-    /// Has the archive record a channel and stream from now on: each publisher's stream as a recording
-    /// of its own. Returns the id of the archive's subscription, by which it can be stopped.
+    /// Has the archive record a channel and stream from now on. Each publisher's stream becomes a
+    /// recording of its own. Returns the id of the archive's subscription, with which recording can
+    /// be stopped.
     ///
-    /// A channel with a session id counts as another channel than the one without: a publication that
-    /// matches both is recorded twice. With `auto_stop`, the subscription ends with the first
+    /// A channel with a session id counts as another channel than the one without. A publication
+    /// that matches both is recorded twice. With `auto_stop`, the subscription ends with the first
     /// recording.
     ///
-    /// Recordings appear as publishers do: the answer tells of the subscription only. Their ids can be
-    /// found with [`RecordingPos`](crate::RecordingPos) or
+    /// Recordings appear as publishers appear: the answer is about the subscription only. The ids
+    /// of recordings can be found with [`RecordingPos`](crate::RecordingPos) or
     /// [`find_last_matching_recording`](Self::find_last_matching_recording).
     ///
     /// # Errors
@@ -145,12 +146,12 @@ impl Archive {
         Ok(subscription_id)
     }
 
-    /// Has the archive record more into a recording that has stopped. Returns the id of the archive's
+    /// Has the archive continue a recording that has stopped. Returns the id of the archive's
     /// subscription.
     ///
     /// The publication has to begin where the recording ended, with the same stream id, term length
-    /// and initial term id: [`RecordingDescriptor::continuation`](crate::RecordingDescriptor) makes
-    /// its channel.
+    /// and initial term id. [`RecordingDescriptor::continuation`](crate::RecordingDescriptor) makes
+    /// a channel for it.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::UnknownRecording`]: there is no such recording;
@@ -187,7 +188,7 @@ impl Archive {
         Ok(subscription_id)
     }
 
-    /// Ends a subscription that [`start_recording`](Self::start_recording) has begun, and its
+    /// Ends a subscription that [`start_recording`](Self::start_recording) added, and its
     /// recordings.
     ///
     /// # Errors
@@ -208,8 +209,8 @@ impl Archive {
         .map(drop)
     }
 
-    /// As [`stop_recording_subscription`](Self::stop_recording_subscription); `false` if there is no
-    /// such subscription.
+    /// As [`stop_recording_subscription`](Self::stop_recording_subscription), but returns `false`
+    /// if there is no such subscription.
     ///
     /// # Errors
     /// As for [`start_recording`](Self::start_recording).
@@ -232,8 +233,8 @@ impl Archive {
         )
     }
 
-    /// Ends the subscription to a channel and stream, and its recordings. The channel is the one that
-    /// recording was started with.
+    /// Ends the subscription to a channel and stream, and its recordings. The channel is the one
+    /// that was given to `start_recording`.
     ///
     /// # Errors
     /// [`ArchiveErrorKind::UnknownSubscription`]: it is not recorded; others, as for
@@ -256,7 +257,8 @@ impl Archive {
         .map(drop)
     }
 
-    /// As [`stop_recording`](Self::stop_recording); `false` if it is not recorded.
+    /// As [`stop_recording`](Self::stop_recording), but returns `false` if the channel and stream
+    /// are not recorded.
     ///
     /// # Errors
     /// As for [`start_recording`](Self::start_recording).
@@ -277,7 +279,7 @@ impl Archive {
         })
     }
 
-    /// Stops one recording; `false` if it is not being recorded.
+    /// Stops one recording. Returns `false` if it is not active.
     ///
     /// # Errors
     /// [`ArchiveErrorKind::UnknownRecording`]: there is no such recording; others, as for
@@ -297,8 +299,8 @@ impl Archive {
         )
     }
 
-    /// Stops what [`add_recorded_publication`](Self::add_recorded_publication) has started. The
-    /// publication goes on.
+    /// Stops the recording that [`add_recorded_publication`](Self::add_recorded_publication)
+    /// started. The publication goes on.
     ///
     /// # Errors
     /// As for [`stop_recording`](Self::stop_recording).
@@ -308,8 +310,9 @@ impl Archive {
         self.stop_recording_of(publication.constants())
     }
 
-    /// Stops what [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication) has
-    /// started. The publication goes on.
+    /// Stops the recording that
+    /// [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication) started.
+    /// The publication goes on.
     ///
     /// # Errors
     /// As for [`stop_recording`](Self::stop_recording).
@@ -327,9 +330,10 @@ impl Archive {
         self.stop_recording(channel, publication.stream_id)
     }
 
-    /// How far a recording has come, or `None` if it is not being recorded.
+    /// Returns the recorded position of an active recording, or `None` if the recording is not
+    /// active.
     ///
-    /// What was offered up to this position has been written to the archive's files.
+    /// Everything up to this position has been written to the archive's files.
     ///
     /// # Errors
     /// [`ArchiveErrorKind::UnknownRecording`]: there is no such recording; others, as for
@@ -345,7 +349,7 @@ impl Archive {
         Ok((position != NULL_VALUE).then_some(position))
     }
 
-    /// Where a recording begins.
+    /// Returns the position at which a recording begins.
     ///
     /// # Errors
     /// As for [`recording_position`](Self::recording_position).
@@ -355,7 +359,7 @@ impl Archive {
         self.position("start_position", recording_id, sys::aeron_archive_get_start_position)
     }
 
-    /// Where a recording ends, or `None` if it is being recorded.
+    /// Returns the position at which a recording ends, or `None` if it is active.
     ///
     /// # Errors
     /// As for [`recording_position`](Self::recording_position).
@@ -367,7 +371,7 @@ impl Archive {
         Ok((position != NULL_VALUE).then_some(position))
     }
 
-    /// How far a recording has come, or where it ends if it is not being recorded.
+    /// Returns the recorded position of an active recording, or the end of one that is not active.
     ///
     /// # Errors
     /// As for [`recording_position`](Self::recording_position).
@@ -381,15 +385,15 @@ impl Archive {
         )
     }
 
-    /// Waits until everything up to a position has been recorded, and returns how far the recording
-    /// has come.
+    /// Waits until everything up to a position has been recorded, and returns the recorded
+    /// position.
     ///
-    /// Asks the archive again and again, at intervals up to 10 ms. A request that has begun is not given up:
-    /// this can take two of them longer than `timeout`, each for as long as [`Archive`] says.
+    /// Polls the archive at intervals of up to 10 ms. A request that has begun is not abandoned. So
+    /// two requests can outlast `timeout`, each for as long as [`Archive`] says.
     ///
     /// # Errors
-    /// - [`ArchiveErrorKind::Timeout`]: it has not come so far when the timeout was over;
-    /// - [`ArchiveErrorKind::InvalidPosition`]: it stopped before;
+    /// - [`ArchiveErrorKind::Timeout`]: the position was not reached within the timeout;
+    /// - [`ArchiveErrorKind::InvalidPosition`]: the recording stopped before the position;
     /// - others, as for [`recording_position`](Self::recording_position).
     ///
     /// Corresponds to `aeron_archive_get_recording_position` and
@@ -411,7 +415,7 @@ impl Archive {
             let active = self.recording_position(recording_id)?;
             let recorded = match active {
                 Some(recorded) => recorded,
-                // A recording that has just stopped may have come further than it was seen to.
+                // A recording that has just stopped may end after the position seen last.
                 None => self.max_recorded_position(recording_id)?,
             };
             if recorded >= position {
@@ -430,7 +434,7 @@ impl Archive {
         }
     }
 
-    /// A request that is answered with whether there was something to stop.
+    /// Sends a request whose answer says if there was something to stop.
     fn try_stop(
         &self,
         operation: &'static str,
@@ -459,7 +463,7 @@ impl Archive {
 
 type GetPosition = unsafe extern "C" fn(*mut i64, *mut sys::aeron_archive_t, i64) -> i32;
 
-/// The channel of one publisher.
+/// Adds a session id to a channel, which limits it to one publisher.
 pub(crate) fn with_session_id(channel: &str, session_id: i32) -> Result<ChannelUri> {
     let uri: ChannelUri = channel.parse().map_err(Error::from)?;
     Ok(uri.to_builder().session_id(session_id).build().map_err(Error::from)?)

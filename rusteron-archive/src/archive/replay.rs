@@ -12,10 +12,11 @@ use crate::argument::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::error::{ArchiveError, Result};
 use crate::replay_session_id::ReplaySessionId;
 
-/// What of a recording is to be replayed, and how.
+/// Parameters of a replay: the part of the recording, and the way to replay it.
 ///
-/// By default it is the whole of it, and a recording that is being recorded is followed until it stops.
-/// What is out of range is refused when the replay is asked for: negative positions, ids and lengths.
+/// By default, the whole recording is replayed, and an active recording is followed until it stops.
+/// Values out of range (negative positions, ids and lengths) are refused when the replay is
+/// requested.
 ///
 /// ```
 /// use rusteron_archive::{ReplayLength, ReplayParams};
@@ -35,15 +36,16 @@ pub struct ReplayParams {
     subscription_registration_id: Option<i64>,
 }
 
-/// How much of a recording is to be replayed.
+/// Length of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplayLength {
-    /// Up to where the recording ends, which for one that is being recorded is later than now.
+    /// To the end of the recording. An active recording ends later.
     #[default]
     Follow,
-    /// Up to where the recording ends, or has come when the replay starts.
+    /// To the end of the recording, or to the position recorded when the replay starts.
     Recorded,
-    /// As many bytes, headers included; also of what is not recorded yet. Up to `i64::MAX`.
+    /// This number of bytes, headers included. Can reach beyond the recorded position. Up to
+    /// `i64::MAX`.
     Bytes(u64),
 }
 
@@ -55,8 +57,8 @@ impl ReplayParams {
         Self::default()
     }
 
-    /// Begins at a position in the recording, in bytes of the stream, which has to be that of a frame.
-    /// The default is its start.
+    /// Begins at a position in the recording, in bytes of the stream. A frame has to begin there.
+    /// The default is the start of the recording.
     ///
     /// Corresponds to `position` of `aeron_archive_replay_params_t`.
     pub fn position(mut self, position: Position) -> Self {
@@ -64,7 +66,7 @@ impl ReplayParams {
         self
     }
 
-    /// Ends after so much. The default is to follow.
+    /// Ends after this length. The default is to follow.
     ///
     /// Corresponds to `length` of `aeron_archive_replay_params_t`.
     pub fn length(mut self, length: ReplayLength) -> Self {
@@ -72,7 +74,8 @@ impl ReplayParams {
         self
     }
 
-    /// Does not go beyond the position that a counter of the archive's media driver shows at the time.
+    /// Limits the replay to the position that a counter of the archive's media driver shows at that
+    /// time.
     ///
     /// Corresponds to `bounding_limit_counter_id` of `aeron_archive_replay_params_t`.
     pub fn bounding_limit_counter_id(mut self, counter_id: i32) -> Self {
@@ -80,7 +83,7 @@ impl ReplayParams {
         self
     }
 
-    /// Reads as many bytes at the most from a file at a time, up to 2,147,483,647. The default is the
+    /// Limits one read from a file to this number of bytes, up to 2,147,483,647. The default is the
     /// archive's.
     ///
     /// Corresponds to `file_io_max_length` of `aeron_archive_replay_params_t`.
@@ -89,9 +92,9 @@ impl ReplayParams {
         self
     }
 
-    /// Proves with a token that another session of this client has asked for the replay.
+    /// Proves with a token that another session of this client has requested the replay.
     ///
-    /// Replays over response channels do so by themselves. Any number but -1.
+    /// Replays over response channels set the token themselves. Any number but -1.
     ///
     /// Corresponds to `replay_token` of `aeron_archive_replay_params_t`.
     pub fn replay_token(mut self, token: i64) -> Self {
@@ -139,15 +142,16 @@ impl ReplayParams {
 
 /// Replaying.
 impl Archive {
-    /// Has the archive replay a recording to a channel and stream, and returns the id of the replay,
-    /// by which it can be stopped, and which has the
-    /// [session id](ReplaySessionId::image_session_id) of what arrives.
+    /// Has the archive replay a recording to a channel and stream. Returns the id of the replay,
+    /// with which the replay can be stopped. The id contains the [session
+    /// id](ReplaySessionId::image_session_id) of the image.
     ///
-    /// The subscription is the caller's affair: usually added before, with a channel that has this
-    /// endpoint, or afterwards, with the session id. [`replay`](Self::replay) does both.
+    /// The subscription is up to the caller. It is usually added before, with a channel that has
+    /// this endpoint, or afterwards, with the session id. [`replay`](Self::replay) does both.
     ///
-    /// With a response channel this is two requests, for a token and for the replay, and what is between
-    /// them has to be done within one message timeout from the beginning: it can take two.
+    /// With a response channel this is two requests: one for a token, one for the replay. The steps
+    /// between the two requests share one message timeout, which counts from the beginning. The
+    /// whole can take two timeouts.
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a parameter is negative, or a
@@ -157,7 +161,8 @@ impl Archive {
     /// - [`InvalidPosition`](crate::ArchiveErrorKind::InvalidPosition): nothing was recorded there, or no
     ///   frame begins there;
     /// - [`EmptyRecording`](crate::ArchiveErrorKind::EmptyRecording): there is nothing to replay;
-    /// - [`MaxReplays`](crate::ArchiveErrorKind::MaxReplays): the archive replays as much as it may;
+    /// - [`MaxReplays`](crate::ArchiveErrorKind::MaxReplays): the archive runs its maximum of
+    ///   replays;
     /// - others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_start_replay`.
@@ -193,13 +198,14 @@ impl Archive {
         Ok(replay_session_id.into())
     }
 
-    /// Has the archive replay a recording, and returns the subscription at which it arrives.
+    /// Has the archive replay a recording. Returns the subscription at which the replay arrives.
     ///
-    /// The subscription is to this replay only, and may not be connected yet. The replay ends with it.
-    /// With `control-mode=response` in the channel, the archive connects back to this client.
+    /// The subscription receives only this replay, and may not be connected yet. The replay ends
+    /// with the subscription. With `control-mode=response` in the channel, the archive connects
+    /// back to this client.
     ///
-    /// The replay waits for a subscriber that does not poll, up to the timeouts of the media drivers:
-    /// nothing is lost as long as polls come in time.
+    /// The replay waits for a slow subscriber, up to the timeouts of the media drivers. Nothing is
+    /// lost if polls come in time.
     ///
     /// # Errors
     /// As for [`start_replay`](Self::start_replay) and
@@ -218,8 +224,8 @@ impl Archive {
             .map(|(subscription, _replay_session_id)| subscription)
     }
 
-    /// As [`replay`](Self::replay), with the id of the replay, by which
-    /// [`stop_replay`](Self::stop_replay) ends it while the subscription goes on.
+    /// As [`replay`](Self::replay), but also returns the id of the replay. With the id,
+    /// [`stop_replay`](Self::stop_replay) ends the replay while the subscription goes on.
     ///
     /// # Errors
     /// As for [`replay`](Self::replay).
@@ -251,15 +257,15 @@ impl Archive {
             Ok((subscription, replay_session_id))
         };
         subscribe().inspect_err(|_| {
-            // Without a subscriber it would wait for one, and then end by itself.
+            // Without a subscriber, the replay would wait for one, and then end by itself.
             let _ = self.stop_replay(replay_session_id);
         })
     }
 
     /// Stops a replay.
     ///
-    /// That there is no replay with this id, or not any more, is no error: archives, up to 1.54 at least,
-    /// answer as if there had been one.
+    /// An id without a running replay is no error: archives, up to 1.54 at least, answer as if
+    /// there had been one.
     ///
     /// # Errors
     /// As for [`start_recording`](Self::start_recording).
@@ -267,7 +273,8 @@ impl Archive {
     /// Corresponds to `aeron_archive_stop_replay`.
     pub fn stop_replay(&self, replay_session_id: ReplaySessionId) -> Result<()> {
         let id = i64::from(replay_session_id);
-        // Its upper half is a count that can become negative, so that it is not refused for that.
+        // The upper half of the id is a count that can become negative. So a negative id is not
+        // refused.
         self.request("stop_replay", None, |raw| {
             // SAFETY: `request` passes the live structure.
             unsafe { sys::aeron_archive_stop_replay(raw, id) }.into_result()
@@ -276,8 +283,8 @@ impl Archive {
         .map_err(|error| error.about(Some(id)))
     }
 
-    /// Stops all replays of a recording, or of all recordings if there is none given: those of other
-    /// sessions as well.
+    /// Stops all replays of a recording, or, without an id, of all recordings. Replays of other
+    /// sessions are stopped as well.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative id; others, as for
@@ -295,8 +302,8 @@ impl Archive {
     }
 }
 
-/// The text for C, and whether it is that of a response channel, which the subscriber gives its address
-/// to and not the publisher.
+/// Returns the text for C, and whether it is a response channel. A response channel gets its
+/// address from the subscriber, not from the publisher.
 fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
     let text = subscription_channel(channel)?;
     let uri: ChannelUri = text.to_string_lossy().parse().map_err(Error::from)?;

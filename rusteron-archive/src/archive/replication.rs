@@ -13,11 +13,11 @@ use crate::argument::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::credentials;
 use crate::error::{ArchiveError, Result};
 
-/// How a recording is to be replicated.
+/// Parameters of a replication.
 ///
-/// By default, into a recording of its own, over the archive's own replication channel, up to where the
-/// source ends; a source that is being recorded is followed. Negative positions and ids of recordings, and
-/// -1 for the others, are refused when the replication is asked for.
+/// By default, replicates into a recording of its own, over the archive's own replication channel,
+/// up to the end of the source. An active source is followed. Negative positions and recording ids,
+/// and -1 for the other numbers, are refused when the replication is requested.
 ///
 /// ```
 /// use rusteron_archive::ReplicationParams;
@@ -64,8 +64,9 @@ impl ReplicationParams {
         self
     }
 
-    /// Merges with the live stream at a destination when the replication has caught up with it, and
-    /// leaves the source alone from then on. It has to be a multicast address.
+    /// Merges with the live stream at a destination when the replication has caught up with the
+    /// live stream. From then on, the source is not used. The destination has to be a multicast
+    /// address.
     ///
     /// Corresponds to `live_destination` of `aeron_archive_replication_params_t`.
     pub fn live_destination(mut self, destination: impl Into<String>) -> Self {
@@ -73,7 +74,8 @@ impl ReplicationParams {
         self
     }
 
-    /// Replicates over this channel. The default is that of the archive that receives.
+    /// Replicates over this channel. The default is the replication channel of the receiving
+    /// archive.
     ///
     /// Corresponds to `replication_channel` of `aeron_archive_replication_params_t`.
     pub fn replication_channel(mut self, channel: impl Into<String>) -> Self {
@@ -89,7 +91,8 @@ impl ReplicationParams {
         self
     }
 
-    /// Gives the receiving subscription's channel a tag, so that it can be found and shared.
+    /// Sets a tag of the receiving subscription's channel, with which the channel can be found and
+    /// shared.
     ///
     /// Corresponds to `channel_tag_id` of `aeron_archive_replication_params_t`.
     pub fn channel_tag_id(mut self, tag: i64) -> Self {
@@ -97,7 +100,7 @@ impl ReplicationParams {
         self
     }
 
-    /// Gives the receiving subscription a tag, so that it can be found.
+    /// Sets a tag of the receiving subscription, with which the subscription can be found.
     ///
     /// Corresponds to `subscription_tag_id` of `aeron_archive_replication_params_t`.
     pub fn subscription_tag_id(mut self, tag: i64) -> Self {
@@ -105,7 +108,7 @@ impl ReplicationParams {
         self
     }
 
-    /// Reads as many bytes at the most from a file of the source at a time, up to 2,147,483,647. The
+    /// Limits one read from a file of the source to this number of bytes, up to 2,147,483,647. The
     /// default is the source's.
     ///
     /// Corresponds to `file_io_max_length` of `aeron_archive_replication_params_t`.
@@ -122,7 +125,8 @@ impl ReplicationParams {
         self
     }
 
-    /// What the receiving archive shows the source to be let in; 3,072 bytes at the most.
+    /// Sets the credentials with which the receiving archive connects to the source, 3,072 bytes at
+    /// most.
     ///
     /// Corresponds to `encoded_credentials` of `aeron_archive_replication_params_t`.
     pub fn encoded_credentials(mut self, credentials: impl Into<Vec<u8>>) -> Self {
@@ -131,7 +135,7 @@ impl ReplicationParams {
     }
 }
 
-/// Credentials are no more than their length.
+/// Shows only the length of the credentials.
 impl fmt::Debug for ReplicationParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReplicationParams")
@@ -153,12 +157,11 @@ const OPERATION: &str = "replicate";
 
 /// Replicating.
 impl Archive {
-    /// Has this archive copy a recording of another one, and returns the id of the replication.
+    /// Has this archive copy a recording of another archive. Returns the id of the replication.
     ///
-    /// `src_control_channel` and `src_control_stream_id` are where the source takes requests. What
-    /// becomes of it is told by [signals](crate::Context::set_recording_signal_consumer), and errors
-    /// come without being asked for: see
-    /// [`check_for_error_response`](Self::check_for_error_response).
+    /// `src_control_channel` and `src_control_stream_id` are where the source receives requests.
+    /// [Signals](crate::Context::set_recording_signal_consumer) report the progress. Errors arrive
+    /// without a request: see [`check_for_error_response`](Self::check_for_error_response).
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): the credentials or the channels
@@ -235,7 +238,8 @@ impl Archive {
         .map(drop)
     }
 
-    /// As [`stop_replication`](Self::stop_replication); `false` if there is no such replication.
+    /// As [`stop_replication`](Self::stop_replication), but returns `false` if there is no such
+    /// replication.
     ///
     /// # Errors
     /// As for [`start_recording`](Self::start_recording).
@@ -252,7 +256,7 @@ impl Archive {
     }
 }
 
-/// What C reads as terminated texts.
+/// Parameters that C reads as terminated texts.
 struct Texts {
     live_destination: CString,
     replication_channel: CString,
@@ -268,7 +272,7 @@ impl Texts {
         })
     }
 
-    /// Whether everything fits into C's buffer for requests, which drops what does not.
+    /// Checks that the request fits into C's buffer, because C drops the rest without an error.
     fn check(&self, src_control_channel: &CString, credentials: &[u8]) -> Result<()> {
         const BUFFER: usize = 8 * 1024;
         /// The fixed fields of the request, and the lengths of the others.

@@ -10,12 +10,11 @@ use crate::archive::Archive;
 use crate::argument::{Id, not_negative};
 use crate::error::Result;
 
-/// Keeping house.
+/// Maintenance of recordings.
 impl Archive {
-    /// Cuts off the end of a recording that has stopped, from a position on, and returns how many
-    /// segment files were deleted.
+    /// Truncates a stopped recording at a position. Returns the number of deleted segment files.
     ///
-    /// The position has to be that of a frame. Replays of the recording are stopped.
+    /// A frame has to begin at the position. Replays of the recording are stopped.
     ///
     /// # Errors
     /// - [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording): there is no such recording;
@@ -33,7 +32,7 @@ impl Archive {
         })
     }
 
-    /// Deletes a recording that has stopped, and returns how many segment files were deleted.
+    /// Deletes a stopped recording. Returns the number of deleted segment files.
     ///
     /// # Errors
     /// [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording),
@@ -48,10 +47,10 @@ impl Archive {
         })
     }
 
-    /// Makes a recording begin later: the segment files before a position are left where they are, but
-    /// do not belong to it any more.
+    /// Moves the start of a recording forward. The segment files before the position stay on disk,
+    /// but no longer belong to the recording.
     ///
-    /// The position has to be where a segment begins; see
+    /// A segment has to begin at the position; see
     /// [`segment_file_base_position`](crate::RecordingDescriptor::segment_file_base_position).
     ///
     /// # Errors
@@ -70,7 +69,7 @@ impl Archive {
         .map(drop)
     }
 
-    /// Deletes the segment files that were detached from a recording, and returns how many.
+    /// Deletes the segment files that were detached from a recording. Returns their number.
     ///
     /// # Errors
     /// As for [`detach_segments`](Self::detach_segments).
@@ -87,7 +86,8 @@ impl Archive {
         )
     }
 
-    /// Makes a recording begin later, deletes the segment files before, and returns how many.
+    /// Moves the start of a recording forward, and deletes the segment files before it. Returns
+    /// their number.
     ///
     /// # Errors
     /// As for [`detach_segments`](Self::detach_segments).
@@ -103,7 +103,7 @@ impl Archive {
         })
     }
 
-    /// Gives a recording back the segment files that were detached from it, and returns how many.
+    /// Attaches the segment files that were detached from a recording. Returns their number.
     ///
     /// # Errors
     /// As for [`detach_segments`](Self::detach_segments).
@@ -116,15 +116,16 @@ impl Archive {
         })
     }
 
-    /// Moves the segment files of a recording to the beginning of another one, and returns how many.
+    /// Moves the segment files of a recording to the beginning of another recording. Returns their
+    /// number.
     ///
-    /// Stream id, lengths of terms, segments and MTU have to be equal, and the first has to end, at the
-    /// end of a segment, where the second begins. The first is empty afterwards.
+    /// Stream id, term length, segment length and MTU have to be equal. The source has to end, at
+    /// the end of a segment, where the destination begins. The source is empty afterwards.
     ///
     /// # Errors
-    /// As for [`detach_segments`](Self::detach_segments);
-    /// [`relevant_id`](crate::ArchiveError::relevant_id) is the source, or of two recordings the one that
-    /// is unknown.
+    /// As for [`detach_segments`](Self::detach_segments).
+    /// [`relevant_id`](crate::ArchiveError::relevant_id) is the source, or, if one of the two
+    /// recordings is unknown, the id of that recording.
     ///
     /// Corresponds to `aeron_archive_migrate_segments`.
     pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
@@ -146,7 +147,7 @@ impl Archive {
         )
     }
 
-    /// Changes the channel by which a recording is found.
+    /// Changes the channel with which a recording is found.
     ///
     /// # Errors
     /// [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording); others, as for
@@ -163,7 +164,7 @@ impl Archive {
         .map(drop)
     }
 
-    /// A request that is answered with a number of segment files.
+    /// Sends a request whose answer is a number of segment files.
     fn count_segments(
         &self,
         operation: &'static str,

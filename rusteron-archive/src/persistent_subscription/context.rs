@@ -1,4 +1,4 @@
-//! What a persistent subscription subscribes to.
+//! The configuration of a persistent subscription.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_int};
@@ -19,19 +19,20 @@ use crate::persistent_subscription::persistent_subscription::{
     Event, OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
 };
 
-/// Where a persistent subscription begins.
+/// Start position of a persistent subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StartPosition {
-    /// With the live stream; the recording is for what is missed later.
+    /// In the live stream. The recording is used for messages that are missed later.
     #[default]
     Live,
-    /// Where the recording begins.
+    /// At the start of the recording.
     Start,
-    /// At a position in the recording, in bytes of the stream: that of a frame, and not negative.
+    /// At a position in the recording, in bytes of the stream. A frame has to begin there, and the
+    /// position cannot be negative.
     At(Position),
 }
 
-/// What a persistent subscription subscribes to.
+/// The configuration of a persistent subscription.
 #[must_use = "a context does nothing by itself"]
 pub struct PersistentSubscriptionContext {
     pub(crate) recording_id: i64,
@@ -46,13 +47,14 @@ pub struct PersistentSubscriptionContext {
 pub(crate) type Listener = Box<dyn FnMut(&PersistentSubscriptionEvent) + Send>;
 
 impl PersistentSubscriptionContext {
-    /// A live stream, with its recording, which is replayed to a channel and stream of this
-    /// subscription's own: UDP with an endpoint, whose port may be 0, IPC, or a response channel.
+    /// Creates the configuration for a live stream and its recording. The recording is replayed to
+    /// a channel and stream of this subscription's own: UDP with an endpoint, whose port may be 0,
+    /// IPC, or a response channel.
     ///
-    /// What is wrong with the channels or the id is told when the subscription is made.
+    /// Creating the subscription reports errors in the channels and the id.
     ///
-    /// Corresponds to `aeron_archive_persistent_subscription_context_set_recording_id`, and those that
-    /// set the channels and streams.
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_recording_id`, and the
+    /// setters of the channels and streams.
     pub fn new(
         recording_id: i64,
         live_channel: impl AsChannel,
@@ -71,7 +73,7 @@ impl PersistentSubscriptionContext {
         }
     }
 
-    /// Begins elsewhere than with the live stream.
+    /// Sets where to begin. The default is the live stream.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_start_position`.
     pub fn start_position(mut self, start_position: StartPosition) -> Self {
@@ -79,9 +81,9 @@ impl PersistentSubscriptionContext {
         self
     }
 
-    /// Sets what is told when the subscription joins and leaves the live stream, and about errors.
+    /// Sets the listener for errors, and for joining and leaving the live stream.
     ///
-    /// It is called by the polls, on their thread, after the handler of the messages.
+    /// Polls call it on their thread, after the message handler.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_listener`.
     pub fn listener(
@@ -104,7 +106,7 @@ const FROM_START: Position = -1;
 /// `AERON_ARCHIVE_PERSISTENT_SUBSCRIPTION_FROM_LIVE`, likewise.
 const FROM_LIVE: Position = -2;
 
-/// C's context on its way to its subscription.
+/// C's context, before it passes to its subscription.
 pub(crate) struct RawContext {
     raw: NonNull<sys::aeron_archive_persistent_subscription_context_t>,
     counters: PersistentSubscriptionCounters,
@@ -141,8 +143,8 @@ impl RawContext {
             }
         };
         let client = RawClient::new(aeron).as_ptr();
-        // SAFETY: the structure is live; C copies the texts and the listener, and what it keeps
-        // pointers to outlives it.
+        // SAFETY: the structure is live. C copies the texts and the listener, and the targets of
+        // the pointers that it keeps outlive it.
         unsafe {
             use sys::*;
             aeron_archive_persistent_subscription_context_set_aeron(raw, client).into_result()?;
@@ -177,12 +179,12 @@ impl RawContext {
         self.raw.as_ptr()
     }
 
-    /// Gives the structure up to its subscription.
+    /// Passes ownership of the structure to its subscription.
     pub(crate) fn into_counters(self) -> PersistentSubscriptionCounters {
         std::mem::ManuallyDrop::new(self).counters
     }
 
-    /// C would add them as well, and wait for the answer without a deadline.
+    /// C would add the counters as well, and wait for the answer without a deadline.
     fn add_counters(
         &mut self,
         aeron: &Aeron,

@@ -1,4 +1,4 @@
-//! A subscription that begins in a recording, goes over to the live stream, and falls back.
+//! A subscription that begins in a recording, joins the live stream, and falls back.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,39 +21,41 @@ use crate::persistent_subscription::context::{
 use crate::persistent_subscription::counters::PersistentSubscriptionCounters;
 use crate::reentry::forbid_reentry;
 
-/// What happens to a persistent subscription.
+/// An event of a persistent subscription.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PersistentSubscriptionEvent {
-    /// It has joined the live stream.
+    /// The subscription has joined the live stream.
     LiveJoined,
-    /// It has left the live stream, and falls back to the recording.
+    /// The subscription has left the live stream, and falls back to the recording.
     LiveLeft,
-    /// Something went wrong; unless it [has failed](PersistentSubscription::failure), it tries again.
+    /// An error. The subscription tries again, unless it [has
+    /// failed](PersistentSubscription::failure).
     Error(ArchiveError),
 }
 
-/// What is known of a message besides its bytes.
+/// Metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageInfo {
-    /// The position in the stream after the message, from which another subscription can continue.
+    /// The position in the stream after the message. Another subscription can continue from it.
     pub position: Position,
     /// The session id of the publisher, or of the replay.
     pub session_id: i32,
     /// The stream id, of the live stream or of the replay.
     pub stream_id: i32,
-    /// What the publisher put into the reserved value.
+    /// The reserved value that the publisher set.
     pub reserved_value: i64,
 }
 
-/// A subscription that replays a recording, joins the live stream when it has caught up, and goes back
-/// to the recording when it falls behind or the publisher goes away: without losing or repeating a
-/// message.
+/// A subscription that replays a recording and joins the live stream when it has caught up. It
+/// returns to the recording when it falls behind or the publisher goes away. It neither loses nor
+/// repeats a message.
 ///
-/// It works by being polled, and has a session with the archive of its own, which it renews when that
-/// is lost. It keeps its client open. It can be moved to another thread, and is used by one at a time;
-/// polls do not wait for the archive's answers, and one that connects anew waits for the media driver.
+/// Polls do all of its work. The subscription has a session with the archive of its own, and renews
+/// a lost session. The subscription keeps its client open. It can be moved to another thread, and
+/// one thread uses it at a time. Polls do not wait for the archive's answers; a poll that connects
+/// again waits for the media driver.
 ///
 /// ```no_run
 /// use rusteron_archive::{
@@ -80,13 +82,14 @@ pub struct MessageInfo {
 /// Dropping it, which leaves the stream and ends the session, corresponds to
 /// `aeron_archive_persistent_subscription_close`.
 pub struct PersistentSubscription {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     inner: Option<Inner>,
     counters: PersistentSubscriptionCounters,
     aeron: Aeron,
 }
 
-/// The C structure and what it has pointers to. Fields are dropped in order, after it.
+/// The C structure and the objects that it has pointers to. Fields are dropped in order, after the
+/// structure.
 struct Inner {
     raw: NonNull<sys::aeron_archive_persistent_subscription_t>,
     archive_context: Context,
@@ -96,14 +99,14 @@ struct Inner {
     last_error: Option<ArchiveError>,
 }
 
-/// What C reports, until it has returned.
+/// Events that C reports, queued until C has returned.
 pub(crate) enum Event {
     LiveJoined,
     LiveLeft,
     Error(c_int, String),
 }
 
-// SAFETY: nothing in the C structure is tied to a thread; what it works on is its own.
+// SAFETY: nothing in the C structure is tied to a thread, and it works only on its own objects.
 unsafe impl Send for Inner {}
 
 pub(crate) const OPERATION: &str = "persistent_subscription";
@@ -111,10 +114,10 @@ pub(crate) const OPERATION: &str = "persistent_subscription";
 const EINVAL: c_int = 22;
 
 impl PersistentSubscription {
-    /// Begins to subscribe; polls do the rest.
+    /// Starts subscribing. Polls do the rest.
     ///
-    /// `archive_context` is what to connect to the archive with. Waits for the media driver to add four
-    /// [counters](Self::counters), which show the state to everybody.
+    /// `archive_context` configures the connection to the archive. Waits for the media driver to
+    /// add four [counters](Self::counters), which show the state to all clients.
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id or
@@ -143,7 +146,7 @@ impl PersistentSubscription {
                 .into_result()
             })?
             .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
-        // It is the subscription's now, and closed with it.
+        // The context belongs to the subscription from here, and is closed with it.
         let counters = raw.into_counters();
         let raw = NonNull::new(subscription).ok_or_else(last_error)?;
         let listener = context.listener;
@@ -153,13 +156,12 @@ impl PersistentSubscription {
         Ok(Self { inner: Some(inner), counters, aeron: aeron.clone() })
     }
 
-    /// Does what there is to be done, and passes messages that have arrived, `fragment_limit` fragments
-    /// of them at the most, to the handler. Returns how much there was to do; 0 means that there was
-    /// nothing.
+    /// Does the pending work, and passes at most `fragment_limit` fragments of messages to the
+    /// handler. Returns the amount of work; 0 means that there was none.
     ///
-    /// The handler is given whole messages. If it panics, the panic goes through to the caller, and the
-    /// next poll continues after the message that caused it. For a client without a conductor thread,
-    /// whose work this does, the handler runs as its callbacks do.
+    /// The handler gets whole messages. If the handler panics, the panic goes through to the
+    /// caller, and the next poll continues after that message. For a client without a conductor
+    /// thread, polls do the client's work, and the handler runs as the client's callbacks do.
     ///
     /// # Errors
     /// [`failure`](Self::failure), if there is one; and [`Client`](crate::ArchiveErrorKind::Client) if
@@ -177,7 +179,8 @@ impl PersistentSubscription {
         self.controlled_poll(handler, fragment_limit)
     }
 
-    /// As [`poll`](Self::poll), with a handler that decides about the position after each message.
+    /// As [`poll`](Self::poll), with a handler whose result controls the position after each
+    /// message.
     ///
     /// # Errors
     /// As for [`poll`](Self::poll).
@@ -223,7 +226,7 @@ impl PersistentSubscription {
         }
     }
 
-    /// Whether messages come from the live stream at the moment.
+    /// Returns whether messages come from the live stream at the moment.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_is_live`.
     pub fn is_live(&self) -> bool {
@@ -231,7 +234,7 @@ impl PersistentSubscription {
         self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_live(raw) })
     }
 
-    /// Whether messages come from the recording at the moment.
+    /// Returns whether messages come from the recording at the moment.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_is_replaying`.
     pub fn is_replaying(&self) -> bool {
@@ -239,8 +242,9 @@ impl PersistentSubscription {
         self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_replaying(raw) })
     }
 
-    /// Why the subscription has failed and does nothing any more, if that is so: it cannot go on by
-    /// trying again, as when there is no such recording, or when the supplier of its credentials fails.
+    /// Returns the reason if the subscription has failed. A failed subscription does no more work.
+    /// It fails if trying again cannot help, for example without such a recording, or if the
+    /// supplier of its credentials fails.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and
     /// `aeron_archive_persistent_subscription_failure_reason`.
@@ -255,13 +259,13 @@ impl PersistentSubscription {
         let message = has_failed.then(|| unsafe { lossy(message) })?;
         let inner = self.inner.as_ref()?;
         match (code, &*message, &inner.last_error) {
-            // C has told the listener only.
+            // C has reported the error only to the listener.
             (0, "", Some(error)) => Some(error.clone()),
             _ => Some(error(inner.recording_id, code, &message)),
         }
     }
 
-    /// The counters that show everybody on the media driver how the subscription is doing.
+    /// Returns the counters that show the subscription's state to all clients of the media driver.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_get_state_counter` and its
     /// relatives.
@@ -285,7 +289,7 @@ impl PersistentSubscription {
 }
 
 impl Inner {
-    /// Ends it if there were no credentials to be had: C has sent empty ones, or is about to.
+    /// Fails the subscription if there were no credentials: C has sent empty ones, or is about to.
     fn end_without_credentials(&mut self) {
         // SAFETY: C has returned, and asks for none.
         let Some(failure) = (unsafe { self.archive_context.take_credentials_failure() }) else {
@@ -320,7 +324,7 @@ impl Inner {
     }
 }
 
-/// What a poll works with.
+/// State of one poll.
 struct Poll<F> {
     handler: F,
     panic: Option<Box<dyn Any + Send>>,
@@ -328,7 +332,7 @@ struct Poll<F> {
 }
 
 /// # Safety
-/// `clientd` points to a `Poll<F>` that nobody else uses; message and header are live.
+/// `clientd` points to a `Poll<F>` with no other user; message and header are live.
 unsafe extern "C" fn on_message<F>(
     clientd: *mut c_void,
     buffer: *const u8,
@@ -370,7 +374,7 @@ where
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained` of events that nobody else uses.
+/// `clientd` comes from a live `Retained` of events with no other user.
 unsafe fn exclusive_events<'a>(clientd: *mut c_void) -> &'a mut VecDeque<Event> {
     // SAFETY: handed on to the caller.
     unsafe { Retained::exclusive(clientd) }
@@ -402,9 +406,10 @@ pub(crate) unsafe extern "C" fn on_error(
     events.push_back(Event::Error(code, text.into_owned()));
 }
 
-/// What C tells of a failure: an answer of the archive's, with its number moved up by 200; an error of
-/// its client, with the text of which the number has lost its sign, or is 11 in place of any other; or
-/// a text of its own, with a system error.
+/// Converts a failure that C reports, of which there are three. One is an answer of the archive,
+/// with its number moved up by 200. One is an error of C's client with its text: its number has
+/// lost its sign, or is 11 in place of any other number. One is a text of C's own, with a system
+/// error.
 fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
     const ANSWERS: [&str; 3] = [
         "Get max recorded position request failed:",
@@ -413,10 +418,10 @@ fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
     ];
     /// The numbers of the media driver, which are negative in C's texts.
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
-    /// The archive's for no particular error, which C uses for one of its own texts.
+    /// The archive's number for no particular error, which C uses for one of its own texts.
     const GENERIC: c_int = -(sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as c_int);
     let error = if ANSWERS.iter().any(|answer| text.starts_with(answer)) {
-        // Without words it is another answer than an error, and the number that of a recording.
+        // Without words, the answer is no error, and the number is the id of a recording.
         let is_error = !text.trim_end().ends_with(':');
         ArchiveError::reported(OPERATION, if is_error { code } else { 0 }, text)
     } else {
@@ -431,14 +436,15 @@ fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
     error.about(Some(recording_id))
 }
 
-/// The number that an error text of C's begins with, in parentheses.
+/// Returns the number in parentheses at the start of an error text of C.
 fn number_in(text: &str) -> Option<c_int> {
     text.strip_prefix('(')?.split_once(')')?.0.parse().ok()
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: the structure is live and not used again; what it points to goes after it.
+        // SAFETY: the structure is live and not used again. The targets of its pointers are dropped
+        // after it.
         unsafe { sys::rusteron_persistent_subscription_close(self.raw.as_ptr()) };
     }
 }
