@@ -346,7 +346,7 @@ unsafe extern "C" fn look(
 /// C's fragment assembler, which counts bytes.
 struct CAssembler {
     raw: *mut sys::aeron_fragment_assembler_t,
-    /// What the assembler points to, behind `bytes`.
+    /// The handler's client data of the assembler, behind `bytes`.
     bytes: *mut u64,
 }
 

@@ -34,7 +34,7 @@ impl PublishBatch for &Publication {
 /// As [`publisher::publish`], in batches.
 ///
 /// # Errors
-/// What does not pass by waiting.
+/// Errors that do not pass by waiting.
 pub fn publish<P: PublishBatch, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],

@@ -50,7 +50,7 @@ pub struct BoundsOptions {
           default_value = "64k,1m,16m,64m", value_parser = byte_size::parse_term_length)]
     pub term_lengths: Vec<usize>,
 
-    /// What publisher and subscriber do when they cannot go on
+    /// Idle strategy of publisher and subscriber when they cannot go on
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
@@ -90,7 +90,7 @@ impl Refusals {
     }
 }
 
-/// What a stream with terms of a length did.
+/// The results of a stream with terms of one length.
 #[derive(Debug)]
 struct Terms {
     length: usize,

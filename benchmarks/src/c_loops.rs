@@ -87,7 +87,7 @@ unsafe extern "C" {
 /// Publishes until the run is stopped, as [`publisher::publish`] does.
 ///
 /// # Errors
-/// What does not pass by waiting.
+/// Errors that do not pass by waiting.
 pub fn publish_exclusively(
     publication: &mut ExclusivePublication,
     message: &[u8],
@@ -104,10 +104,10 @@ pub fn publish_exclusively(
     Err(offer_error(returned, message.len(), max_message_length))
 }
 
-/// The same, on a publication that other threads use as well.
+/// As [`publish_exclusively`], on a publication that other threads use as well.
 ///
 /// # Errors
-/// What does not pass by waiting.
+/// Errors that do not pass by waiting.
 pub fn publish_concurrently(
     publication: &Publication,
     message: &[u8],

@@ -26,10 +26,10 @@ const COLOURS: [RGBColor; 7] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// What is above a chart.
+/// The lines above a chart.
 #[derive(Debug, Clone)]
 pub struct Heading {
-    /// What it shows.
+    /// The subject of the chart.
     pub title: String,
     /// Machine, versions and settings: what it has to be read with.
     pub notes: Vec<String>,
@@ -51,14 +51,14 @@ pub struct Bar {
 pub struct BarChart {
     /// Title and notes.
     pub heading: Heading,
-    /// What the bars' heights are.
+    /// The unit of the bars' heights.
     pub unit: String,
     /// The names of the bars in each group, which share a colour across the groups.
     pub series: Vec<String>,
     /// The names of the groups, with a place for each of the series.
     pub groups: Vec<(String, Vec<Option<Bar>>)>,
-    /// Whether the groups can be compared with each other. Otherwise each has a scale of its own, on which the
-    /// differences within it can be seen.
+    /// `true` if the groups can be compared with each other. If not, each group has its own scale, which
+    /// shows the differences within the group.
     pub has_common_scale: bool,
 }
 

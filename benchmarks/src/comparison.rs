@@ -18,7 +18,7 @@ pub fn in_turn<T>(sides: impl IntoIterator<Item = T>, run: u32) -> Vec<T> {
 /// One side of a comparison.
 #[derive(Debug, Clone)]
 pub struct Side {
-    /// What it is called.
+    /// The name of the side.
     pub name: String,
     /// The rates of each run's slices.
     pub runs: Vec<Vec<f64>>,

@@ -11,7 +11,7 @@ use rusteron_examples::measurement::{self, Phase, Plan, Slice};
 use rusteron_examples::message_path::{Poll, Publish};
 use serde_json::{Value, json};
 
-/// What happened to both ends during a slice of time, or of several.
+/// Counts of both ends' polls and offers during one slice of time, or several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Polls that found nothing.
@@ -44,12 +44,12 @@ impl Counts {
     }
 }
 
-/// What arrived during a slice of time, and what both ends did meanwhile.
+/// The messages that arrived during a slice of time, and the counts of both ends in that slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedSlice {
-    /// What arrived.
+    /// The messages that arrived.
     pub slice: Slice,
-    /// What both ends did.
+    /// The counts of both ends.
     pub counts: Counts,
 }
 
@@ -86,8 +86,8 @@ pub fn measure(
     let mut subscription =
         CountedSubscription { subscription, empty: 0, full: 0, counters: &counters };
     let mut slices = Vec::new();
-    // What had been counted at the end of the last slice. A part of the warm-up that is too short for a
-    // slice is in no slice, but in the counts; the first slice is left out for that.
+    // The counts at the end of the last slice. The counts include a part of the warm-up that is too short
+    // for a slice. The first slice is left out for that.
     let mut last = None;
     measurement::measure(&mut publication, &mut subscription, plan, interrupt, |phase, slice| {
         if phase == Phase::Measured {

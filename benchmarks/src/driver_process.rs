@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a wait for the driver looks whether it is ready.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What a driver is a part of.
+/// The program that a driver is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Host {
     /// The C driver in the program media_driver
@@ -100,7 +100,7 @@ impl FromStr for Settings {
     }
 }
 
-/// What starts drivers.
+/// Starts drivers.
 #[derive(Debug)]
 pub struct Launcher<'a> {
     /// The program `media_driver`.

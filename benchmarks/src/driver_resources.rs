@@ -73,7 +73,7 @@ pub struct ResourceOptions {
     )]
     pub settings: Vec<Settings>,
 
-    /// What messages go over; over IPC the driver has little to do with them
+    /// Transport of the messages; over IPC the driver has little to do with them
     #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
     pub transport: Transport,
 
@@ -87,7 +87,7 @@ pub struct ResourceOptions {
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=1376))]
     pub message_length: usize,
 
-    /// What the clients' threads do when there is nothing to do
+    /// Idle strategy of the clients' threads when there is nothing to do
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
@@ -194,7 +194,7 @@ pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
     output.line(results.write(&report(options, &cases, &version, java.as_ref()))?)
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 struct ResourceBench<'a> {
     options: &'a ResourceOptions,
     launcher: Launcher<'a>,

@@ -10,7 +10,7 @@ use rusteron_examples::measurement;
 
 use crate::repetition::Repetition;
 
-/// What ends the thread that answers.
+/// The value that ends the thread that answers.
 const END: u64 = u64::MAX;
 
 /// How many looks at the line in vain are followed by a yield, so that two threads on one core get on, too.

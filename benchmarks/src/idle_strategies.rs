@@ -38,7 +38,7 @@ pub struct IdleStrategiesOptions {
           default_value = "64k,1m,16m,64m", value_parser = byte_size::parse_term_length)]
     pub term_lengths: Vec<usize>,
 
-    /// What publisher and subscriber do when they cannot go on, separated by commas
+    /// Idle strategies of publisher and subscriber when they cannot go on, separated by commas
     #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', num_args = 1,
           default_value = "spin,yield,sleep-ns,backoff,noop", value_parser = idle_strategy())]
     pub idles: Vec<IdleStrategyKind>,

@@ -63,7 +63,7 @@ pub struct LatencyOptions {
     )]
     pub sides: Vec<Pair>,
 
-    /// What messages go over, separated by commas
+    /// Transports of the messages, separated by commas
     #[arg(
         long,
         value_name = "TRANSPORTS",
@@ -93,11 +93,11 @@ pub struct LatencyOptions {
           value_parser = byte_size::parse_message_length)]
     pub message_length: usize,
 
-    /// What both threads do when there is nothing to do
+    /// Idle strategy of both threads when there is nothing to do
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
-    /// What the driver's threads do when there is nothing to do
+    /// Idle strategy of the driver's threads when there is nothing to do
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub driver_idle: IdleStrategyKind,
 
@@ -163,7 +163,7 @@ impl LatencyOptions {
     }
 }
 
-/// What the header of a data frame takes of the MTU.
+/// The length of a data frame's header, in bytes of the MTU.
 const HEADER_LENGTH: usize = 32;
 
 /// The runs of one pair.

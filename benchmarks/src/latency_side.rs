@@ -32,7 +32,7 @@ pub enum Pair {
 }
 
 impl Pair {
-    /// Whether it needs Java.
+    /// Returns whether the pair needs Java.
     pub fn needs_java(self) -> bool {
         matches!(self, Self::Java | Self::RustJava)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Pair {
     }
 }
 
-/// What messages go over.
+/// The transport of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
     /// Shared memory
@@ -89,7 +89,7 @@ impl Streams {
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The client, and the driver.

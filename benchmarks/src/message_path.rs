@@ -59,8 +59,8 @@ impl Publish for CConcurrentPublication<'_> {
     }
 }
 
-/// What a negative result of C's offer means. All arguments are valid: the length of the message is all
-/// that C can object to.
+/// Returns the meaning of a negative result of C's offer. All arguments are valid: C can object only to
+/// the length of the message.
 #[cold]
 pub(crate) fn offer_error(
     returned: i64,

@@ -1,4 +1,4 @@
-//! What the command lines of the benchmarks have in common.
+//! Options that the benchmarks have in common.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -32,12 +32,12 @@ pub enum Pace {
     Fixed(Duration),
 }
 
-/// What is measured, and for how long.
+/// The measurement: its messages and its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The length of each message in bytes, at least [`MIN_MESSAGE_LENGTH`].
     pub message_length: usize,
-    /// What both threads do when there is nothing to do.
+    /// Idle strategy of both threads when there is nothing to do.
     pub idle: IdleStrategyKind,
     /// When messages are sent.
     pub pace: Pace,
@@ -60,9 +60,9 @@ pub fn histogram() -> Result<Histogram<u64>, Failure> {
 /// Where a thread sends to and receives from.
 #[derive(Debug)]
 pub struct End<P, S> {
-    /// What it sends.
+    /// The publication that the thread sends to.
     pub publication: P,
-    /// What it receives.
+    /// The subscription that the thread receives from.
     pub subscription: S,
 }
 

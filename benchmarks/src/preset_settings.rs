@@ -231,7 +231,7 @@ fn time_of_add(dir: &Path) -> rusteron_client::Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// What the files in a directory take, in MiB.
+/// Returns the disk space of the files in a directory, in MiB.
 fn space(dir: &Path) -> Result<f64, Failure> {
     /// The unit of a file's blocks.
     const BLOCK: f64 = 512.0;

@@ -22,7 +22,7 @@ const QUOTED_LINES: usize = 10;
 /// A program that runs; it is killed on drop.
 #[derive(Debug)]
 pub struct Program {
-    /// What failures call it.
+    /// The program's name in failures.
     name: String,
     child: Child,
     /// Our own programs end when it is closed, even if this process is killed.

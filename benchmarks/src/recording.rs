@@ -99,7 +99,7 @@ pub struct RecordingOptions {
     pub results: PathBuf,
 }
 
-/// What a case is about.
+/// The phase that a case measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Record,
@@ -171,7 +171,7 @@ fn measure(
         .collect();
     let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
     for number in 1..=options.runs {
-        // What a run leaves for the disk to do comes upon the next: now this side is first, now that.
+        // The work that a run leaves for the disk slows the next run: the sides take turns to be first.
         let of_length = runs.chunks_mut(clients.len());
         for Runs { message_length, messages, client, outcomes } in
             of_length.flat_map(|runs| comparison::in_turn(runs, number))
@@ -249,7 +249,7 @@ fn cases(options: &RecordingOptions, runs: &[Runs]) -> Vec<Case> {
     cases
 }
 
-/// What the archive's process needed, in medians.
+/// Returns the lines of a table with the archive process's usage, in medians.
 fn usage_table(runs: &[Runs]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<10} {:<6} {:>18} {:>18} {:>16} {:>14}",

@@ -35,7 +35,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// What is recorded in a run.
+/// The messages that a run records.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Where it is published and recorded.
@@ -63,13 +63,13 @@ pub struct Outcome {
     pub recorded_in: Duration,
     /// From the request until the last message.
     pub replayed_in: Duration,
-    /// What the recording has on the disk.
+    /// The space of the recording on the disk, in bytes.
     pub disk_bytes: u64,
     /// The stream's length, with headers.
     pub recorded_bytes: u64,
-    /// What recording took of the archive's process.
+    /// The archive process's usage while it recorded.
     pub recording: Option<Usage>,
-    /// What replaying took.
+    /// The archive process's usage while it replayed.
     pub replay: Option<Usage>,
 }
 
@@ -87,7 +87,7 @@ impl Outcome {
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The archive.

@@ -16,7 +16,8 @@ use rusteron_sys as sys;
 
 use crate::java::{self, Java};
 
-/// What is timed, in the order of a repetition. The last but one is from the beginning of the one before.
+/// The timed steps, in the order of a repetition. The last step but one is timed from the beginning of the
+/// step before.
 pub const STEPS: [&str; 5] =
     ["connect", "add publication", "add subscription", "until its image", "close"];
 
@@ -54,7 +55,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The driver's directory.

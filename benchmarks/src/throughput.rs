@@ -81,7 +81,7 @@ pub struct ThroughputOptions {
           value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
     pub fragment_limit: usize,
 
-    /// What publishers and subscriber do when they cannot go on; the Java sample spins all the same
+    /// Idle strategy of publishers and subscriber when they cannot go on; the Java sample spins all the same
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 

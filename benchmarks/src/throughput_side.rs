@@ -43,7 +43,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Whether it is a Java program.
+    /// Returns whether this way is a Java program.
     pub fn is_java(self) -> bool {
         matches!(self, Self::Java | Self::JavaSample)
     }
@@ -72,13 +72,13 @@ pub enum Publishers {
 }
 
 impl Publishers {
-    /// Whether there is this way for them: Aeron's sample has an exclusive publication.
+    /// Returns whether these publishers have this way: Aeron's sample has only an exclusive publication.
     pub fn have(self, way: Way) -> bool {
         self == Self::Exclusive || way != Way::JavaSample
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The client, and the driver.

@@ -1,4 +1,4 @@
-//! What the programs that use an archive share: where it is, and sessions with it.
+//! The parts that the programs with an archive share: its address, and sessions with it.
 
 use std::path::PathBuf;
 use std::sync::mpsc;

@@ -18,7 +18,7 @@ impl Channel {
         &self.0
     }
 
-    /// Whether this is a channel within the machine.
+    /// Returns whether this is a channel within the machine.
     pub fn is_ipc(&self) -> bool {
         self.media() == "aeron:ipc"
     }

@@ -185,7 +185,7 @@ fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
     let (sender, background) = mpsc::channel();
     let mut context = Context::new()?;
     context.set_dir(dir)?.set_error_handler(move |error| {
-        // Nobody listens any more only when the program is about to end.
+        // The receiver is gone only when the program is about to end.
         let _ = sender.send(error.clone());
     })?;
     let aeron = Aeron::connect(context).map_err(|error| {

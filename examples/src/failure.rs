@@ -87,6 +87,6 @@ pub fn warn(message: impl fmt::Display) {
 }
 
 fn print(label: &str, message: impl fmt::Display) {
-    // Nobody is left to be told if standard error is closed.
+    // If standard error is closed, there is no way to report the failure.
     let _ = writeln!(io::stderr(), "{label}: {message}");
 }

@@ -1,4 +1,4 @@
-//! What a result has to be read with: the machine and the versions.
+//! The machine and the versions, which a reader of a result needs.
 
 use std::fs;
 use std::thread;

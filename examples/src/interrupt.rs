@@ -43,7 +43,7 @@ impl Interrupt {
         self.changed.notify_all();
     }
 
-    /// Whether the end has been asked for.
+    /// Returns whether the end has been asked for.
     pub fn is_requested(&self) -> bool {
         *self.lock()
     }

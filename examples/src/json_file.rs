@@ -10,8 +10,9 @@ use crate::failure::Failure;
 
 /// A file that a result will be written to.
 ///
-/// It is opened before the measurement, so that a name that cannot be written to is noticed then.
-/// What the file held stays there until there is a result; a file that was made in vain is removed.
+/// The file is opened before the measurement, so that a name that cannot be written to is noticed
+/// then. An existing file keeps its content until there is a result. A file that was made in vain
+/// is removed.
 #[derive(Debug)]
 pub struct JsonFile {
     file: File,

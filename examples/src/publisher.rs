@@ -12,7 +12,7 @@ const BURST_LENGTH: usize = 1_000_000;
 /// How many bytes are, at the most: long messages would make a burst last for minutes.
 const BURST_BYTES: usize = 64 << 20;
 
-/// What a publisher did.
+/// The counts of a publisher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Published {
     /// Messages that were taken.
@@ -31,7 +31,7 @@ impl Published {
         number::ratio(self.refused(), self.messages)
     }
 
-    /// What several publishers did together.
+    /// Adds up the counts of several publishers.
     pub fn sum(publishers: impl IntoIterator<Item = Self>) -> Self {
         publishers.into_iter().fold(Self::default(), |sum, one| Self {
             messages: sum.messages + one.messages,
@@ -55,7 +55,7 @@ pub fn burst_length(message_length: usize) -> usize {
 /// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped.
 ///
 /// # Errors
-/// What does not pass by waiting; see [`OfferError::is_retryable`].
+/// Errors that do not pass by waiting; see [`OfferError::is_retryable`].
 pub fn publish<P: Publish, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],

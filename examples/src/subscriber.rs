@@ -8,7 +8,7 @@ use crate::message_path::Poll;
 use crate::number;
 use crate::run::{Remainder, Run};
 
-/// What a subscriber did.
+/// The counts of a subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
     /// Payload bytes, including those that arrived after the stop.
@@ -26,7 +26,7 @@ impl Received {
     }
 }
 
-/// What the subscriber needs to know besides its subscription.
+/// The facts that the subscriber needs besides its subscription.
 #[derive(Debug, Clone, Copy)]
 pub struct Expectation {
     /// The length of each message in bytes.
@@ -84,7 +84,7 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
 /// After the stop: the subscriber still receives what is on its way.
 #[derive(Debug)]
 struct Drain {
-    /// What had been received until then. Later polls are not counted.
+    /// The counts at the stop. Later polls are not counted.
     at_stop: Received,
     /// How many bytes had been received at the last look, and when that had changed.
     bytes: u64,
@@ -97,7 +97,7 @@ impl Drain {
         Self { at_stop, bytes: at_stop.bytes, last_arrival: Instant::now() }
     }
 
-    /// Whether there is nothing to wait for any more. If not all has arrived, the caller will see it.
+    /// Returns whether there is nothing more to wait for. If messages are missing, the caller will see it.
     #[cold]
     fn is_finished(&mut self, bytes: u64, expectation: &Expectation, run: &Run<'_>) -> bool {
         if bytes != self.bytes {

@@ -114,7 +114,7 @@ impl CredentialsSupplier for Credentials {
     }
 
     fn on_challenge(&mut self, challenge: &[u8]) -> Vec<u8> {
-        // What nobody has written would differ from run to run.
+        // Bytes that were never written would differ from run to run.
         challenge.iter().copied().rev().take(64).collect()
     }
 }
@@ -180,7 +180,7 @@ fn call(archive: &Archive, aeron: &Aeron) {
         9 => archive.max_recorded_position(7).map(drop),
         10 => archive.purge_segments(7, 0).map(drop),
         kind => {
-            // What nobody has asked for.
+            // A message that answers no request.
             let message =
                 with_world(|world| world.input(|input| archive_messages::message(input, -1)));
             with_world(|world| world.unsent.push(message));

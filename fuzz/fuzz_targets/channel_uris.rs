@@ -91,7 +91,7 @@ fn settle(stage: &mut Stage, adding: Result<AsyncDestination>) -> Result<()> {
     outcome.map(drop)
 }
 
-/// What holds for every text, without a driver. Says whether a driver can be asked.
+/// Checks the properties of every text, without a driver. Returns whether a driver can be asked.
 fn check(text: &str) -> bool {
     let uri: ChannelUri = match text.parse() {
         Ok(uri) => uri,

@@ -56,7 +56,7 @@ impl Network {
         };
         let stage = Stage::launch(|context| {
             resolve_names(context, resolver.port())?;
-            // What happens after a time happens at once, or never.
+            // Timeouts expire at once, or never.
             context
                 .set_image_liveness_timeout(Duration::from_millis(100))?
                 .set_publication_linger_timeout(Duration::from_millis(1))?
@@ -151,7 +151,7 @@ impl Publisher {
     }
 
     fn offer(&mut self, message: &[u8]) {
-        // What keeps a message from being sent is of no interest here.
+        // The cause of a refused message is of no interest here.
         match self {
             Self::Concurrent(publication) => drop(publication.offer(message)),
             Self::Exclusive(publication) => drop(publication.offer(message)),

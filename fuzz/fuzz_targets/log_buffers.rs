@@ -111,7 +111,7 @@ fn step(
         0 | 1 => change(file, input),
         2 => polls::poll(subscription, input),
         _ => {
-            // What keeps a message from being sent is of no interest here.
+            // The cause of a refused message is of no interest here.
             let length = usize::from(input.half()) % (TERM_LENGTH as usize / 8);
             let _ = publication.offer(&vec![b'o'; length]);
         }

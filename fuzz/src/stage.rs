@@ -43,7 +43,7 @@ impl Stage {
 
     /// One turn of the driver and one of the client.
     pub fn turn(&mut self) {
-        // What goes wrong in a turn is in the error log, or closes the client, which is seen later.
+        // An error is in the error log, or closes the client, which is seen later.
         let _ = self.driver.do_work();
         let _ = self.aeron.do_work();
     }

@@ -348,7 +348,7 @@ fn an_archive_that_does_not_answer_is_a_timeout() {
     assert!(error.message().contains("no answer at aeron:ipc?"), "{error:?}");
 }
 
-/// What connecting makes of an answer that somebody in an archive's place gives.
+/// Connects to an impostor of an archive, and returns the error that its answer causes.
 fn answered(schema_id: u16, text: &str) -> ArchiveError {
     /// Of an error, in a `ControlResponse` of the archive's protocol; it begins with the lengths of its
     /// fixed fields, and the numbers of the message, the schema, and the schema's version.

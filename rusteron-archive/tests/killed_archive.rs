@@ -134,7 +134,7 @@ fn a_session_tells_of_a_killed_archive_whoever_asks() {
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
     let error = await_some("an error", || archive.poll_for_recording_signals().err());
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
-    // Nobody answers one who wants a new session either.
+    // A request for another session gets no answer either.
     let mut context = java.context();
     context.set_message_timeout(Duration::from_millis(100)).expect("a timeout");
     let error = Archive::connect(&aeron, context).expect_err("nobody is there");

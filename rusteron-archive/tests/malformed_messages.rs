@@ -86,7 +86,7 @@ fn faults(message: &Message, version_0: usize) -> Vec<Fault> {
 
 type Answer = Box<dyn FnMut(&Request) -> Vec<Vec<u8>> + Send>;
 
-/// What the archive answers next to a kind of request instead of what is right.
+/// The archive's next answer to a kind of request, instead of the right answer.
 #[derive(Clone, Default)]
 struct Next(Arc<Mutex<Option<(u16, Answer)>>>);
 

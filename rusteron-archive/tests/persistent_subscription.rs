@@ -100,7 +100,7 @@ fn one_that_falls_behind_gets_what_it_missed_from_the_recording() {
     const COUNT: u64 = 5000;
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    // Whoever is not tethered is let go of when he holds the others up for so long.
+    // An untethered subscriber is left behind after it has held the others up for so long.
     let channel = "aeron:ipc?untethered-window-limit-timeout=200ms|\
                    untethered-linger-timeout=200ms|untethered-resting-timeout=200ms";
     let mut publication =

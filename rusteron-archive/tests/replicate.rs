@@ -33,7 +33,7 @@ fn await_signal(
     })
 }
 
-/// Whether the archive's driver has a counter with all of that in its label.
+/// Returns whether the archive's driver has a counter with all of these texts in its label.
 fn is_counted(archive: &Archive, texts: &[&str]) -> bool {
     let counters = archive.aeron().counters_reader();
     counters.iter().any(|counter| texts.iter().all(|text| counter.label.contains(text)))

@@ -191,7 +191,7 @@ fn receive_in_every_way(
             without_allocating(what, || poll(subscription, assemblers, &mut bytes));
             bytes > 0
         });
-        // What a poll of fragments has left.
+        // The messages that a poll of fragments has left.
         skip_all(subscription);
     }
 }

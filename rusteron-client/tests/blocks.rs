@@ -14,7 +14,7 @@ const REPLAYED: &str = "aeron:ipc?term-length=64k|session-id=5|\
 const TERM_LENGTH: usize = 64 * 1024;
 const ORIGIN: Position = TERM_LENGTH as Position + 64;
 
-/// What a publication of `REPLAYED` wrote from a position on.
+/// Returns the bytes that a publication of `REPLAYED` wrote from a position on.
 fn recorded(driver: &MediaDriver, publication: &ExclusivePublication, from: Position) -> Vec<u8> {
     log_bytes(driver, publication.constants(), from..publication.position().expect("open"))
 }

@@ -227,7 +227,7 @@ fn what_refers_to_something_that_exists() {
     drop(answers);
 }
 
-/// What only the driver can know is left to it, and comes back in its words.
+/// The driver checks the parameters that only it knows. Its words are in the error.
 #[test]
 fn what_only_the_driver_knows_it_says() {
     let driver = launch();

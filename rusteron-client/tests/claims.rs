@@ -153,7 +153,7 @@ fn a_claim_that_the_driver_gave_up_is_not_published_again() {
     late.copy_from_slice(b"still mine");
     assert_eq!(late.commit(), Err(OfferError::Unblocked));
     assert!(OfferError::Unblocked.is_retryable());
-    // What is consumed is cleaned: neither may a dropped claim write there.
+    // A consumed range is cleaned. A dropped claim may not write there either.
     let dropped = shared.try_claim(10).expect("a place");
     unblock(&log, 64, 0);
     drop(dropped);

@@ -17,9 +17,9 @@ use support::{
     await_some, await_that, connect, context, launch_strict, log_file, log_tails, receive, retry,
 };
 
-/// What is offered before the claim.
+/// The message that is offered before the claim.
 const BEFORE: &[u8] = b"before the claim";
-/// What is offered behind it, on a shared publication.
+/// The message that is offered behind the claim, on a shared publication.
 const BEHIND: &[u8] = b"behind the claim";
 /// The length of the claim, of which a half is written.
 const CLAIMED: usize = 300;
@@ -43,7 +43,7 @@ impl Drop for Claimer {
     }
 }
 
-/// What runs in a [`Claimer`].
+/// The test that a [`Claimer`] runs.
 #[test]
 #[ignore = "other tests start it, as a process of its own"]
 fn a_claimer_for_other_tests() {
@@ -171,7 +171,7 @@ impl Blocked {
         (bytes, log_tails(&self.log, TERM_LENGTH as usize))
     }
 
-    /// What comes after the padding: what the other publisher has offered, or the end.
+    /// Checks the stream after the padding: the message of the other publisher follows, or the end.
     fn go_on(&mut self) {
         if self.other.is_some() {
             assert_eq!(receive(&mut self.subscription, 1), [BEHIND]);

@@ -21,7 +21,7 @@ use rusteron_client::{
 use rusteron_media_driver::MediaDriver;
 use support::{Random, SHORT_TERMS, await_that, connect, context, launch_strict, udp_channel};
 
-/// What each publisher offers before it is told to die, and what is certain to arrive.
+/// How many messages each publisher offers before it is told to die. These are certain to arrive.
 const BEFORE: usize = 5;
 /// How many messages the batch has in which it dies.
 const BATCH: usize = 40;
@@ -33,7 +33,7 @@ fn message(publisher: u64, number: usize) -> Vec<u8> {
     message
 }
 
-/// What is there of each publisher's messages.
+/// How many of each publisher's messages have arrived.
 #[derive(Default)]
 struct Received(HashMap<u64, usize>);
 
@@ -192,7 +192,7 @@ impl Publisher {
         Self { id, child, death, notes: notes.expect("a file") }
     }
 
-    /// Whether it has offered its first messages.
+    /// Returns whether the publisher has offered its first messages.
     fn is_ready(&mut self) -> bool {
         assert_eq!(self.child.try_wait().expect("its state"), None, "it is gone");
         self.accepted() >= BEFORE
@@ -225,7 +225,7 @@ impl Drop for Publisher {
     }
 }
 
-/// What runs in a [`Publisher`].
+/// The test that a [`Publisher`] runs.
 #[test]
 #[ignore = "other tests start it, as a process of its own"]
 fn a_publisher_for_other_tests() {

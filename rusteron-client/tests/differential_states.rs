@@ -1,5 +1,5 @@
-//! What keeps messages from being taken, in Rust and in C: on the same publication, in a state in which
-//! nothing is written, both say the same about messages of every length.
+//! Rejected messages, in Rust and in C. On the same publication, in a state in which nothing is written,
+//! both give the same result for messages of every length.
 
 #[path = "support/operations.rs"]
 mod operations;

@@ -1,4 +1,4 @@
-//! What is held on to, or forgotten, for longer than it is of use.
+//! Handles that are held, or forgotten, for longer than they are of use.
 
 mod support;
 

@@ -32,7 +32,7 @@ impl Drop for Alive {
     }
 }
 
-/// What two handlers report, and how many of them are alive.
+/// The events that two handlers report, and how many of the handlers are alive.
 struct Watched {
     alive: Arc<AtomicUsize>,
     events: Receiver<(&'static str, ImageInfo)>,

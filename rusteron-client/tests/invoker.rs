@@ -106,7 +106,7 @@ fn a_client_that_nobody_works_for_is_timed_out() {
     assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
     assert_eq!(aeron.do_work().expect_err("closed").kind(), ErrorKind::ClientClosed);
     let other = aeron.clone();
-    // What it owns may be a handle of the client.
+    // The notification may own a handle of the client.
     let (sender, closed) = mpsc::channel();
     publication.close_with(move || sender.send(other.is_closed()).expect("a receiver"));
     assert_eq!(closed.try_iter().collect::<Vec<_>>(), [true]);
@@ -210,7 +210,7 @@ fn a_client_that_its_own_handler_keeps_goes_with_a_subscription_dropped_in_anoth
     let other = connect(&driver);
     let aeron = invoked(&driver);
     let (subscription, handler) = subscription_that_keeps(&aeron);
-    // Nobody does its work any more.
+    // No thread does the client's work after this.
     drop(aeron);
     drop_in_callback(&other, subscription, || ());
     await_that("the handler is freed", || handler.strong_count() == 0);

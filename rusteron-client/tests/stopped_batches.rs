@@ -17,7 +17,7 @@ use support::{
 
 const TERM_LENGTH: usize = 64 * 1024;
 const MESSAGES: usize = 60;
-/// What is being asked for when something happens: a message of a later run, and within that.
+/// The index of the message whose bytes are asked for when something happens: within a later run of the batch.
 const INTERRUPTED: usize = 40;
 
 /// A message during which something happens, once, when its bytes are asked for.

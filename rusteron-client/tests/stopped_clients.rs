@@ -154,7 +154,7 @@ fn polls_of_a_stopped_client_are_closed_and_move_no_position() {
     drop((all.aeron, all.driver));
 }
 
-/// What a handler takes long for can be over when it returns.
+/// The subscriber's position can be gone when a slow handler returns.
 #[test]
 fn a_position_that_is_another_s_when_the_handler_returns_is_not_moved() {
     let driver = launch();
@@ -207,7 +207,7 @@ fn publications_of_a_stopped_client_are_closed() {
     });
     exclusive.offer(b"one").expect("a position");
     shared.offer(b"one").expect("a position");
-    // What is read need not be kept by the driver.
+    // The driver need not keep a message for the subscriber to read it.
     assert_eq!(receive(&mut subscription, 2).len(), 2);
 
     let [exclusive_id, shared_id] =
@@ -222,7 +222,7 @@ fn publications_of_a_stopped_client_are_closed() {
             let id = counter.counter_id();
             (counter, id)
         });
-        // What would let publishers go on for ever, and overflow what they compute with it.
+        // A limit that would let publishers go on for ever, and overflow the values that they compute with it.
         taken.set(i64::MAX);
         counters.push(taken);
     }

@@ -1,10 +1,10 @@
-//! What threads, and those who catch a panic, may do with each type of the crate.
+//! Traits of each type of the crate for threads, and for callers that catch a panic.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 #[test]
 fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
-    /// What is said of a type where the implementation beside, which goes first, does not apply.
+    /// The answers for a type to which the implementation beside, which has precedence, does not apply.
     trait No {
         const SEND: bool = false;
         const SYNC: bool = false;
@@ -71,7 +71,7 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         Registration<Subscription>: "Send",
         Registration<Counter>: "Send",
         AsyncDestination: "Send",
-        // What is borrowed from them.
+        // Types that borrow from the types above.
         BufferClaim<'static>: "Send Sync RefUnwindSafe",
         Image<'static>: "Send",
         Images<'static>: "Send",
@@ -79,7 +79,7 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         CountersReader<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         Counters<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         SubscriptionBuilder<'static>: "Send",
-        // What owns memory or a mapping of its own.
+        // Types that own memory or a mapping of their own.
         Context: "Send Sync",
         Handler: "Send Sync",
         CncFile: "Send Sync UnwindSafe RefUnwindSafe",

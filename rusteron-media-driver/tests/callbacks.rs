@@ -1,4 +1,4 @@
-//! What a driver calls back, on which threads, and until when.
+//! The callbacks of a driver, their threads, and their end.
 
 mod support;
 

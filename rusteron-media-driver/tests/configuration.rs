@@ -68,7 +68,8 @@ impl Way {
     }
 }
 
-/// What is printed: names with their values, and names with the reason why there is none.
+/// Returns the printed text, and its names with their values or with the reason why there is no
+/// value.
 fn print_config(command: &mut Command) -> (BTreeMap<String, String>, String) {
     let output = command.arg("--print-config").output().expect("the program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -178,7 +179,7 @@ fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
     }
 }
 
-/// What a driver refuses a variable without, or says elsewhere.
+/// Returns variables that a driver needs beside this one, or that redirect its output.
 fn required_with(name: &str, home: &Path) -> BTreeMap<String, String> {
     let path = |file: &str| home.join(file).display().to_string();
     let required = match name {

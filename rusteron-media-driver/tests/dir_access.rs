@@ -26,7 +26,7 @@ fn set_umask() {
     unsafe { libc::umask(UMASK as libc::mode_t) };
 }
 
-/// What is open while the files are looked at.
+/// The streams that are open while the files are looked at.
 type Ends = Vec<(ExclusivePublication, Subscription)>;
 
 /// A stream over IPC and one over UDP, so that there are log buffers of publications and of an image.
@@ -69,7 +69,7 @@ fn all(directory: u32, file: u32) -> BTreeMap<String, u32> {
     directories.into_iter().chain(files.map(|name| (name.to_owned(), file))).collect()
 }
 
-/// What the umask of this process, which no driver alters, makes of a file.
+/// Checks the mode that this process's umask gives to a file. No driver alters the umask.
 fn check_umask() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("file");
@@ -178,7 +178,7 @@ fn a_group_can_be_let_in_and_all_whom_the_umask_lets_in() {
     }
 }
 
-/// Whether this is the superuser, who can become another one; says so if not.
+/// Returns whether this is the superuser, who can become another user. If not, says so.
 fn is_superuser() -> bool {
     // SAFETY: reads a number of the process's.
     let is_superuser = unsafe { libc::geteuid() } == 0;

@@ -340,7 +340,7 @@ fn log_buffers_that_are_not_sparse_are_refused_before_a_file_system_is_full() {
     let Some(small) = SmallFileSystem::mount("64m") else {
         return;
     };
-    // What a driver needs for itself is 47 MB, then not sparse either; a log buffer takes 12 MB.
+    // The driver itself then needs 47 MB, not sparse either. A log buffer takes 12 MB.
     for channel in [
         "aeron:ipc?term-length=4m".to_owned(),
         format!("aeron:udp?term-length=4m|endpoint=127.0.0.1:{}", free_port()),

@@ -74,7 +74,7 @@ fn clients_of_the_embedded_preset_survive_a_file_system_that_others_fill() {
     assert!(text.contains("exchanged"), "signal {signal:?}: {text}");
 }
 
-/// What the documentation says of sparse log buffers; without it, the test above would show nothing.
+/// Shows the documented behaviour of sparse log buffers. Without it, the test above would show nothing.
 #[test]
 fn reading_a_sparse_log_buffer_on_a_full_file_system_ends_the_process() {
     let _one_at_a_time = lock();

@@ -89,7 +89,7 @@ fn a_pipe_in_place_of_the_drivers_file_is_refused_without_waiting_for_its_other_
     let (sender, receiver) = std::sync::mpsc::channel();
     let dir = home.path().to_owned();
     std::thread::spawn(move || {
-        // Nobody listens any more once the test has failed.
+        // The receiver is gone once the test has failed.
         let _ = sender.send(MediaDriver::launch(driver_context_in(&dir)));
     });
     let error = receiver.recv_timeout(support::PATIENCE).expect("an answer").expect_err("a pipe");

@@ -188,7 +188,7 @@ mod parity {
         }
     }
 
-    /// Whether the file, or a header beside it, contains the word.
+    /// Returns whether the file, or a header beside it, contains the word.
     fn mentions(file: &str, word: &str) -> bool {
         let contains = |path: &Path| {
             let bytes = fs::read(path).unwrap();

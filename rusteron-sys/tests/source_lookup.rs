@@ -281,7 +281,7 @@ fn changes_are_watched_in_existing_places_only() {
     assert!(inputs().iter().all(exists), "{:?}", inputs());
     assert!(!inputs().contains(&workspace.path("aeron")));
 
-    // What git leaves for a submodule that is not checked out yet.
+    // Git leaves an empty directory for a submodule that is not checked out yet.
     fs::create_dir(workspace.path("aeron")).unwrap();
     assert!(inputs().contains(&workspace.path("aeron")));
 

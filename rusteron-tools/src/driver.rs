@@ -68,7 +68,7 @@ fn terminate(
     }
 }
 
-/// Whether one driver has said both.
+/// Returns whether both statuses are of the same driver.
 fn is_same(one: &DriverStatus, other: &DriverStatus) -> bool {
     let identity =
         |status: &DriverStatus| status.about.as_ref().map(|about| (about.pid, about.start_time));

@@ -11,12 +11,12 @@ pub(crate) enum Failure {
     Run(String),
     /// There is no driver that is alive, and this is an answer: exit code 3, and nothing to say.
     NotAlive,
-    /// Nobody reads the output any more, which is a wish to end: exit code 0.
+    /// The reader of the output is gone, which is a wish to end: exit code 0.
     Closed,
 }
 
 impl Failure {
-    /// What was being done, and what came of it.
+    /// A failure with the action that failed, and its cause.
     pub(crate) fn run(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Run(format!("{doing}: {cause}"))
     }
@@ -44,7 +44,7 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
         Ok(()) | Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(Failure::NotAlive) => ExitCode::from(3),
         Err(Failure::Run(text)) => {
-            // Nobody is left to be told if standard error is closed.
+            // If standard error is closed, there is no way to report the failure.
             let _ = writeln!(io::stderr(), "rusteron: {text}");
             ExitCode::FAILURE
         }

@@ -76,7 +76,7 @@ fn for_each_entry(
 /// A log buffer as a whole.
 #[derive(Debug, Serialize)]
 struct LogSummary {
-    /// What is not UTF-8 in it is replaced.
+    /// In the name, bytes that are not UTF-8 are replaced.
     file: String,
     /// How far the publisher has come; of images this is not in the file.
     position: Option<i64>,

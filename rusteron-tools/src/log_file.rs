@@ -25,7 +25,7 @@ const WINDOW_LENGTH: u64 = 64 * 1024;
 pub(crate) enum LogFault {
     /// It cannot be read.
     Io(io::Error),
-    /// What it says of itself cannot be.
+    /// The metadata of the file is impossible.
     Layout(String),
 }
 
@@ -44,7 +44,7 @@ impl From<io::Error> for LogFault {
     }
 }
 
-/// What a log buffer says of itself.
+/// The metadata of a log buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Metadata {
     pub(crate) kind: LogKind,
@@ -118,7 +118,7 @@ pub(crate) struct Tail {
 #[serde(into = "String")]
 pub(crate) struct Flags(pub(crate) u8);
 
-/// What is found in a term, one after the other.
+/// An entry of a term, in the term's order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "entry", rename_all = "lowercase")]
 pub(crate) enum Entry {
@@ -149,7 +149,7 @@ pub(crate) struct Frame {
     pub(crate) position: i64,
     /// With its header.
     pub(crate) length: u32,
-    /// Whether the publisher has finished it.
+    /// `true` if the publisher has committed the frame.
     pub(crate) committed: bool,
     pub(crate) version: u8,
     pub(crate) flags: Flags,
@@ -201,7 +201,7 @@ impl<R: Read + Seek> LogFile<R> {
         &self.metadata
     }
 
-    /// What is in one of the terms. Of payloads, `payload_limit` bytes are read.
+    /// Returns an iterator over the entries of a term. It reads `payload_limit` bytes of each payload.
     pub(crate) fn entries(&mut self, partition: usize, payload_limit: usize) -> Entries<'_, R> {
         let window = Window { start: 0, bytes: Vec::new() };
         Entries { log: self, partition, payload_limit, offset: Some(0), window }
@@ -248,7 +248,7 @@ impl<R: Read + Seek> Entries<'_, R> {
         self.log.metadata.term_length.unsigned_abs().into()
     }
 
-    /// What is at an offset within the term, and where to go on.
+    /// Returns the entry at an offset within the term, and the offset of the next entry.
     fn entry(&mut self, offset: u64) -> Result<(Option<Entry>, Option<u64>), String> {
         let header = self.header(offset)?;
         let header = Fields(&header);
@@ -393,7 +393,7 @@ impl Metadata {
         metadata
     }
 
-    /// Whether a file of a length can have this at its end; if not, why.
+    /// Checks that a file of a length can have this metadata at its end. If not, returns the reason.
     fn check(&self, file_length: u64) -> Result<(), String> {
         let power_of_two = |number: i32| number > 0 && number.unsigned_abs().is_power_of_two();
         let (term_length, page_size) = (self.term_length, self.page_size);

@@ -65,7 +65,7 @@ Examples:
   rusteron streams --json | jq '.streams[] | select(.subscriber_backlog > 1000000)'")]
     Streams(StreamsOptions),
 
-    /// What the driver is, and whether it is alive; with --terminate, asks it to end
+    /// The driver, and whether it is alive; with --terminate, asks it to end
     #[command(after_help = "\
 Exit codes: 0 if the driver is alive, 3 if it is not or there is none. With --terminate 0 if it has
 ended, 1 if it had not in time, 3 if there was none to ask.
@@ -157,7 +157,7 @@ pub(crate) struct DriverOptions {
     #[arg(long)]
     pub(crate) terminate: bool,
 
-    /// What the driver's termination validator is given
+    /// The text to give to the driver's termination validator
     #[arg(long, value_name = "TEXT", default_value = "", requires = "terminate")]
     pub(crate) token: String,
 

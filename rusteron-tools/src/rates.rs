@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What counters were when they were last looked at.
+/// The values of counters when they were last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     last: Option<Sample>,

@@ -19,7 +19,7 @@ pub(crate) struct Screen {
     first: usize,
 }
 
-/// What the user or the time asks for.
+/// A wish of the user, or of the timer.
 enum Wish {
     /// A report that is new.
     Report,

@@ -32,7 +32,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_millis(800);
 /// A condition that does not come true in this time, without faults, never does.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What lingers goes in this time.
+/// Resources that linger are gone after this time.
 const LINGERING: Duration = Duration::from_secs(30);
 /// A client that was paused past its timeout says within this time that it has ended.
 const UNDEAD: Duration = Duration::from_secs(20);
@@ -551,7 +551,7 @@ impl<'a> Campaign<'a> {
         self.members[1..].split_at(usize::from(self.options.publishers))
     }
 
-    /// What there is too much of. The first checkpoint of a process says how much is right.
+    /// Returns the resources of which there are too many. The first checkpoint of a process sets the right number.
     fn excess(&mut self) -> Vec<String> {
         let dir = self.disk.aeron_dir();
         let (publishers, subscribers) = self.clients();
@@ -560,7 +560,7 @@ impl<'a> Campaign<'a> {
             None => vec!["the driver's files cannot be read".to_owned()],
         };
         if !excess.is_empty() {
-            // What lingers in the driver lingers in the clients.
+            // Resources that linger in the driver linger in the clients.
             return excess;
         }
         let publishers = u64::from(self.options.publishers);

@@ -43,12 +43,12 @@ impl Process {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// What it has said and was not looked at yet.
+    /// Returns the next notice of the process that was not looked at yet.
     pub(crate) fn notice(&self) -> Option<Notice> {
         self.notices.try_recv().ok()
     }
 
-    /// What else it has said, once it has ended.
+    /// Returns the next of the remaining notices, once the process has ended.
     pub(crate) fn last_notice(&self) -> Option<Notice> {
         self.notices.recv_timeout(LAST_WORDS).ok()
     }

@@ -1,4 +1,4 @@
-//! What a process, and a driver, hold.
+//! The resources that a process, and a driver, hold.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -14,7 +14,7 @@ const SLACK_KIB: u64 = 8 * 1024;
 /// Clients with a conductor thread and clients without take turns in a process.
 const CONDUCTOR: u64 = 1;
 
-/// What a process holds.
+/// The resources that a process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Holdings {
     pub(crate) descriptors: u64,
@@ -95,7 +95,7 @@ const SUBSCRIBER_POSITION: i32 = 4;
 const CLIENT_HEARTBEAT: i32 = 11;
 
 impl DriverState {
-    /// That of a driver that runs in a directory.
+    /// Returns the state of a driver that runs in a directory.
     pub(crate) fn of(aeron_dir: &Path) -> Option<Self> {
         let cnc = CncFile::open(aeron_dir, Duration::ZERO).ok()?;
         let mut counters = BTreeMap::new();

@@ -11,7 +11,7 @@ pub(crate) const MAX_LENGTH: usize = 8 * 1024;
 /// Marks messages of the campaign.
 const MAGIC: u32 = 0x7375_7276;
 
-/// What a message says of itself.
+/// The fields of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) stream_id: i32,

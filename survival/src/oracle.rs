@@ -1,4 +1,4 @@
-//! What a subscriber must see.
+//! The checks of the messages that a subscriber sees.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::message::Message;
 /// overtaken.
 pub(crate) const VERDICT: Duration = Duration::from_secs(1);
 
-/// What is wrong with a message.
+/// A fault of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     /// So many messages are missing before it.

@@ -37,7 +37,7 @@ pub(crate) const STREAMS: [Stream; 3] = [IPC, SHARED, UDP];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) id: i32,
-    /// Whether the publishers share a log buffer.
+    /// `true` if the publishers share a log buffer.
     pub(crate) is_shared: bool,
 }
 

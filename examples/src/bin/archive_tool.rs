@@ -298,7 +298,7 @@ fn verify(
     Ok(verified)
 }
 
-/// What is known of a recording when it has been replayed.
+/// The facts about a recording after its replay.
 struct Verified {
     recording_id: i64,
     initial_term_id: i32,
@@ -503,7 +503,7 @@ fn tail(
     Ok(())
 }
 
-/// What is printed of a message, and the position after it.
+/// Returns the line to print for a message, and the position after the message.
 fn line(message: &[u8], position: Position, json: bool) -> (Position, String) {
     let line = match std::str::from_utf8(message) {
         Ok(text) if json => json!({ "position": position, "text": text }).to_string(),

@@ -67,8 +67,8 @@ fn run(options: &Options) -> Result<(), Failure> {
             match publication.offer(message.as_bytes()) {
                 // The message is in the log buffer; the position is the stream's after it.
                 Ok(position) => break position,
-                // Nobody is connected yet, or subscribers are slower than we are, or the log was
-                // being rotated: the same message again, after a pause.
+                // No subscriber is connected yet, or subscribers are slower than this program, or
+                // the log was being rotated. Offer the same message again after a pause.
                 Err(error) if error.is_retryable() => turns.idle(0)?,
                 // The publication is closed, or the message too long.
                 Err(error) => return Err(error.into()),

@@ -57,8 +57,8 @@ fn run(options: &Options) -> Result<(), Failure> {
         let mut claim = loop {
             match publication.try_claim(QUOTE_LENGTH) {
                 Ok(claim) => break claim,
-                // Nobody is connected yet, or subscribers are slower than we are, or the log was
-                // being rotated: once more, after a pause.
+                // No subscriber is connected yet, or subscribers are slower than this program, or the log was
+                // being rotated. Claim again after a pause.
                 Err(error) if error.is_retryable() => turns.idle(0)?,
                 Err(error) => return Err(error.into()),
             }

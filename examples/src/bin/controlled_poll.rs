@@ -85,7 +85,7 @@ fn run(options: &Options) -> Result<(), Failure> {
                 .iter()
                 .find(|(text, _)| text.as_bytes() == message)
                 .map_or(Action::Continue, |(_, action)| *action);
-            // Whoever aborts always gets the same message for ever.
+            // A handler that always aborts receives the same message for ever.
             let action = match action {
                 Action::Abort if has_aborted => Action::Continue,
                 action => action,
@@ -102,7 +102,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             ));
             action
         };
-        // What is returned does not count a message that was aborted.
+        // The returned number does not count an aborted message.
         let fragments = subscription.controlled_poll(handler, 10)?;
         if !lines.is_empty() {
             let position = counters.value(position_id).unwrap_or(0);

@@ -82,7 +82,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         publish(&publication, &format!("Message {number} to one"), &mut turns)?;
         receive(std::slice::from_mut(second), &mut turns, &mut output)?;
     }
-    // What came to the first one nevertheless would be waiting.
+    // Messages that reached the removed destination nevertheless would be waiting.
     first.received += first.subscription.poll(|_, _| {}, 10)?;
     output.line(format_args!("Done: {} and {} messages received", first.received, second.received))
 }

@@ -59,7 +59,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let archive = options.archive.connect(aeron)?;
     let (channel, stream_id) = (&for_recording(&options.channel)?, options.stream_id);
 
-    // What is published before anybody subscribes is in the recording only.
+    // Messages that are published before the first subscription are in the recording only.
     let mut publication = archive.add_recorded_exclusive_publication(channel, stream_id)?;
     let turns = Turns::awaiting("the recording", &interrupt);
     let recording_id = await_recording(&archive, publication.session_id(), turns)?;

@@ -19,7 +19,7 @@ use rusteron_examples::sample::Turns;
 
 /// Copies a recording from one archive to another
 ///
-/// What is recorded when the program starts is copied, or, with --follow, also what comes later.
+/// Copies the messages that are recorded when the program starts or, with --follow, also those recorded later.
 #[derive(Debug, Parser)]
 #[command(name = "replicate", version)]
 struct Options {
@@ -129,7 +129,7 @@ fn await_end(
 ) -> Result<i64, Failure> {
     let mut last_position = None;
     loop {
-        // What goes wrong with the replication is an error of this call.
+        // An error of the replication is an error of this call.
         let mut work = archive.poll_for_recording_signals()?;
         for signal in signals.try_iter() {
             let RecordingSignal { kind, recording_id, position, .. } = signal;

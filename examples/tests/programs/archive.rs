@@ -34,7 +34,7 @@ pub(crate) fn succeed(java: &JavaArchive, path: &str, arguments: &[&str]) -> Fin
     finished
 }
 
-/// What `archive_tool --json` prints.
+/// Runs `archive_tool --json`, and returns its output.
 #[track_caller]
 fn tool_json(java: &JavaArchive, arguments: &[&str]) -> Value {
     let finished = succeed(java, ARCHIVE_TOOL, &[&["--json"], arguments].concat());

@@ -22,7 +22,7 @@ pub(crate) fn command<S: AsRef<OsStr>>(
     command
 }
 
-/// What a program that has ended leaves.
+/// The output and status of a program that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,

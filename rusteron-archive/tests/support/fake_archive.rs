@@ -146,7 +146,7 @@ fn ints(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// What an archive answers that accepts everybody and has every recording.
+/// Returns the answer of an archive that accepts every session and has every recording.
 pub fn well_formed(request: &Request) -> Vec<Vec<u8>> {
     let id = request.correlation_id;
     let message = match request.template {

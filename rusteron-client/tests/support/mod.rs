@@ -1,4 +1,4 @@
-//! What the tests share: a driver of their own, streams on it, and waiting with a deadline.
+//! The helpers that the tests share: a driver of their own, streams on it, and waiting with a deadline.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
 
@@ -199,7 +199,7 @@ pub fn unblock(log: &File, offset: u64, length: i32) {
     log.write_all(&length.to_ne_bytes()).expect("the length");
 }
 
-/// What the metadata of a log says about where its terms end: the tail counters and the count of terms.
+/// Reads the ends of a log's terms from its metadata: the tail counters and the count of terms.
 pub fn log_tails(log: &File, term_length: usize) -> ([i64; 3], i32) {
     let mut bytes = [0; 28];
     let mut log = log;

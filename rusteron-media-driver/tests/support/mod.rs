@@ -1,4 +1,5 @@
-//! What the tests share: drivers in this process and in others, clients, small file systems.
+//! The helpers that the tests share: drivers in this process and in others, clients, small file
+//! systems.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
 

@@ -1,4 +1,4 @@
-//! What the drift tests share.
+//! The helpers that the drift tests share.
 
 use std::env;
 

@@ -39,7 +39,7 @@ fn a_driver_that_has_ended_is_exit_code_3() {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
     let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
     assert_eq!((&status["state"], &status["heartbeat_age_ms"]), (&"ended".into(), &Value::Null));
-    // Nobody is there to be asked.
+    // There is no driver to ask.
     let finished = run(rusteron(home.path(), ["driver", "--terminate"]));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
     assert!(finished.stdout.contains("ended in good order"), "{finished:?}");

@@ -85,7 +85,7 @@ impl Terminal {
         assert!(!screen.alternate_screen() && !screen.hide_cursor());
         assert!(screen.contents().contains("before"), "{}", screen.contents());
         assert!(!screen.contents().contains("alive"), "{}", screen.contents());
-        // What the emulation does not know.
+        // The emulation does not know line wrap.
         let wrap = |on: &[u8]| self.raw.windows(on.len()).rposition(|bytes| bytes == on);
         assert!(wrap(b"\x1b[?7h") > wrap(b"\x1b[?7l"), "line wrap");
     }

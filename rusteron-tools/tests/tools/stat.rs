@@ -141,7 +141,7 @@ fn watching_goes_on_when_the_terminal_is_closed_if_it_was_started_with_nohup() {
     assert_ne!(watch.line(), "");
     signal(watch.child.id(), "HUP");
     counter.set(7);
-    // Those that were already on their way do not have it.
+    // Reports that were already on their way do not have the value.
     let mut lines = 0;
     while lines < 10 {
         let line = watch.line();

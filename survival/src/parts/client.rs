@@ -1,4 +1,4 @@
-//! What publishers and subscribers have in common: a client that is made anew whenever it has ended.
+//! The loop that publishers and subscribers have in common: a client that is made anew whenever it has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl From<Error> for End {
     }
 }
 
-/// What the loop of a publisher or subscriber works on.
+/// The publisher or subscriber that the loop works on.
 pub(super) trait Part {
     /// Makes what is needed with a client.
     fn join(&mut self, aeron: &Aeron) -> Result<()>;
@@ -82,7 +82,7 @@ fn describe(error: Error) -> String {
     format!("{:?} {error}", error.kind())
 }
 
-/// Whether the driver, or the client itself, has noticed that the client did not do its duty in time.
+/// Returns whether the driver, or the client itself, has noticed that the client did not do its duty in time.
 fn was_given_up(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::ClientTimeout | ErrorKind::ConductorServiceTimeout => true,

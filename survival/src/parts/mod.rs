@@ -50,7 +50,7 @@ fn follow(options: &PartOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the supervisor has asked for and was not looked at yet.
+/// The supervisor's orders that were not looked at yet.
 struct Orders(Receiver<Order>);
 
 impl Orders {

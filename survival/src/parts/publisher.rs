@@ -122,7 +122,7 @@ impl Part for Publisher {
     fn leave(&mut self, was_given_up: bool) {
         self.flows.clear();
         for mut counter in self.counters.drain(..) {
-            // What the driver has taken away belongs to others.
+            // Counters that the driver has freed belong to others.
             if !was_given_up {
                 counter.report();
             }
@@ -292,7 +292,7 @@ impl Flow {
         let batch = either!(&mut self.sender, publication => publication.offer_batch(&messages));
         match batch.stopped_by {
             Some(error) if batch.accepted == 0 => Err(error),
-            // What stopped the batch stops the next offer as well.
+            // The error that stopped the batch stops the next offer as well.
             _ => Ok(batch.accepted as u64),
         }
     }
