@@ -125,7 +125,7 @@ impl Bench {
     }
 }
 
-/// Repeats an offer until it is taken.
+/// Repeats an offer until it is accepted.
 #[inline(always)]
 fn until_taken(mut offer: impl FnMut() -> Result<(), OfferError>) {
     while let Err(error) = offer() {
@@ -296,7 +296,7 @@ fn c_controlled_poll(subscription: &mut Subscription, bytes: &mut u64) {
 }
 
 /// # Safety
-/// `clientd` points to a `u64` that nobody else uses meanwhile.
+/// `clientd` points to a `u64` that no other code uses meanwhile.
 unsafe extern "C" fn count(
     clientd: *mut c_void,
     _buffer: *const u8,

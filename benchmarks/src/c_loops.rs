@@ -202,7 +202,7 @@ fn idle_of<I: IdleStrategy>(idle: &mut I) -> (Idle, *mut c_void) {
 /// Idles with the strategy behind `clientd`.
 ///
 /// # Safety
-/// `clientd` points to an `I` that nobody else uses meanwhile.
+/// `clientd` points to an `I` that no other code uses meanwhile.
 unsafe extern "C" fn idle_with<I: IdleStrategy>(clientd: *mut c_void, work_count: usize) {
     // SAFETY: by the contract.
     unsafe { (*clientd.cast::<I>()).idle(work_count) };

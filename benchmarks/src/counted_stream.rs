@@ -18,7 +18,7 @@ pub struct Counts {
     pub empty_polls: u64,
     /// Polls that found something.
     pub full_polls: u64,
-    /// Offers that were refused because there was no room below the position limit.
+    /// Offers that were refused because nothing remained below the position limit.
     pub refused: u64,
     /// How many bytes there were between the subscriber and the publisher at those offers, in all.
     pub unread_at_refusals: u64,
@@ -167,7 +167,7 @@ impl Publish for CountedPublication<'_> {
     }
 }
 
-/// Counts polls. It writes a line of its own for each, which nobody reads but at the end of a slice.
+/// Counts polls. It writes a line of its own for each, which is read only at the end of a slice.
 #[derive(Debug)]
 struct CountedSubscription<'a> {
     subscription: Subscription,

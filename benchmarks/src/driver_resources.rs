@@ -35,7 +35,7 @@ use crate::results::{self, Results};
 /// The first stream on every driver; each of them is used for one run.
 const STREAM_ID: i32 = 5001;
 
-/// Compares what media drivers take of the machine, as processes of their own: the C driver in the program
+/// Compares the resources that media drivers use, as processes of their own: the C driver in the program
 /// media_driver, and Aeron's Java driver.
 ///
 /// Each run starts a driver and watches it in /proc: without clients; while two threads of this process send
@@ -110,7 +110,7 @@ pub struct ResourceOptions {
 }
 
 impl ResourceOptions {
-    /// The program `media_driver`, and what it says of its version.
+    /// The program `media_driver`, and its output about its version.
     fn media_driver(&self) -> Result<(PathBuf, String), Failure> {
         let path = match &self.media_driver {
             Some(path) => path.clone(),

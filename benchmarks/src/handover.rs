@@ -17,8 +17,8 @@ const END: u64 = u64::MAX;
 /// On two cores the answer comes long before.
 const PATIENCE: u32 = 10_000;
 
-/// How many nanoseconds it takes that one thread writes a line, another one that spins on it sees that and
-/// writes it, and the first one, which spins as well, sees that: two handovers. By slice.
+/// How many nanoseconds two handovers of a line take, by slice. One thread writes the line. A second thread
+/// spins until it sees that, and writes the line. The first thread spins until it sees that.
 ///
 /// # Errors
 /// [`Failure::Run`] if no thread can be started.

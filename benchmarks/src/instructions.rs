@@ -24,7 +24,7 @@ pub struct ReportOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages: u32,
 
-    /// File with what is allowed
+    /// File with the bounds
     #[arg(long, value_name = "FILE")]
     pub bounds: PathBuf,
 

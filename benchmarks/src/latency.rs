@@ -45,9 +45,9 @@ pub enum Mode {
 /// the Rust API, with C's functions called from Rust, with Java, and between Rust and Java.
 ///
 /// All use the same embedded media driver. The pairs take turns, each time on streams of their own. Two
-/// threads and the driver's one share the machine's cores: on fewer than three all of them have to yield,
-/// which is the default, and a round trip contains the operating system's switching between them. Without
-/// Java its sides are left out.
+/// threads and the driver's thread share the machine's cores. With fewer than three cores all threads have to
+/// yield, which is the default, and a round trip contains the operating system's switching between them.
+/// Without Java its sides are left out.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]

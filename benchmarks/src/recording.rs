@@ -30,11 +30,11 @@ const FIRST_STREAM_ID: i32 = 3001;
 /// Compares how many messages a second a Java archive records for, and replays to, a client in Rust and
 /// one in Java.
 ///
-/// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput, with the archive as a
-/// process of its own that both sides use. They take turns. A recording is over when all of it is
-/// written; a replay is timed from the request until the last message. Before either, the operating
-/// system writes what it has buffered. Loops yield. What the archive's process needs of processor, memory
-/// and disk is measured with it. Needs Java, and space for one recording.
+/// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The archive is a
+/// process of its own that both sides use. The sides take turns. A recording is over when all of it is
+/// written. A replay is timed from the request until the last message. Before either, the operating
+/// system writes its buffers. Loops yield. The archive's process is measured too: processor, memory and
+/// disk. Needs Java, and space for one recording.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]

@@ -209,7 +209,8 @@ impl Registering for RustClient {
     }
 }
 
-/// A client of the C functions, which is used as in a C program. What is null is not there yet.
+/// A client of the C functions, used as in a C program. A null pointer stands for a resource that is not added
+/// yet.
 struct CClient {
     publication: *mut sys::aeron_exclusive_publication_t,
     subscription: *mut sys::aeron_subscription_t,

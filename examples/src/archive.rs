@@ -141,7 +141,7 @@ pub fn await_recording(
     }
 }
 
-/// Waits until there is a place for a message, publishes it, and returns the position after it.
+/// Waits until a message is accepted, and returns the position after it.
 ///
 /// # Errors
 /// [`Failure::Run`] if the publication cannot be used any more; others, as for [`Turns::idle`].

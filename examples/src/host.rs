@@ -15,7 +15,7 @@ pub fn describe() -> Value {
     })
 }
 
-/// The versions of what the program is made of.
+/// The versions of the program's parts.
 pub fn versions() -> Value {
     let version = env!("CARGO_PKG_VERSION");
     json!({

@@ -37,7 +37,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks for the end, and wakes whoever waits.
+    /// Asks for the end, and wakes every waiting thread.
     pub fn request(&self) {
         *self.lock() = true;
         self.changed.notify_all();

@@ -108,13 +108,13 @@ pub struct Measurement {
 /// Publishes on one thread, receives on another, and samples from this one, until the plan is
 /// fulfilled or the interrupt requested. `observe` is told of every slice at its end.
 ///
-/// A last slice that the end cuts shorter than half the interval is left out, unless it is the only
-/// one. All messages that were published have been received at the return.
+/// If the end cuts the last slice shorter than half the interval, that slice is left out, unless it is the
+/// only one. At the return, all published messages have been received.
 ///
 /// # Errors
 /// - [`Failure::Run`] if the publication or the subscription was closed, if no message arrives for
 ///   longer than the plan's patience, or if not all messages arrive;
-/// - what `observe` returns.
+/// - an error that `observe` returns.
 pub fn measure<P: Publish, S: Poll>(
     publication: &mut P,
     subscription: &mut S,
@@ -149,7 +149,7 @@ where
     S: FnOnce(&Run<'_>) -> Result<Received, PollError> + Send,
 {
     let run = Run::new(interrupt, publishers.len());
-    // The threads' loops borrow it, and take what they run.
+    // The threads' loops borrow the run, and own what they run.
     let shared = &run;
     let (slices, published, received) = thread::scope(|scope| {
         // Whatever happens on this thread, the others are to end before the scope waits for them.
@@ -228,7 +228,7 @@ struct Sampler<'a, F> {
     plan: &'a Plan,
     interrupt: &'a Interrupt,
     observe: F,
-    /// When the last sample was taken.
+    /// The time of the last sample.
     taken: Instant,
     /// The received bytes in that sample.
     bytes: u64,

@@ -67,13 +67,14 @@ impl<'a> Run<'a> {
         &self.running
     }
 
-    /// Ends the run: the publishers stop, and the subscriber receives what is on its way.
+    /// Ends the run: the publishers stop, and the subscriber receives the messages that are on
+    /// their way.
     pub fn stop(&self) {
         self.running.store(false, Ordering::Relaxed);
         self.interrupt.wake();
     }
 
-    /// Ends the run without waiting for what is on its way.
+    /// Ends the run without waiting for the messages that are on their way.
     pub fn abandon(&self) {
         // If all publishers were faster, the rest will arrive.
         let mut publishers = self.publishers();

@@ -25,7 +25,7 @@ pub struct DriverOption {
     pub aeron_dir: Option<PathBuf>,
 }
 
-/// A media driver for as long as this exists: one of somebody else's, or an embedded one.
+/// A media driver for as long as this exists: one that runs already, or an embedded one.
 #[derive(Debug)]
 pub struct Driver {
     dir: PathBuf,
@@ -106,7 +106,7 @@ impl Turns {
     }
 }
 
-/// UDP endpoints of this machine that nobody uses now.
+/// UDP endpoints of this machine that are free now.
 ///
 /// # Errors
 /// [`Failure::Run`] if there are none.

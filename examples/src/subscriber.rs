@@ -37,7 +37,7 @@ pub struct Expectation {
     pub patience: Duration,
 }
 
-/// Receives until the run is stopped, and then what the publisher had published until then.
+/// Receives until the run is stopped, and then the rest of the messages published until then.
 ///
 /// # Errors
 /// If the subscription was closed.
@@ -69,7 +69,7 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
                 return Ok(Received { bytes: received.bytes, ..drain.at_stop });
             }
         }
-        // The only place that polls: the compiler builds poll and handler into the loop.
+        // The only poll in the program: the compiler builds poll and handler into the loop.
         let fragments = subscription.poll(&mut received.bytes, expectation.fragment_limit)?;
         received.polls += 1;
         if fragments > 0 {
@@ -81,7 +81,7 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
     }
 }
 
-/// After the stop: the subscriber still receives what is on its way.
+/// After the stop: the subscriber still receives the messages that are on their way.
 #[derive(Debug)]
 struct Drain {
     /// The counts at the stop. Later polls are not counted.
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::interrupt::Interrupt;
 
-    /// Receives what a function of the number of the poll says, in messages of 32 bytes.
+    /// Receives the result of a function of the poll's number, in messages of 32 bytes.
     struct Scripted<F>(u64, F);
 
     impl<F: FnMut(u64) -> Result<usize, PollError> + Send> Poll for Scripted<F> {

@@ -1,7 +1,7 @@
 //! An archive that answers anything, to a client that connects, asks, and subscribes persistently.
 //!
-//! An input is a list of calls, and after each what the archive answers to the requests that it makes. Everything
-//! happens on one thread: while the client waits, it invokes the driver and the archive.
+//! An input is a list of calls. After each call come the archive's answers to its requests. Everything happens
+//! on one thread: while the client waits, it invokes the driver and the archive.
 
 #![no_main]
 
@@ -89,7 +89,7 @@ impl World {
         }
         if let Some(responses) = self.responses.as_mut().filter(|it| it.is_connected()) {
             for message in self.unsent.drain(..) {
-                // One for which there is no room is lost; the client does not mind.
+                // A message that is back-pressured is lost; the client does not mind.
                 let _ = responses.offer(&message);
             }
         }

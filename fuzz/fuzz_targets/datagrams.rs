@@ -1,4 +1,4 @@
-//! Datagrams that anybody on the network can send, to a media driver with a subscription and a publication.
+//! Datagrams that any host on the network can send, to a media driver with a subscription and a publication.
 //!
 //! An input chooses the channels, and then steps: datagrams to the subscription, to the publication and to the
 //! driver's name resolver, polls, offers, and turns of the driver and the client.
@@ -16,7 +16,7 @@ use rusteron_fuzz::input::Input;
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::{Stage, resolve_names};
 
-/// After so many inputs there is another driver, so that what one of them keeps stays small.
+/// After so many inputs the driver is replaced, so that its retained memory stays small.
 const INPUTS_PER_DRIVER: u32 = 128;
 const MAX_STEPS: usize = 64;
 const TERM_LENGTH: i32 = 64 << 10;
@@ -77,7 +77,7 @@ impl Network {
 
     fn run(&mut self, input: &mut Input<'_>) {
         self.inputs += 1;
-        // Other than those of the inputs before, whose images linger.
+        // The stream ids differ from those of earlier inputs, whose images linger.
         let stream_id = 1000 * self.inputs as i32;
         let options = SUBSCRIPTIONS[usize::from(input.byte()) % SUBSCRIPTIONS.len()];
         let channel = format!("aeron:udp?endpoint=127.0.0.1:0{options}");

@@ -1,7 +1,7 @@
 //! A log buffer that another process in the driver's directory writes anything to, while a subscriber polls it.
 //!
 //! An input is a list of steps: changes to terms and metadata, polls, and messages of a publisher. The driver gets no
-//! turn after the first change: it is the one that is trusted with its own files.
+//! turn after the first change: the driver is trusted with its own files.
 
 #![no_main]
 
@@ -62,7 +62,7 @@ impl Machine {
         let path = path.join(format!("{}.logbuffer", publication.original_registration_id()));
         let file = OpenOptions::new().read(true).write(true).open(path).expect("a log buffer");
 
-        // The reader may map what is in order, or what is not.
+        // The reader may map a valid log buffer, or an invalid one.
         let changes_before = input.byte() % 4;
         for _ in 0..changes_before {
             change(&file, input);

@@ -106,7 +106,8 @@ pub fn resolve_names(context: &mut DriverContext, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// A directory of this process and for one purpose. `.ci/fuzz` deletes what a crash leaves there.
+/// A directory of this process and for one purpose. `.ci/fuzz` deletes the files that a crash
+/// leaves there.
 pub fn work_dir(purpose: &str) -> PathBuf {
     env::temp_dir().join(format!("rusteron-fuzz-{}-{purpose}", process::id()))
 }

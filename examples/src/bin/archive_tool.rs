@@ -1,9 +1,9 @@
-//! Looks into an archive: which recordings it has, and what is in them.
+//! Lists the recordings of an archive, and shows their content.
 //!
 //! Shows:
-//! - listing recordings, and what an archive knows of each;
-//! - replays of a part of a recording, whose end is known, and replays that follow a recording that goes
-//!   on;
+//! - listing recordings, and the facts that an archive knows of each;
+//! - replays of a part of a recording, with a known end, and replays that follow an active
+//!   recording;
 //! - reading frames in blocks, headers and padding included, to account for every byte.
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
@@ -48,13 +48,13 @@ enum Command {
     List(Filter),
     /// Count the recordings
     Count(Filter),
-    /// Print what the archive knows of a recording
+    /// Print the facts that the archive knows of a recording
     Describe {
         /// The recording
         #[arg(value_name = "ID")]
         recording_id: i64,
     },
-    /// Replay what a recording has, and check that every byte is accounted for
+    /// Replay a recording, and check that every byte is accounted for
     ///
     /// Exit code 0 says that it is: frames follow each other from the first position to the last, at the
     /// positions that they name, and messages in several fragments are whole, but perhaps the last. The checksum is the CRC-32
@@ -75,7 +75,7 @@ enum Command {
         /// Where to begin: where a frame begins in the recording [default: its start]
         #[arg(long, value_name = "POSITION", conflicts_with = "new")]
         from: Option<Position>,
-        /// Begin with what is recorded from now on
+        /// Begin with the messages that are recorded from now on
         #[arg(long)]
         new: bool,
         /// End after so many messages

@@ -3,7 +3,7 @@
 //! Shows:
 //! - connecting to a media driver that runs already, in Rust, C or Java;
 //! - adding a publication, which waits for the driver but not for a subscriber;
-//! - offering messages, and what to do when one is not taken.
+//! - offering messages, and handling a message that is rejected.
 //!
 //! Start a media driver first, and `basic_subscriber` before or after this.
 
@@ -77,6 +77,6 @@ fn run(options: &Options) -> Result<(), Failure> {
         turns.idle(1)?;
         output.line(format_args!("Published \"{message}\", position {position}"))?;
     }
-    // The driver sends what is on its way even after the publication is dropped.
+    // The driver sends the remaining messages even after the publication is dropped.
     output.line(format_args!("Done: {} messages published", options.messages))
 }

@@ -75,7 +75,7 @@ fn print(cnc: &CncFile, output: &mut Output<'_>) -> Result<(), Failure> {
         }
     }
 
-    // The rest: heartbeats of clients, channels, positions, and what applications have added.
+    // The rest: heartbeats of clients, channels, positions, and counters of applications.
     output.line("Other counters:")?;
     for counter in counters.iter() {
         let system = SystemCounter::from_id(counter.id).and_then(|system| system.read(&counters));

@@ -45,7 +45,7 @@ struct Options {
 
 /// How many fragments a poll takes at the most.
 const FRAGMENT_LIMIT: usize = 10;
-/// How long to wait for the archive to have written what was published.
+/// How long to wait until the archive has written the published messages.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -139,7 +139,7 @@ impl Receiver {
         let mut next = self.received + 1;
         while self.received < last || !self.subscription.is_live() {
             if next <= last {
-                // Not awaited: the same thread has to poll for there to be a place.
+                // Not awaited: the same thread has to poll before an offer is accepted.
                 match publication.offer(text(next).as_bytes()) {
                     Ok(_) => next += 1,
                     Err(error) if error.is_retryable() => {}

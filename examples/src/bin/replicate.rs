@@ -1,7 +1,8 @@
 //! Copies a recording from one archive to another.
 //!
-//! Shows replication: the archive that is to have the copy fetches it from the other one, and tells by
-//! signals how it goes. The program only asks for it, and its media driver is that of the copy.
+//! Shows replication. The destination archive fetches the copy from the source archive, and reports its
+//! progress by signals. The program only asks for the copy. Its media driver is the one of the destination
+//! archive.
 //!
 //! Needs two archives that run already. README.md says how to start Java's.
 
@@ -57,7 +58,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
 
-    // Signals arrive among the archive's answers, while somebody waits for one or polls.
+    // Signals arrive among the archive's answers, while a call waits for an answer or polls.
     let (sender, signals) = mpsc::channel();
     let mut context = options.archive.context()?;
     context.set_recording_signal_consumer(move |signal| {

@@ -108,7 +108,7 @@ fn read_in_background(pty: &Pty) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = [0; 4096];
-        // An error is the end: nobody has the other side open any more.
+        // An error is the end: no process has the other side open any more.
         while let Ok(count @ 1..) = reader.read(&mut bytes) {
             if sender.send(bytes[..count].to_vec()).is_err() {
                 return;
