@@ -16,7 +16,7 @@ use support::{
     JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, free_port,
 };
 
-/// Says when it is dropped, and with it what has captured it.
+/// Reports its drop, and so the drop of the closure that has captured it.
 struct Witness(&'static str, mpsc::Sender<&'static str>);
 
 impl Witness {
@@ -31,7 +31,7 @@ impl Drop for Witness {
     }
 }
 
-/// A client whose context says when it goes, which is when the client does.
+/// A client whose context reports its drop, which is the client's end.
 fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> Aeron {
     let mut context = rusteron_client::Context::new().expect("a context");
     context

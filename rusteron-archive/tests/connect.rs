@@ -1,4 +1,4 @@
-//! Sessions with an archive: made, refused, lost and given up.
+//! Sessions with an archive: made, rejected, lost and abandoned.
 
 mod support;
 
@@ -267,7 +267,7 @@ fn credentials_are_accepted_challenged_or_refused() {
     assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected);
 }
 
-/// Cannot say who it is.
+/// A supplier whose credentials identify no user.
 struct Nobody(Option<usize>);
 
 impl CredentialsSupplier for Nobody {

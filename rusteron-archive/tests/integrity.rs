@@ -138,7 +138,7 @@ fn receive_all(subscription: &mut Subscription, count: u64) -> Checksum {
 /// How many live messages a merge has to go on with.
 const LIVE: u64 = 1000;
 
-/// A live stream that never pauses, and what is known about it.
+/// A live stream that never pauses, and the facts about it.
 struct Live {
     published: AtomicU64,
     /// Numbers of messages with the positions at which they begin.

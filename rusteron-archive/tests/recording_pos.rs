@@ -1,4 +1,4 @@
-//! Finding the counters of recordings, whose keys are made up here: no archive is needed.
+//! Finding the counters of recordings. Their keys are made up here: no archive is needed.
 
 use rusteron_archive::RecordingPos;
 use rusteron_client::{Aeron, Context, Counter};

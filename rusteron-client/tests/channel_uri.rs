@@ -1,4 +1,4 @@
-//! Channel URIs: what we accept is what the media driver accepts.
+//! Channel URIs: the client accepts the channels that the media driver accepts.
 
 #[path = "support/judge.rs"]
 mod judge;

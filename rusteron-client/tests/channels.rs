@@ -116,7 +116,7 @@ fn destinations_are_added_and_removed_without_waiting() {
     assert_eq!(adding.poll().expect_err("done").kind(), ErrorKind::IllegalState);
     let mut removing = subscription.async_remove_destination(&channel).expect("begun");
     drop((subscription, aeron));
-    // It keeps the client open.
+    // The pending removal keeps the client open.
     await_that("it is removed", || removing.poll().expect("no error"));
 }
 

@@ -1,4 +1,4 @@
-//! Claims: committed, given up, forgotten, and too late.
+//! Claims: committed, aborted, forgotten, and too late.
 
 mod support;
 
@@ -204,7 +204,7 @@ fn a_forgotten_claim_blocks_its_stream_and_nothing_else() {
     std::mem::forget(exclusive.try_claim(10).expect("a place"));
     offer(&mut exclusive, b"behind");
     assert_eq!(subscription.poll(|_, _| panic!("there is a gap before"), 10), Ok(0));
-    // The driver fills the gap of a closed publication, so that what is behind is delivered.
+    // The driver fills the gap of a closed publication, so that the frames behind it are delivered.
     drop(exclusive);
     assert_eq!(receive(&mut subscription, 1), [b"behind"]);
 }

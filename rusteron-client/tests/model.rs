@@ -152,7 +152,7 @@ struct Model {
 }
 
 impl Model {
-    /// The bytes of the next message, different from those of the last.
+    /// The bytes of the next message. They differ from those of the last message.
     fn bytes(&mut self, operation: &Operation) -> Vec<u8> {
         let length = match operation {
             Operation::Offer(length)
@@ -215,7 +215,7 @@ enum Form {
     Messages,
 }
 
-/// Polls in one way after the other, and notes what it was given and has not refused.
+/// Polls in one way after the other, and notes the arguments that it was given and has accepted.
 struct Reader<'a> {
     subscription: &'a mut Subscription,
     form: Form,

@@ -17,7 +17,7 @@ use support::{
     launch_with, offer, receive,
 };
 
-/// Its clients are given up soon, and their counters given to others at once.
+/// The driver soon gives its clients up, and at once gives their counters to others.
 fn launch() -> MediaDriver {
     launch_with(|context| {
         context

@@ -56,9 +56,8 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         )*};
     }
     use rusteron_client::*;
-    // A type that is missing here is `Send`, `Sync` and safe to unwind past by itself, being made of
-    // numbers and texts. Handles lead to the handlers of their client, of which nobody knows what they do
-    // when they panic.
+    // A type that is missing here consists of numbers and texts, so it is `Send`, `Sync` and safe to unwind
+    // past. Handles lead to the handlers of their client, and these can do anything when they panic.
     traits_of! {
         // Handles that keep their client open.
         Aeron: "Send Sync Clone",

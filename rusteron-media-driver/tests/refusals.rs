@@ -1,4 +1,4 @@
-//! Launches that are refused, and what the errors say.
+//! Launches that are refused, and their errors.
 
 #![cfg(all(unix, feature = "binary"))]
 
@@ -97,9 +97,9 @@ fn a_pipe_in_place_of_the_drivers_file_is_refused_without_waiting_for_its_other_
     assert!(fs::symlink_metadata(&pipe).is_ok());
 }
 
-/// The program, run by somebody who may not do much.
+/// The program, run by a user with few rights.
 fn as_nobody(command: &mut Command, home: &Path) -> Option<DriverProcess> {
-    // The superuser may do anything; and only the superuser can be somebody else.
+    // The superuser has all rights; and only the superuser can become another user.
     const NOBODY: u32 = 65534;
     let is_superuser = fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| status.contains("\nUid:\t0\t0\t"));

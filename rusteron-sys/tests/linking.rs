@@ -1,5 +1,5 @@
-//! Each enabled module's functions are in the one static library, and the shim tells how far a
-//! driver's command-and-control file has come.
+//! The functions of each enabled module are in the one static library. The shim reports how far a driver's
+//! command-and-control file has come.
 
 use std::ffi::{CStr, CString};
 use std::fs;

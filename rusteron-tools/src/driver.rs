@@ -1,4 +1,4 @@
-//! `rusteron driver`: what the driver is, whether it is alive, and asking it to end.
+//! `rusteron driver`: the driver's state, whether it is alive, and asking it to end.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};

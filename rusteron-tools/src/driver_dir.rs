@@ -1,4 +1,4 @@
-//! The directory of a media driver, and what the driver in it says of itself.
+//! The directory of a media driver, and the facts in the driver's files.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

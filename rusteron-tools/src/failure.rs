@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why the program ends without having done what it was asked to.
+/// Why the program ends without having done its task.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something went wrong: exit code 1.
@@ -28,7 +28,7 @@ impl From<rusteron_client::Error> for Failure {
     }
 }
 
-/// For output: the only input and output whose errors are passed on as they are.
+/// For output. Errors of other input and output are not passed on as they are.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,7 +1,7 @@
-//! Reading a log buffer file that may be damaged, that may be none, and that others may be writing to.
+//! Reads a log buffer file. The file may be damaged, may be no log buffer, and others may be writing to it.
 //!
-//! The file is read, not mapped: one that is cut off meanwhile makes a read short, and no more. The
-//! layout is that of `aeron_logbuffer_descriptor.h` and `aeron_udp_protocol.h`: three terms of the same
+//! The file is read, not mapped: if the file is cut off meanwhile, a read is short, and no more. The
+//! layout follows `aeron_logbuffer_descriptor.h` and `aeron_udp_protocol.h`: three terms of the same
 //! length, and 4,096 bytes at the end that describe them.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// How many terms a log buffer has.
 pub(crate) const PARTITION_COUNT: usize = 3;
-/// The length of a frame's header, and what all frames are aligned to.
+/// The length of a frame's header, and the alignment of all frames.
 pub(crate) const HEADER_LENGTH: u64 = 32;
 
 const METADATA_LENGTH: u64 = 4096;
@@ -123,8 +123,8 @@ pub(crate) struct Flags(pub(crate) u8);
 #[serde(tag = "entry", rename_all = "lowercase")]
 pub(crate) enum Entry {
     Frame(Frame),
-    /// Nothing has been written here, but further on: a gap in what was received, or the part of a term
-    /// before the beginning of the stream.
+    /// Nothing has been written here, but further on. This is a gap in the received frames, or the part of a
+    /// term before the beginning of the stream.
     Gap {
         partition: usize,
         offset: u64,
@@ -183,7 +183,7 @@ pub(crate) struct LogFile<R> {
 }
 
 impl<R: Read + Seek> LogFile<R> {
-    /// Reads what the file says of itself, and checks that its length fits.
+    /// Reads the metadata of the file, and checks that the file's length fits.
     pub(crate) fn open(mut source: R) -> Result<Self, LogFault> {
         let length = source.seek(SeekFrom::End(0))?;
         let Some(start) = length.checked_sub(METADATA_LENGTH) else {
@@ -208,7 +208,7 @@ impl<R: Read + Seek> LogFile<R> {
     }
 }
 
-/// An iterator over what is in a term; made by [`LogFile::entries`].
+/// An iterator over the entries of a term; made by [`LogFile::entries`].
 #[derive(Debug)]
 pub(crate) struct Entries<'a, R> {
     log: &'a mut LogFile<R>,

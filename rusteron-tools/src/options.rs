@@ -77,7 +77,7 @@ Examples:
   rusteron driver --terminate --timeout 30s")]
     Driver(DriverOptions),
 
-    /// A log buffer file: what a stream is made of, byte by byte
+    /// A log buffer file: the frames of a stream, byte by byte
     #[command(after_help = "\
 The file may be in use: what is shown was read at different moments, and can be half of one frame and
 half of the next in the same place.

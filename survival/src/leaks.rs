@@ -9,7 +9,7 @@ use rusteron_client::CncFile;
 
 use crate::settings::STREAMS;
 
-/// Anonymous memory may grow by so much: allocators keep some of what they are given back.
+/// Anonymous memory may grow by so much: allocators retain some freed memory.
 const SLACK_KIB: u64 = 8 * 1024;
 /// Clients with a conductor thread and clients without take turns in a process.
 const CONDUCTOR: u64 = 1;
@@ -111,7 +111,8 @@ impl DriverState {
         Some(Self { counters, publications, images, labels })
     }
 
-    /// Where a driver with these clients, all of which are connected, has something else.
+    /// Returns the differences of a driver with these clients, all of them connected, from the
+    /// expected state.
     pub(crate) fn differences(&self, publishers: usize, subscribers: usize) -> Vec<String> {
         let logs = STREAMS.map(|stream| if stream.is_shared { 1 } else { publishers });
         let logs: usize = logs.iter().sum();
@@ -132,7 +133,8 @@ impl DriverState {
         texts
     }
 
-    /// Where a driver whose clients have all left has more than before the first came.
+    /// Returns the resources of which a driver has more after its clients have left than before
+    /// they came.
     pub(crate) fn excess_over(&self, before: &Self) -> Vec<String> {
         let mut excess = Vec::new();
         for (type_id, count) in &self.counters {

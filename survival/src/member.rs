@@ -1,4 +1,4 @@
-//! The roles of the campaign, and who has them.
+//! The roles of the campaign, and their holders.
 
 use std::collections::HashSet;
 use std::fmt;

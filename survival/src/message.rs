@@ -1,4 +1,4 @@
-//! The messages: who sent which, with a checksum over all of it.
+//! The messages. Each names its sender and its number, with a checksum over all of it.
 
 use crate::random::mix;
 
@@ -66,7 +66,7 @@ impl Message {
         buffer
     }
 
-    /// Reads a message; an error says what is wrong with it.
+    /// Reads a message. An error names the fault.
     pub(crate) fn decode(buffer: &[u8]) -> Result<Self, String> {
         if buffer.len() < HEADER_LENGTH {
             return Err(format!("a message of {} bytes", buffer.len()));

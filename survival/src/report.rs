@@ -47,7 +47,7 @@ pub(crate) const FAULTS: [&str; 9] = [
     "refused",
 ];
 
-/// Descriptions of faults beyond this number are not kept.
+/// Descriptions of faults beyond this number are dropped.
 const DESCRIBED: usize = 100;
 /// So many characters of an error are printed.
 const SHOWN: usize = 120;

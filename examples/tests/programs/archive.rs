@@ -17,7 +17,8 @@ use support::{JavaArchive, STREAM, await_recording, await_that, offer, record};
 pub(crate) const ARCHIVE_TOOL: &str = env!("CARGO_BIN_EXE_archive_tool");
 const REPLICATE: &str = env!("CARGO_BIN_EXE_replicate");
 
-/// A program with an archive. Its timeouts are long, so that a slow driver or archive is not taken for dead.
+/// A program with an archive. Its timeouts are long, so that a slow driver or archive is not taken
+/// for dead.
 pub(crate) fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
     let mut command = command(path, ["--control-channel", &java.control_channel()]);
     command.arg("--aeron-dir").arg(java.aeron_dir()).args(arguments);

@@ -1,4 +1,4 @@
-//! An archive that answers what a test wants, right or wrong. Uses `rusteron-client` and the standard
+//! An archive whose answers a test chooses, right or wrong. Uses `rusteron-client` and the standard
 //! library only, so that a fuzz target can include this file.
 
 #![allow(dead_code, unreachable_pub, reason = "every program that includes it uses a part of it")]

@@ -30,7 +30,7 @@ pub struct Stream {
     pub session_id: i32,
     pub stream_id: i32,
     pub initial_term_id: i32,
-    /// How many terms come before the one it begins in.
+    /// How many terms come before the first term of the stream.
     pub term_count: i32,
     pub term_offset: i32,
 }
@@ -389,8 +389,8 @@ impl<P: Subject> Side<P> {
         })
     }
 
-    /// The frames between two positions, of which no later one lies in the same buffer: of padding the
-    /// header, behind which is whatever was there.
+    /// The frames between two positions. No later position may lie in the same buffer. Of padding, only the
+    /// header is returned: old bytes lie behind it.
     pub fn frames(&self, mut from: i64, to: i64) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while from < to {
@@ -431,7 +431,8 @@ impl<P: Subject> Side<P> {
         usize::try_from(count).expect("no error")
     }
 
-    /// Takes what has been offered and not received; how much at once depends on the way there.
+    /// Receives the offered messages that are not received yet. How much a poll receives depends on the way
+    /// there.
     pub fn receive_all(
         &mut self,
         poll: fn(&mut Self, usize, &mut Vec<Fragment>) -> usize,

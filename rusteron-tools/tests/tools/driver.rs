@@ -102,7 +102,7 @@ struct MediaDriverProgram {
 
 #[cfg(unix)]
 impl MediaDriverProgram {
-    /// Starts it as its user would who allows clients to end it, or not, and waits until it is ready.
+    /// Starts the driver, and waits until it is ready. Its user allows clients to end it, or does not.
     fn start(dir: &Path, validator: Option<&str>) -> Self {
         let path = media_driver_beside(env!("CARGO_BIN_EXE_rusteron"));
         let mut command = Command::new(path);
@@ -150,7 +150,7 @@ fn the_program_media_driver_ends_on_request_if_its_validator_agrees() {
     let stderr = driver.child.stderr.take().expect("a pipe");
     assert_eq!(std::io::read_to_string(stderr).expect("UTF-8"), "");
 
-    // As in Aeron's program, nobody may unless it is allowed.
+    // As in Aeron's program, no client may end the driver unless that is allowed.
     let mut driver = MediaDriverProgram::start(&dir, None);
     let finished = run(rusteron(&dir, ["driver", "--terminate", "--timeout", "300ms"]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");

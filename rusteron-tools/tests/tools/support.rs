@@ -26,8 +26,8 @@ pub(crate) use program::media_driver_beside;
 
 pub(crate) const STREAM_ID: i32 = 1001;
 
-/// The program, with what it needs to find a driver, and without the settings of the tests' own
-/// environment.
+/// The program, with the settings that it needs to find a driver, and without the settings of the
+/// tests' own environment.
 pub(crate) fn rusteron<S: AsRef<OsStr>>(
     dir: &Path,
     arguments: impl IntoIterator<Item = S>,
@@ -157,6 +157,6 @@ fn a_driver_for_other_tests() {
     let Some(dir) = std::env::var_os(HOST_DIR) else { return };
     let _driver = launch_in(dir.as_ref());
     println!("{READY}");
-    // Until it is killed, or nobody is there any more who could.
+    // Until it is killed, or until the parent process is gone.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("the end");
 }

@@ -22,7 +22,7 @@ const REASON: Duration = Duration::from_secs(2);
 pub(super) enum End {
     /// The supervisor wants it.
     Asked,
-    /// The client, or what was made with it, is closed, with an error if a call reported one.
+    /// The client, or one of its resources, is closed, with an error if a call reported one.
     Closed(Option<Error>),
 }
 
@@ -34,7 +34,7 @@ impl From<Error> for End {
 
 /// The publisher or subscriber that the loop works on.
 pub(super) trait Part {
-    /// Makes what is needed with a client.
+    /// Makes the resources of the part with a client.
     fn join(&mut self, aeron: &Aeron) -> Result<()>;
     /// Does something; returns whether there was something to do.
     fn work(&mut self) -> std::result::Result<bool, End>;

@@ -212,7 +212,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Sends some messages, in one of the ways that there are, and returns how many were taken.
+    /// Sends some messages, in one of several ways, and returns how many were accepted.
     fn send(&mut self, random: &mut Random, checkpoint: u64) -> std::result::Result<u64, End> {
         let outcome = match random.below(4) {
             0 => self.offer(checkpoint),

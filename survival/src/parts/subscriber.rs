@@ -146,7 +146,7 @@ impl Log {
     }
 }
 
-/// A subscription and what is expected of it.
+/// A subscription and its expected messages.
 struct Flow {
     subscription: Subscription,
     oracle: Oracle,
