@@ -38,9 +38,10 @@ const STREAM_ID: i32 = 5001;
 /// Compares the resources that media drivers use, as processes of their own: the C driver in the program
 /// media_driver, and Aeron's Java driver.
 ///
-/// Each run starts a driver and watches it in /proc: without clients; while two threads of this process send
-/// each other messages at a fixed rate; and while they pass as many messages as go. Settings of the drivers and
-/// clients are the same for both. The sides take turns. Without Java its side is left out. Linux only.
+/// Each run starts a driver and watches it in /proc in three phases: without clients; while two threads of this
+/// process send each other messages at a fixed rate; and while they pass as many messages as go. Both drivers
+/// have the same settings, and so have their clients. The sides take turns. Without Java its side is left out.
+/// Linux only.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]

@@ -98,8 +98,8 @@ impl Program {
         }
     }
 
-    /// Closes its standard input, which our own programs take as a request to end, and waits until it has
-    /// ended. Also for programs that were asked in another way.
+    /// Closes the program's standard input, and waits until the program has ended. Our own programs take the
+    /// close as a request to end. Also for programs that were asked in another way.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not end, or not well.

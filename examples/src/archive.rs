@@ -109,8 +109,8 @@ impl From<ReplayMergeCloseError> for Failure {
     }
 }
 
-/// The channel for a publication that is recorded, and which may have no other subscriber: over UDP, the
-/// archive spies on it, which counts only where the channel says so.
+/// The channel for a recorded publication, which may have no other subscriber. Over UDP, the archive is a
+/// spy. A spy counts as a subscriber only where the channel says so.
 ///
 /// # Errors
 /// [`Failure::Run`] if the channel is not valid.

@@ -350,8 +350,8 @@ fn an_archive_that_does_not_answer_is_a_timeout() {
 
 /// Connects to an impostor of an archive, and returns the error that its answer causes.
 fn answered(schema_id: u16, text: &str) -> ArchiveError {
-    /// Of an error, in a `ControlResponse` of the archive's protocol; it begins with the lengths of its
-    /// fixed fields, and the numbers of the message, the schema, and the schema's version.
+    /// An error's `ControlResponse` of the archive's protocol. It begins with the lengths of its fixed fields,
+    /// and the numbers of the message, the schema, and the schema's version.
     fn answer(schema_id: u16, correlation_id: [u8; 8], text: &str) -> Vec<u8> {
         let mut answer: Vec<u8> = [32, 1, schema_id, 14].map(u16::to_le_bytes).concat();
         let (control_session_id, relevant_id) = (1_i64, -1_i64);

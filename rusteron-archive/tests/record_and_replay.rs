@@ -230,7 +230,7 @@ fn a_replay_over_a_response_channel_shows_the_token_of_its_own_request() {
             });
         }
     });
-    // Where the request comes from the session itself, nobody asks for one.
+    // A request of the session itself needs no replay token.
     archive = Archive::connect(&aeron, java.context()).expect("a session");
     let all = replay_all(&archive, recordings[0], recorded().replay_token(4711));
     assert_eq!(all, (0..counts[0]).collect::<Vec<_>>());

@@ -76,8 +76,8 @@ fn several_destinations_feed_one_subscription() {
     let endpoints: [_; 6] = free_endpoints();
     let mut subscription = add_subscription(&aeron, "aeron:udp?control-mode=manual");
     let channel = |endpoint: &str| format!("aeron:udp?endpoint={endpoint}");
-    // All of them before the first image is there: a third destination that is added to an image
-    // leaves the media driver with addresses in an array that has moved
+    // Add all of them before the first image is there. If a third destination is added to an image,
+    // the media driver is left with addresses in an array that has moved
     // (`resolved_control_address_for_implicit_unicast_channels` of aeron_publication_image.c).
     for endpoint in &endpoints {
         subscription.add_destination(channel(endpoint)).expect("a destination");

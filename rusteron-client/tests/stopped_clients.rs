@@ -1,7 +1,7 @@
-//! Clients that were stopped until the driver had given their counters to others, and that go on before their
-//! conductor has noticed: they report that they are closed, and touch nothing that is not theirs.
+//! Clients that were stopped until the driver had given their counters to others. They go on before their
+//! conductor has noticed, report that they are closed, and touch nothing that is not theirs.
 //!
-//! A client without a conductor thread that does no work is such a client.
+//! A client without a conductor thread that does no work is in the same state.
 
 mod support;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rusteron_client::PositionKind;
 
-/// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead one
+/// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead driver
 /// has left it behind
 ///
-/// Nothing but `driver --terminate` makes a difference to the driver.
+/// Only `driver --terminate` changes the driver.
 #[derive(Debug, Parser)]
 #[command(name = "rusteron", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {

@@ -56,9 +56,10 @@ enum Command {
     },
     /// Replay a recording, and check that every byte is accounted for
     ///
-    /// Exit code 0 says that it is: frames follow each other from the first position to the last, at the
-    /// positions that they name, and messages in several fragments are whole, but perhaps the last. The checksum is the CRC-32
-    /// of all payloads in their order, as zlib and Java have it. Copies of a recording have the same.
+    /// Exit code 0 says that every byte is. Then frames follow each other from the first position to the last,
+    /// at the positions that they name. Messages in several fragments are whole, except perhaps the last one.
+    /// The checksum is the CRC-32 of all payloads in their order, as zlib and Java compute it. Copies of a
+    /// recording have the same checksum.
     Verify {
         /// The recording
         #[arg(value_name = "ID")]

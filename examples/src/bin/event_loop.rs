@@ -1,9 +1,10 @@
 //! Adding publications and subscriptions without waiting for the media driver.
 //!
 //! Shows the two ways to use a `Registration`, which the functions `async_add_…` return:
-//! - polled: a loop of one's own looks once in each turn whether the driver has answered, and does
+//! - polled: in each turn, the program's own loop looks whether the driver has answered, and does
 //!   its other work meanwhile;
-//! - awaited: it is a future, for any runtime. The executor here is the smallest there is.
+//! - awaited: a `Registration` is a future, for any runtime. The executor here is the smallest
+//!   there is.
 
 use std::pin::pin;
 use std::process::ExitCode;

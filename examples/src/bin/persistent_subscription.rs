@@ -1,8 +1,8 @@
 //! A subscription that outlives its publisher, and misses nothing.
 //!
-//! Shows `PersistentSubscription`: it begins in a recording, joins the live stream when it has caught up,
-//! falls back to the recording when the publisher goes, and joins the next one, which continues the
-//! recording.
+//! Shows `PersistentSubscription`. It begins in a recording. When it has caught up, it joins the live
+//! stream. When the publisher goes, it falls back to the recording. Then it joins the next live stream,
+//! which continues the recording.
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
 

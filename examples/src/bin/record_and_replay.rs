@@ -2,7 +2,7 @@
 //!
 //! Shows:
 //! - a session with an archive that runs already, such as Java's: `just run-archive-java`;
-//! - a publication that is recorded from its beginning, and waiting until all of it is;
+//! - a publication that is recorded from its beginning, and waiting until all of it is recorded;
 //! - a replay, which arrives at a subscription like any other.
 
 use std::process::ExitCode;

@@ -100,7 +100,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     };
     match await_end(&archive, &signals, &mut output, turns) {
         Err(Failure::Interrupted) => {
-            // Otherwise the archive would go on without us. It may just have come to its end.
+            // Otherwise the archive would go on without this program. The replication may just have ended.
             archive.try_stop_replication(replication_id)?;
             output.line("Stopped")?;
             Err(Failure::Interrupted)

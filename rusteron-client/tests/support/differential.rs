@@ -1,4 +1,4 @@
-//! Polls in Rust next to Aeron's C functions for them: on two drivers with the same messages, both
+//! Polls in Rust next to Aeron's C functions for them. On two drivers with the same messages, both
 //! have to give the same fragments and to end at the same positions.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]

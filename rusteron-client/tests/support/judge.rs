@@ -65,7 +65,7 @@ pub fn judge(cases: &[Case]) {
     judge.conclude();
 }
 
-/// A driver that is asked about each case, and where it and we do not agree.
+/// A driver that is asked about each case, and the cases where it disagrees with the verdict.
 pub struct Judge {
     aeron: Aeron,
     stream_id: i32,

@@ -156,8 +156,8 @@ impl Client {
             None => {}
         }
         let is_busy = part.work()?;
-        // An image that cannot be mapped is an error that ends nothing, but keeps its publisher waiting for this
-        // subscriber for ever: a client that has reported an error is replaced.
+        // An image that cannot be mapped is an error that ends nothing. But its publisher waits for this subscriber
+        // for ever: a client that has reported an error is replaced.
         if let Some(error) = self.reason.get() {
             return Err(error.into());
         }
