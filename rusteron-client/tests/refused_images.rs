@@ -1,5 +1,5 @@
-//! Images that no stream can have: a datagram can claim them, and whoever shares the driver's directory can. They
-//! are refused before anything is read by them.
+//! Images that no stream can have: a datagram can claim them, and so can every process that shares the
+//! driver's directory. They are refused before anything is read through them.
 
 #![cfg(unix)]
 
@@ -32,7 +32,7 @@ fn setup(session_id: i32, initial_term_id: i32, active_term_id: i32, term_length
     frame
 }
 
-/// Every kind of poll, none of which finds anything.
+/// Every kind of poll. None of them finds anything.
 fn poll_in_vain(subscription: &mut Subscription) {
     assert_eq!(subscription.poll(|_, _| unreachable!(), 10), Ok(0));
     assert_eq!(subscription.poll_fragments(|_, _| unreachable!(), 10), Ok(0));
@@ -72,7 +72,7 @@ fn setup_before_the_first_term_makes_no_image() {
     }
     assert_eq!(subscription.image_count(), 0);
 
-    // A term after the first one is a place to join.
+    // A term after the first is a position to join at.
     socket.send_to(&setup(1, 7, 8, 1 << 16), endpoint).expect("a datagram");
     await_that("the image", || {
         poll_in_vain(&mut subscription);

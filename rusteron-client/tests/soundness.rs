@@ -111,7 +111,7 @@ fn one_client_without_a_conductor_thread_serves_many_threads() {
                     received.fetch_add(1, Ordering::Relaxed);
                     let handle = aeron.clone();
                     publication.close_with(move || {
-                        // In the work of whichever thread: a command is refused, a drop deferred.
+                        // In the work of any thread: a command is rejected, a drop deferred.
                         assert!(handle.add_counter(1, &[], "").is_err());
                         drop((handle, subscription));
                     });
