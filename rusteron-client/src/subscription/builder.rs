@@ -25,7 +25,7 @@ use crate::subscription::image::ImageInfo;
 /// added, and no more calls can come. Handlers of a dropped subscription may still be called for
 /// its images.
 ///
-/// Made by [`Aeron::subscription_builder`].
+/// Made by [`Aeron::subscription_builder`](crate::Aeron::subscription_builder).
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};
