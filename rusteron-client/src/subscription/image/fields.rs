@@ -17,6 +17,9 @@ use crate::subscription::image::{Action, Header};
 /// fragment. Here that would be a seventh of the cost of a fragment.
 const FRAGMENTS_PER_LOOK: usize = 16;
 
+/// No position, nor the inverted bits of one.
+const NO_POSITION: Position = Position::MIN;
+
 /// The fields of a C image that a poll works on, at the addresses C uses itself.
 ///
 /// Every poll, in whatever way it ends, leaves the subscriber position after the fragments that its
@@ -25,7 +28,8 @@ pub(crate) struct ImageFields {
     fields: sys::rusteron_image_t,
     /// The counter `fields.subscriber_position`.
     position: CounterValue,
-    /// The subscriber position as last read or published here; negative until then.
+    /// The subscriber position as last read or published here; [`NO_POSITION`] until then. Its bits
+    /// are inverted, which makes it negative, once the counter belongs to another image.
     last_position: Cell<Position>,
     /// The term that the subscriber position was in when a poll began.
     term: Cell<Term>,
@@ -49,7 +53,7 @@ impl ImageFields {
         Self {
             fields,
             position,
-            last_position: Cell::new(-1),
+            last_position: Cell::new(NO_POSITION),
             term: Cell::new(Term { end, end_position }),
         }
     }
@@ -401,7 +405,7 @@ impl ImageFields {
         let position = protocol::position(self.position.value());
         // An equal position can belong to another image: a subscriber can join a stream at the
         // position where this image was.
-        let is_known = position == self.last_position.get() && self.owns_position();
+        let is_known = position == self.last_position.get() && self.position.is_owned();
         (is_known || self.is_moved_to(position)).then_some(position)
     }
 
@@ -436,8 +440,11 @@ impl ImageFields {
     /// Returns the subscriber position. If the counter does not belong to this image any more,
     /// returns the position up to which this image has read.
     pub(crate) fn position(&self) -> Position {
-        let last = || Some(self.last_position.get()).filter(|&position| position >= 0);
-        self.subscriber_position().or_else(last).unwrap_or(self.fields.join_position)
+        self.subscriber_position().unwrap_or_else(|| match self.last_position.get() {
+            NO_POSITION => self.fields.join_position,
+            inverted @ ..0 => !inverted,
+            last => last,
+        })
     }
 
     /// Publishes the position up to which the publisher may overwrite. The position of a closed
@@ -450,6 +457,9 @@ impl ImageFields {
         if !self.is_closed() && self.owns_position() {
             protocol::set_position(self.position.value(), position);
             self.last_position.set(position);
+        } else if self.last_position.get() >= 0 {
+            // No later poll takes an equal position of another image for this one's.
+            self.last_position.set(!self.last_position.get());
         }
     }
 
