@@ -8,7 +8,8 @@ fn main() {
     println!("cargo::rustc-env=RUSTERON_RUSTC_VERSION={}", rustc_version());
 }
 
-/// What `rustc --version` prints. A report without it is better than a build that fails.
+/// Returns the output of `rustc --version`. A report without a version is better than a build that
+/// fails.
 fn rustc_version() -> String {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("--version").output();

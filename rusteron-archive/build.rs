@@ -24,7 +24,7 @@ fn context() -> ContextSpec {
         "Context",
         "aeron_archive_context",
         "rusteron_sys::archive",
-        "rusteron_client::ffi",
+        "rusteron_client::__private",
     );
     // aeron_archive.h does not name the variables; they are in aeron_archive_context.h.
     for (name, variable, note) in [

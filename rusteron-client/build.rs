@@ -11,23 +11,26 @@ fn main() {
 
 fn generate() -> Result<(), Error> {
     println!("cargo::rerun-if-changed=build.rs");
-    let generator = Generator::from_build_env(&["client.rs"], &["aeronc.h"])?;
-    generator.print_rerun_if_changed();
-    let generator = generator
-        .context(context())
+    let generator = || Generator::from_build_env(&["client.rs"], &["aeronc.h"]);
+    generator()?.print_rerun_if_changed();
+    generator()?.context(context()).write_to_out_dir("settings.rs")?;
+    constants(generator()?).write_to_out_dir("constants.rs")?;
+    constants(generator()?.context(context())).write_coverage_to_out_dir("coverage.rs")
+}
+
+fn constants(generator: Generator) -> Generator {
+    generator
         .constants(publication_constants())
         .constants(subscription_constants())
         .constants(counter_constants())
         .constants(cnc_constants())
-        .constants(image_constants());
-    generator.write_to_out_dir("generated.rs")?;
-    generator.write_coverage_to_out_dir("coverage.rs")
+        .constants(image_constants())
 }
 
 const RAW: &str = "rusteron_sys";
 const SUPPORT: &str = "crate::ffi";
 
-// Why a function is not reached through a generated method.
+// The reason why a function is not reached through a generated method.
 const CALLBACK: &str = "not offered: a boxed closure cannot be handed out while C may call it";
 
 fn context() -> ContextSpec {

@@ -32,8 +32,9 @@ fn generate() -> Result<(), Error> {
     generator.write_round_trips_to_out_dir("round_trips.rs")
 }
 
-/// The program's functions are found by name, as those of Aeron's own program are, which is linked with
-/// a shared library: by the environment's function names, and by libraries that it has loaded.
+/// Exports the program's functions, so that C finds them by name: by the function names in the
+/// environment, and from libraries that the program has loaded. Aeron's own program, which is
+/// linked with a shared library, exports them as well.
 fn export_symbols() {
     let is_unix = std::env::var_os("CARGO_CFG_UNIX").is_some();
     if is_unix && std::env::var_os("CARGO_FEATURE_BINARY").is_some() {
@@ -42,7 +43,7 @@ fn export_symbols() {
 }
 
 const RAW: &str = "rusteron_sys::driver";
-const SUPPORT: &str = "rusteron_client::ffi";
+const SUPPORT: &str = "rusteron_client::__private";
 
 fn enums() -> [EnumSpec; 3] {
     [

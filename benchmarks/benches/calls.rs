@@ -125,7 +125,7 @@ impl Bench {
     }
 }
 
-/// Repeats an offer until it is taken.
+/// Repeats an offer until it is accepted.
 #[inline(always)]
 fn until_taken(mut offer: impl FnMut() -> Result<(), OfferError>) {
     while let Err(error) = offer() {
@@ -296,7 +296,7 @@ fn c_controlled_poll(subscription: &mut Subscription, bytes: &mut u64) {
 }
 
 /// # Safety
-/// `clientd` points to a `u64` that nobody else uses meanwhile.
+/// `clientd` points to a `u64` that no other code uses meanwhile.
 unsafe extern "C" fn count(
     clientd: *mut c_void,
     _buffer: *const u8,
@@ -346,7 +346,7 @@ unsafe extern "C" fn look(
 /// C's fragment assembler, which counts bytes.
 struct CAssembler {
     raw: *mut sys::aeron_fragment_assembler_t,
-    /// What the assembler points to, behind `bytes`.
+    /// The handler's client data of the assembler, behind `bytes`.
     bytes: *mut u64,
 }
 

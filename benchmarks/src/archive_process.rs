@@ -56,7 +56,7 @@ impl ArchiveProcess {
             "-Daeron.archive.recording.events.enabled=false".to_owned(),
             "-Daeron.threading.mode=SHARED".to_owned(),
             "-Daeron.archive.threading.mode=SHARED".to_owned(),
-            // What is only recorded has no other subscriber.
+            // A stream that is only recorded has no other subscriber.
             "-Daeron.spies.simulate.connection=true".to_owned(),
             "-Daeron.term.buffer.sparse.file=true".to_owned(),
         ];
@@ -107,7 +107,7 @@ impl ArchiveProcess {
         Ok(bytes)
     }
 
-    /// What it has used so far; `None` where the system has no `/proc`.
+    /// Returns the archive's usage so far; `None` where the system has no `/proc`.
     pub fn usage(&self) -> Option<Usage> {
         let proc = Path::new("/proc").join(self.program.pid().to_string());
         let stat = fs::read_to_string(proc.join("stat")).ok()?;
@@ -165,7 +165,7 @@ impl Usage {
         })
     }
 
-    /// What was used since an earlier look; the peak is that of all time.
+    /// Returns the usage since an earlier sample. The peak is that of all time.
     pub fn since(self, earlier: Self) -> Self {
         Self { cpu_seconds: self.cpu_seconds - earlier.cpu_seconds, ..self }
     }

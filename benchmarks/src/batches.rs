@@ -1,4 +1,4 @@
-//! Messages in batches: the loop that offers them, and the poll that takes them.
+//! Messages in batches: the loop that offers them, and the poll that receives them.
 
 use rusteron_client::{
     ExclusivePublication, IdleStrategy, OfferError, OfferedBatch, PollError, Publication,
@@ -13,7 +13,7 @@ pub const BATCH_LENGTH: usize = 16;
 
 /// Sends messages in batches.
 pub trait PublishBatch: Send {
-    /// Offers messages, and says how many of them were taken.
+    /// Offers messages, and returns how many of them were accepted.
     fn offer_batch(&mut self, messages: &[&[u8]]) -> OfferedBatch;
 }
 
@@ -34,7 +34,7 @@ impl PublishBatch for &Publication {
 /// As [`publisher::publish`], in batches.
 ///
 /// # Errors
-/// What does not pass by waiting.
+/// Errors that do not pass by waiting.
 pub fn publish<P: PublishBatch, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],

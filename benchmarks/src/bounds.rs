@@ -29,17 +29,17 @@ const FIRST_STREAM_ID: i32 = 5001;
 /// As in the other benchmarks.
 const MESSAGE_LENGTH: usize = 32;
 const FRAGMENT_LIMIT: usize = 10;
-/// Shorter than in the other benchmarks, as what a stream does changes within milliseconds.
+/// Shorter than in the other benchmarks: the behaviour of a stream changes within milliseconds.
 const SLICE: Duration = Duration::from_millis(5);
 
 /// Measures what bounds the rate of messages over IPC.
 ///
-/// In each round: how long a cache line takes from one thread to another one and back; how long a yield
-/// takes, with and without other threads that want the cores; and, for each term length, what an exclusive
-/// publication of 32-byte messages and its subscription do in each 5 ms: messages, empty polls, fragments
-/// for each other poll, refused offers. Slices are told apart by the refused offers: without any the
-/// subscriber is close behind the publisher; with more than there are empty polls, the publisher is at its
-/// position limit.
+/// Each round measures three things: the time of a cache line from one thread to another and back; the time
+/// of a yield, with and without other threads that want the cores; and, for each term length, a stream of
+/// 32-byte messages from an exclusive publication to its subscription. The stream is counted in each 5 ms:
+/// messages, empty polls, fragments for each other poll, refused offers. The refused offers tell slices apart.
+/// Without any, the subscriber is close behind the publisher. With more than there are empty polls, the
+/// publisher is at its position limit.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -50,7 +50,7 @@ pub struct BoundsOptions {
           default_value = "64k,1m,16m,64m", value_parser = byte_size::parse_term_length)]
     pub term_lengths: Vec<usize>,
 
-    /// What publisher and subscriber do when they cannot go on
+    /// Idle strategy of publisher and subscriber when they cannot go on
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
@@ -90,7 +90,7 @@ impl Refusals {
     }
 }
 
-/// What a stream with terms of a length did.
+/// The results of a stream with terms of one length.
 #[derive(Debug)]
 struct Terms {
     length: usize,
@@ -248,7 +248,7 @@ pub fn run(options: &BoundsOptions) -> Result<(), Failure> {
     output.line(results.write(&report(options, &steps, &streams))?)
 }
 
-/// One round of what needs no driver: there is none, so that nobody else wants the cores.
+/// One round of the steps that need no driver. There is no driver, so that its threads do not want the cores.
 fn time_single_steps(
     run: u32,
     handovers: &mut Side,

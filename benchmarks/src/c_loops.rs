@@ -87,7 +87,7 @@ unsafe extern "C" {
 /// Publishes until the run is stopped, as [`publisher::publish`] does.
 ///
 /// # Errors
-/// What does not pass by waiting.
+/// Errors that do not pass by waiting.
 pub fn publish_exclusively(
     publication: &mut ExclusivePublication,
     message: &[u8],
@@ -104,10 +104,10 @@ pub fn publish_exclusively(
     Err(offer_error(returned, message.len(), max_message_length))
 }
 
-/// The same, on a publication that other threads use as well.
+/// As [`publish_exclusively`], on a publication that other threads use as well.
 ///
 /// # Errors
-/// What does not pass by waiting.
+/// Errors that do not pass by waiting.
 pub fn publish_concurrently(
     publication: &Publication,
     message: &[u8],
@@ -202,7 +202,7 @@ fn idle_of<I: IdleStrategy>(idle: &mut I) -> (Idle, *mut c_void) {
 /// Idles with the strategy behind `clientd`.
 ///
 /// # Safety
-/// `clientd` points to an `I` that nobody else uses meanwhile.
+/// `clientd` points to an `I` that no other code uses meanwhile.
 unsafe extern "C" fn idle_with<I: IdleStrategy>(clientd: *mut c_void, work_count: usize) {
     // SAFETY: by the contract.
     unsafe { (*clientd.cast::<I>()).idle(work_count) };

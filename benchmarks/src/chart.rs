@@ -26,12 +26,12 @@ const COLOURS: [RGBColor; 7] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// What is above a chart.
+/// The lines above a chart.
 #[derive(Debug, Clone)]
 pub struct Heading {
-    /// What it shows.
+    /// The subject of the chart.
     pub title: String,
-    /// Machine, versions and settings: what it has to be read with.
+    /// Machine, versions and settings, which a reader of the chart needs.
     pub notes: Vec<String>,
 }
 
@@ -51,14 +51,14 @@ pub struct Bar {
 pub struct BarChart {
     /// Title and notes.
     pub heading: Heading,
-    /// What the bars' heights are.
+    /// The unit of the bars' heights.
     pub unit: String,
     /// The names of the bars in each group, which share a colour across the groups.
     pub series: Vec<String>,
-    /// The names of the groups, with a place for each of the series.
+    /// The names of the groups, each with an optional bar for each of the series.
     pub groups: Vec<(String, Vec<Option<Bar>>)>,
-    /// Whether the groups can be compared with each other. Otherwise each has a scale of its own, on which the
-    /// differences within it can be seen.
+    /// `true` if the groups can be compared with each other. If not, each group has its own scale, which
+    /// shows the differences within the group.
     pub has_common_scale: bool,
 }
 
@@ -189,7 +189,7 @@ impl PercentileChart {
             .draw()?;
         for (place, (name, points)) in self.lines.iter().enumerate() {
             let colour = COLOURS[place % COLOURS.len()];
-            // One in so many is slower.
+            // One message in so many is slower.
             let points =
                 points.iter().map(|(quantile, latency)| (1.0 / (1.0 - quantile), *latency));
             chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?.label(name).legend(
@@ -240,7 +240,7 @@ fn logarithmic(values: impl Iterator<Item = f64>) -> Range<f64> {
     if high > 0.0 { low / 1.5..high * 1.5 } else { 0.1..10.0 }
 }
 
-/// The percentile that one in so many is beyond: 99.9 for 1000.
+/// The label of the percentile that one message in so many is beyond: 99.9 for 1000.
 fn percentile_label(odds: f64) -> String {
     let percentile = 100.0 * (1.0 - 1.0 / odds);
     let digits = (odds.log10().round() as usize).saturating_sub(2);

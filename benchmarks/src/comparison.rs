@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::chart::Bar;
 
-/// Sides in the order of a round: each round begins with another one, as what a run leaves behind, streams
-/// that linger and processes that end, comes upon the next.
+/// Sides in the order of a round. Each round begins with another side: streams that linger and processes that
+/// end slow the run that follows.
 pub fn in_turn<T>(sides: impl IntoIterator<Item = T>, run: u32) -> Vec<T> {
     let mut sides: Vec<T> = sides.into_iter().collect();
     let first = run.saturating_sub(1) as usize % sides.len().max(1);
@@ -18,7 +18,7 @@ pub fn in_turn<T>(sides: impl IntoIterator<Item = T>, run: u32) -> Vec<T> {
 /// One side of a comparison.
 #[derive(Debug, Clone)]
 pub struct Side {
-    /// What it is called.
+    /// The name of the side.
     pub name: String,
     /// The rates of each run's slices.
     pub runs: Vec<Vec<f64>>,

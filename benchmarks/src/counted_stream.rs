@@ -11,14 +11,14 @@ use rusteron_examples::measurement::{self, Phase, Plan, Slice};
 use rusteron_examples::message_path::{Poll, Publish};
 use serde_json::{Value, json};
 
-/// What happened to both ends during a slice of time, or of several.
+/// Counts of both ends' polls and offers during one slice of time, or several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Polls that found nothing.
     pub empty_polls: u64,
     /// Polls that found something.
     pub full_polls: u64,
-    /// Offers that were refused because there was no room below the position limit.
+    /// Offers that were refused because nothing remained below the position limit.
     pub refused: u64,
     /// How many bytes there were between the subscriber and the publisher at those offers, in all.
     pub unread_at_refusals: u64,
@@ -44,12 +44,12 @@ impl Counts {
     }
 }
 
-/// What arrived during a slice of time, and what both ends did meanwhile.
+/// The messages that arrived during a slice of time, and the counts of both ends in that slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedSlice {
-    /// What arrived.
+    /// The messages that arrived.
     pub slice: Slice,
-    /// What both ends did.
+    /// The counts of both ends.
     pub counts: Counts,
 }
 
@@ -86,8 +86,8 @@ pub fn measure(
     let mut subscription =
         CountedSubscription { subscription, empty: 0, full: 0, counters: &counters };
     let mut slices = Vec::new();
-    // What had been counted at the end of the last slice. A part of the warm-up that is too short for a
-    // slice is in no slice, but in the counts; the first slice is left out for that.
+    // The counts at the end of the last slice. The counts include a part of the warm-up that is too short
+    // for a slice. The first slice is left out for that.
     let mut last = None;
     measurement::measure(&mut publication, &mut subscription, plan, interrupt, |phase, slice| {
         if phase == Phase::Measured {
@@ -167,7 +167,7 @@ impl Publish for CountedPublication<'_> {
     }
 }
 
-/// Counts polls. It writes a line of its own for each, which nobody reads but at the end of a slice.
+/// Counts polls. It writes a line of its own for each, which is read only at the end of a slice.
 #[derive(Debug)]
 struct CountedSubscription<'a> {
     subscription: Subscription,

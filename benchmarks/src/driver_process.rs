@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a wait for the driver looks whether it is ready.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What a driver is a part of.
+/// The program that a driver is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Host {
     /// The C driver in the program media_driver
@@ -41,7 +41,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// How a driver spreads its work over threads, and what these do when there is none.
+/// How a driver spreads its work over threads, and how the threads idle when there is no work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settings {
     /// The threads, and what conductor, sender and receiver do.
@@ -100,7 +100,7 @@ impl FromStr for Settings {
     }
 }
 
-/// What starts drivers.
+/// Starts drivers.
 #[derive(Debug)]
 pub struct Launcher<'a> {
     /// The program `media_driver`.
@@ -223,7 +223,7 @@ impl DriverProcess {
     /// Makes sure that it still runs.
     ///
     /// # Errors
-    /// [`Failure::Run`] with what it has written to standard error.
+    /// [`Failure::Run`] with the text that the driver has written to standard error.
     pub fn check(&mut self) -> Result<(), Failure> {
         self.program.check()
     }
@@ -245,7 +245,7 @@ impl DriverProcess {
 pub(crate) struct DriverDir(PathBuf);
 
 impl DriverDir {
-    /// A name that no embedded driver has; `number` tells those of this process apart.
+    /// A name that no embedded driver has. `number` distinguishes the names of this process.
     pub(crate) fn new(number: u32) -> Self {
         let shared_memory = Path::new("/dev/shm");
         let base =

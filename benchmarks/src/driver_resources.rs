@@ -35,12 +35,13 @@ use crate::results::{self, Results};
 /// The first stream on every driver; each of them is used for one run.
 const STREAM_ID: i32 = 5001;
 
-/// Compares what media drivers take of the machine, as processes of their own: the C driver in the program
+/// Compares the resources that media drivers use, as processes of their own: the C driver in the program
 /// media_driver, and Aeron's Java driver.
 ///
-/// Each run starts a driver and watches it in /proc: without clients; while two threads of this process send
-/// each other messages at a fixed rate; and while they pass as many messages as go. Settings of the drivers and
-/// clients are the same for both. The sides take turns. Without Java its side is left out. Linux only.
+/// Each run starts a driver and watches it in /proc in three phases: without clients; while two threads of this
+/// process send each other messages at a fixed rate; and while they pass as many messages as go. Both drivers
+/// have the same settings, and so have their clients. The sides take turns. Without Java its side is left out.
+/// Linux only.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -73,7 +74,7 @@ pub struct ResourceOptions {
     )]
     pub settings: Vec<Settings>,
 
-    /// What messages go over; over IPC the driver has little to do with them
+    /// Transport of the messages; over IPC the driver has little to do with them
     #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
     pub transport: Transport,
 
@@ -87,7 +88,7 @@ pub struct ResourceOptions {
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=1376))]
     pub message_length: usize,
 
-    /// What the clients' threads do when there is nothing to do
+    /// Idle strategy of the clients' threads when there is nothing to do
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
@@ -110,7 +111,7 @@ pub struct ResourceOptions {
 }
 
 impl ResourceOptions {
-    /// The program `media_driver`, and what it says of its version.
+    /// The program `media_driver`, and its output about its version.
     fn media_driver(&self) -> Result<(PathBuf, String), Failure> {
         let path = match &self.media_driver {
             Some(path) => path.clone(),
@@ -194,7 +195,7 @@ pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
     output.line(results.write(&report(options, &cases, &version, java.as_ref()))?)
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 struct ResourceBench<'a> {
     options: &'a ResourceOptions,
     launcher: Launcher<'a>,

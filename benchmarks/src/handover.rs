@@ -10,15 +10,15 @@ use rusteron_examples::measurement;
 
 use crate::repetition::Repetition;
 
-/// What ends the thread that answers.
+/// The value that ends the thread that answers.
 const END: u64 = u64::MAX;
 
 /// How many looks at the line in vain are followed by a yield, so that two threads on one core get on, too.
 /// On two cores the answer comes long before.
 const PATIENCE: u32 = 10_000;
 
-/// How many nanoseconds it takes that one thread writes a line, another one that spins on it sees that and
-/// writes it, and the first one, which spins as well, sees that: two handovers. By slice.
+/// How many nanoseconds two handovers of a line take, by slice. One thread writes the line. A second thread
+/// spins until it sees that, and writes the line. The first thread spins until it sees that.
 ///
 /// # Errors
 /// [`Failure::Run`] if no thread can be started.

@@ -26,8 +26,8 @@ const FIRST_STREAM_ID: i32 = 4001;
 /// combination of term length, idle strategy and threading mode of the driver.
 ///
 /// The combinations take turns, each time on a stream of its own and, for each threading mode, on a media
-/// driver of its own, which backs off as is Aeron's default. What is compared are the rates of slices of
-/// 100 ms.
+/// driver of its own. The driver backs off, as is Aeron's default. The rates of slices of 100 ms are
+/// compared.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -38,7 +38,7 @@ pub struct IdleStrategiesOptions {
           default_value = "64k,1m,16m,64m", value_parser = byte_size::parse_term_length)]
     pub term_lengths: Vec<usize>,
 
-    /// What publisher and subscriber do when they cannot go on, separated by commas
+    /// Idle strategies of publisher and subscriber when they cannot go on, separated by commas
     #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', num_args = 1,
           default_value = "spin,yield,sleep-ns,backoff,noop", value_parser = idle_strategy())]
     pub idles: Vec<IdleStrategyKind>,

@@ -1,4 +1,4 @@
-//! What callgrind has counted of `benchmark_instructions`, and what it must not exceed.
+//! Callgrind's counts of `benchmark_instructions`, and the bounds that they must not exceed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,11 +24,11 @@ pub struct ReportOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages: u32,
 
-    /// File with what is allowed
+    /// File with the bounds
     #[arg(long, value_name = "FILE")]
     pub bounds: PathBuf,
 
-    /// What counted
+    /// The program that counted
     #[arg(long, value_name = "NAME AND VERSION")]
     pub counted_by: String,
 
@@ -37,7 +37,7 @@ pub struct ReportOptions {
     pub results: PathBuf,
 }
 
-/// What is allowed for one operation.
+/// The bounds of one operation.
 #[derive(Debug, Clone, PartialEq)]
 struct Bound {
     name: String,
@@ -57,7 +57,7 @@ impl Bound {
     }
 }
 
-/// What one operation took.
+/// The counts of one operation.
 #[derive(Debug)]
 struct Row {
     bound: Bound,
@@ -71,7 +71,7 @@ impl Row {
         Some(self.rust? / self.c?)
     }
 
-    /// What is wrong with it.
+    /// Returns the fault of the row, if there is one.
     fn fault(&self) -> Option<&'static str> {
         match (self.rust, self.bound.share_of_c, self.ratio()) {
             (None, _, _) => Some("not measured"),
@@ -161,7 +161,7 @@ fn parse_count(line: &str) -> Option<(String, u64)> {
     Some((name.to_owned(), count.parse().ok()?))
 }
 
-/// What the lines of a file say, comments and empty ones left out.
+/// Parses the lines of a file. Comments and empty lines are left out.
 fn lines<T>(
     option: &str,
     path: &Path,

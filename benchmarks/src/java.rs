@@ -10,8 +10,8 @@ use rusteron_examples::interrupt::Interrupt;
 use crate::options::JavaOptions;
 use crate::program::Program;
 
-/// How much longer than for our own threads signs of life are waited for: a Java machine has to start, and
-/// to compile, on what may be a busy machine.
+/// How much longer to wait for Java's signs of life than for those of our own threads. A Java machine has
+/// to start, and to compile, on what may be a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The Java side, if there is one on this machine.

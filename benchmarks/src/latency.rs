@@ -45,9 +45,9 @@ pub enum Mode {
 /// the Rust API, with C's functions called from Rust, with Java, and between Rust and Java.
 ///
 /// All use the same embedded media driver. The pairs take turns, each time on streams of their own. Two
-/// threads and the driver's one share the machine's cores: on fewer than three all of them have to yield,
-/// which is the default, and a round trip contains the operating system's switching between them. Without
-/// Java its sides are left out.
+/// threads and the driver's thread share the machine's cores. With fewer than three cores all threads have to
+/// yield, which is the default, and a round trip contains the operating system's switching between them.
+/// Without Java its sides are left out.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -63,7 +63,7 @@ pub struct LatencyOptions {
     )]
     pub sides: Vec<Pair>,
 
-    /// What messages go over, separated by commas
+    /// Transports of the messages, separated by commas
     #[arg(
         long,
         value_name = "TRANSPORTS",
@@ -93,11 +93,11 @@ pub struct LatencyOptions {
           value_parser = byte_size::parse_message_length)]
     pub message_length: usize,
 
-    /// What both threads do when there is nothing to do
+    /// Idle strategy of both threads when there is nothing to do
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
-    /// What the driver's threads do when there is nothing to do
+    /// Idle strategy of the driver's threads when there is nothing to do
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub driver_idle: IdleStrategyKind,
 
@@ -163,7 +163,7 @@ impl LatencyOptions {
     }
 }
 
-/// What the header of a data frame takes of the MTU.
+/// The length of a data frame's header, in bytes of the MTU.
 const HEADER_LENGTH: usize = 32;
 
 /// The runs of one pair.

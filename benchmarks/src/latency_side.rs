@@ -18,7 +18,7 @@ use crate::message_path::{CPublication, CSubscription};
 use crate::ping_pong::{self, End, Pace, Plan};
 use crate::program::Program;
 
-/// Who sends, and who sends back.
+/// The sender of the messages, and the program that sends them back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pair {
     /// The Rust API on both sides, two threads of this process
@@ -32,7 +32,7 @@ pub enum Pair {
 }
 
 impl Pair {
-    /// Whether it needs Java.
+    /// Returns whether the pair needs Java.
     pub fn needs_java(self) -> bool {
         matches!(self, Self::Java | Self::RustJava)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Pair {
     }
 }
 
-/// What messages go over.
+/// The transport of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
     /// Shared memory
@@ -89,7 +89,7 @@ impl Streams {
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The client, and the driver.
@@ -103,8 +103,8 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One run on the stream and the one after it: its latencies. They are of no use if the interrupt is
-    /// requested when it returns.
+    /// Runs once, on the stream and the next stream, and returns the latencies. If the interrupt is requested
+    /// when this function returns, the latencies are of no use.
     ///
     /// # Errors
     /// [`Failure::Run`] if anything fails.
@@ -140,8 +140,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Both ends of a round trip in Rust, on the stream and the one after it. They are connected unless the
-    /// interrupt is requested when it returns.
+    /// Both ends of a round trip in Rust, on the stream and the next stream. They are connected unless the
+    /// interrupt is requested when this function returns.
     ///
     /// # Errors
     /// [`Failure::Run`] if the driver refuses the channels, or in case of a timeout.

@@ -1,16 +1,16 @@
-//! What the benchmarks are made of, beside the parts that they share with the example programs.
+//! The modules of the benchmarks, beside those that they share with the example programs.
 //!
 //! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
 //!
 //! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`], `preset_settings`,
 //!   [`recording`], [`registrations`], [`bounds`], and [`instructions`], which reports what callgrind has
 //!   counted;
-//! - what they compare: [`throughput_side`], [`latency_side`], [`recording_side`] and
-//!   [`registration_side`] say which ways there are and run one of them once;
+//! - the contenders: [`throughput_side`], [`latency_side`], [`recording_side`] and
+//!   [`registration_side`] each list the ways to compare, and run one of them once;
 //! - the ways themselves: [`message_path`] (C's functions called from Rust), [`c_loops`] (loops written
 //!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java), [`driver_process`] (drivers),
 //!   [`archive_process`] (an archive), all of them processes of their own ([`program`]);
-//! - what bounds them: [`handover`] of a cache line, [`yields`], each a [`repetition`], and
+//! - the bounds of the results: [`handover`] of a cache line, [`yields`], each a [`repetition`], and
 //!   [`counted_stream`];
 //! - results: [`comparison`], [`process_usage`], [`resource_comparison`], [`chart`], [`results`];
 //! - [`options`].

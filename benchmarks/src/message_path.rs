@@ -59,8 +59,8 @@ impl Publish for CConcurrentPublication<'_> {
     }
 }
 
-/// What a negative result of C's offer means. All arguments are valid: the length of the message is all
-/// that C can object to.
+/// Returns the meaning of a negative result of C's offer. All arguments are valid: C can object only to
+/// the length of the message.
 #[cold]
 pub(crate) fn offer_error(
     returned: i64,
@@ -98,7 +98,7 @@ impl Receive for Subscription {
     }
 }
 
-/// Through Rust, and in fragments: what the C functions do without an assembler.
+/// Through Rust, and in fragments, as the C functions do without an assembler.
 #[derive(Debug)]
 pub struct Fragments(pub Subscription);
 
@@ -154,7 +154,7 @@ impl Receive for CSubscription {
 /// Calls the handler behind `clientd`. A panic in it ends the process, as in any function that C calls.
 ///
 /// # Safety
-/// `clientd` points to an `F` that nobody else uses meanwhile, and `buffer` to `length` bytes.
+/// `clientd` points to an `F` that no other code uses meanwhile, and `buffer` to `length` bytes.
 unsafe extern "C" fn call<F: FnMut(&[u8])>(
     clientd: *mut c_void,
     buffer: *const u8,

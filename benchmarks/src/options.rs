@@ -1,4 +1,4 @@
-//! What the command lines of the benchmarks have in common.
+//! Options that the benchmarks have in common.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl RunOptions {
     /// How long a slice is: the samples of a run.
     pub const SLICE: Duration = Duration::from_millis(100);
 
-    /// Checks what the parsers of the options do not.
+    /// Checks the rules that the parsers of the options do not check.
     ///
     /// # Errors
     /// [`Failure::Usage`] if a value cannot be used.

@@ -27,17 +27,17 @@ pub const MIN_MESSAGE_LENGTH: usize = size_of::<u64>();
 pub enum Pace {
     /// As soon as the last one is back.
     Closed,
-    /// At fixed times, each so long after the one before. Latencies are counted from these times, also
-    /// of messages that could not be sent in time because others were slow.
+    /// At fixed times, with this time between two messages. Latencies are counted from these times, also for
+    /// messages that could not be sent in time because other threads were slow.
     Fixed(Duration),
 }
 
-/// What is measured, and for how long.
+/// The measurement: its messages and its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The length of each message in bytes, at least [`MIN_MESSAGE_LENGTH`].
     pub message_length: usize,
-    /// What both threads do when there is nothing to do.
+    /// Idle strategy of both threads when there is nothing to do.
     pub idle: IdleStrategyKind,
     /// When messages are sent.
     pub pace: Pace,
@@ -60,9 +60,9 @@ pub fn histogram() -> Result<Histogram<u64>, Failure> {
 /// Where a thread sends to and receives from.
 #[derive(Debug)]
 pub struct End<P, S> {
-    /// What it sends.
+    /// The publication that the thread sends to.
     pub publication: P,
-    /// What it receives.
+    /// The subscription that the thread receives from.
     pub subscription: S,
 }
 
@@ -139,7 +139,7 @@ fn pong<P: Publish, S: Receive>(
     Ok(())
 }
 
-/// Sends messages to somebody who sends them back while `running`, and measures how long that takes.
+/// Sends messages to a thread that sends them back while `running`, and measures how long that takes.
 ///
 /// # Errors
 /// As [`measure`].
@@ -201,7 +201,7 @@ impl Pinger {
         }
     }
 
-    /// Takes what has come back.
+    /// Receives the messages that have come back.
     #[inline(always)]
     fn poll<S: Receive>(&mut self, subscription: &mut S) -> Result<usize, Failure> {
         let messages = subscription.receive(|message| {
@@ -252,7 +252,7 @@ impl Pinger {
         let mut intended = 0;
         while intended < until || self.received < self.sent {
             let mut work = 0;
-            // One at a time, so that what comes back is not kept waiting by what is late.
+            // One at a time, so that late messages do not delay the reading of those that have come back.
             if intended < until
                 && self.now() >= intended
                 && self.offer(&mut end.publication, intended)?

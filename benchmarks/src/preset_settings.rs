@@ -27,8 +27,8 @@ const LIVENESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The type of a client's counter with the time of its last sign of life; its key is the client's id.
 const HEARTBEAT: i32 = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
 
-/// Measures what each setting of the media driver's presets does by itself, on embedded drivers that back off
-/// and are Aeron's defaults in everything else.
+/// Measures the effect of each setting of the media driver's presets by itself. The drivers are embedded, back
+/// off, and have Aeron's defaults in everything else.
 ///
 /// The settings take turns, each time on a driver of its own.
 ///
@@ -41,7 +41,7 @@ pub struct PresetSettingsOptions {
     pub run: RunOptions,
 }
 
-/// One setting, what it is measured by, and what has been measured.
+/// One setting, its measure, and the measured values.
 struct Case {
     measure: Measure,
     setting: &'static str,
@@ -231,7 +231,7 @@ fn time_of_add(dir: &Path) -> rusteron_client::Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// What the files in a directory take, in MiB.
+/// Returns the disk space of the files in a directory, in MiB.
 fn space(dir: &Path) -> Result<f64, Failure> {
     /// The unit of a file's blocks.
     const BLOCK: f64 = 512.0;
@@ -319,6 +319,6 @@ mod tests {
         }
         // A preset with another setting wants another case.
         let variables: Vec<_> = Preset::ALL.iter().flat_map(|preset| preset.variables()).collect();
-        assert_eq!(variables.len(), 5 + 2 + 5, "{variables:?}");
+        assert_eq!(variables.len(), 5 + 2 + 6, "{variables:?}");
     }
 }

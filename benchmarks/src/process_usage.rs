@@ -1,4 +1,4 @@
-//! What a process takes of the machine, as Linux says in `/proc`.
+//! The resources that a process uses, as Linux reports them in `/proc`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub const SLICE: Duration = Duration::from_millis(250);
 /// The unit of processor times in `/proc`: a hundredth of a second on all architectures that Rust has.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process has taken until now.
+/// The usage of a process until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
     /// Processor time of all threads, those that have ended included.
@@ -56,7 +56,7 @@ impl Sample {
     }
 }
 
-/// What a process took during some time.
+/// The usage of a process during some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
     /// Mean processor time, in percent of one core.

@@ -22,7 +22,7 @@ const QUOTED_LINES: usize = 10;
 /// A program that runs; it is killed on drop.
 #[derive(Debug)]
 pub struct Program {
-    /// What failures call it.
+    /// The program's name in failures.
     name: String,
     child: Child,
     /// Our own programs end when it is closed, even if this process is killed.
@@ -54,10 +54,10 @@ impl Program {
         self.child.id()
     }
 
-    /// Lets it go on, where it waits for a line.
+    /// Lets the program go on, where it waits for a line.
     ///
     /// # Errors
-    /// [`Failure::Run`] with what it has written to standard error, if it does not read any more.
+    /// [`Failure::Run`] with the program's standard error, if the program does not read any more.
     pub fn go_on(&mut self) -> Result<(), Failure> {
         let written = self
             .stdin
@@ -66,10 +66,10 @@ impl Program {
         written.map_err(|error| self.failure(error))
     }
 
-    /// The next line of its output; `None` when the interrupt is requested.
+    /// The next line of the program's output; `None` when the interrupt is requested.
     ///
     /// # Errors
-    /// [`Failure::Run`] with what it has written to standard error, if it has ended, or if it is silent
+    /// [`Failure::Run`] with the program's standard error, if the program has ended, or if it is silent
     /// for too long.
     pub fn line(&mut self, interrupt: &Interrupt) -> Result<Option<String>, Failure> {
         let start = Instant::now();
@@ -86,10 +86,10 @@ impl Program {
         Ok(None)
     }
 
-    /// Makes sure that it still runs.
+    /// Makes sure that the program still runs.
     ///
     /// # Errors
-    /// [`Failure::Run`] with what it has written to standard error.
+    /// [`Failure::Run`] with the program's standard error.
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -98,8 +98,8 @@ impl Program {
         }
     }
 
-    /// Closes its standard input, which our own programs take as a request to end, and waits until it has
-    /// ended. Also for programs that were asked in another way.
+    /// Closes the program's standard input, and waits until the program has ended. Our own programs take the
+    /// close as a request to end. Also for programs that were asked in another way.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not end, or not well.
@@ -146,7 +146,7 @@ impl Drop for Program {
 
 fn read_lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
-    // It ends when the program has closed the stream, or nobody listens.
+    // The thread ends when the program has closed the stream, or when the receiver is gone.
     thread::spawn(move || {
         for line in stream.into_iter().flat_map(|stream| BufReader::new(stream).lines()) {
             let Ok(line) = line else { break };

@@ -30,11 +30,11 @@ const FIRST_STREAM_ID: i32 = 3001;
 /// Compares how many messages a second a Java archive records for, and replays to, a client in Rust and
 /// one in Java.
 ///
-/// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput, with the archive as a
-/// process of its own that both sides use. They take turns. A recording is over when all of it is
-/// written; a replay is timed from the request until the last message. Before either, the operating
-/// system writes what it has buffered. Loops yield. What the archive's process needs of processor, memory
-/// and disk is measured with it. Needs Java, and space for one recording.
+/// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The archive is a
+/// process of its own that both sides use. The sides take turns. A recording is over when all of it is
+/// written. A replay is timed from the request until the last message. Before either, the operating
+/// system writes its buffers. Loops yield. The archive's process is measured too: processor, memory and
+/// disk. Needs Java, and space for one recording.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -99,7 +99,7 @@ pub struct RecordingOptions {
     pub results: PathBuf,
 }
 
-/// What a case is about.
+/// The phase that a case measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Record,
@@ -171,7 +171,7 @@ fn measure(
         .collect();
     let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
     for number in 1..=options.runs {
-        // What a run leaves for the disk to do comes upon the next: now this side is first, now that.
+        // The work that a run leaves for the disk slows the next run: the sides take turns to be first.
         let of_length = runs.chunks_mut(clients.len());
         for Runs { message_length, messages, client, outcomes } in
             of_length.flat_map(|runs| comparison::in_turn(runs, number))
@@ -249,7 +249,7 @@ fn cases(options: &RecordingOptions, runs: &[Runs]) -> Vec<Case> {
     cases
 }
 
-/// What the archive's process needed, in medians.
+/// Returns the lines of a table with the archive process's usage, in medians.
 fn usage_table(runs: &[Runs]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<10} {:<6} {:>18} {:>18} {:>16} {:>14}",

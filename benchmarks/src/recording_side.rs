@@ -35,7 +35,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// What is recorded in a run.
+/// The messages that a run records.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Where it is published and recorded.
@@ -63,13 +63,13 @@ pub struct Outcome {
     pub recorded_in: Duration,
     /// From the request until the last message.
     pub replayed_in: Duration,
-    /// What the recording has on the disk.
+    /// The space of the recording on the disk, in bytes.
     pub disk_bytes: u64,
     /// The stream's length, with headers.
     pub recorded_bytes: u64,
-    /// What recording took of the archive's process.
+    /// The archive process's usage while it recorded.
     pub recording: Option<Usage>,
-    /// What replaying took.
+    /// The archive process's usage while it replayed.
     pub replay: Option<Usage>,
 }
 
@@ -87,7 +87,7 @@ impl Outcome {
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The archive.
@@ -180,8 +180,8 @@ impl Bench<'_> {
         program.line(self.interrupt)?.ok_or(Failure::Interrupted)
     }
 
-    /// Has written what still waits to be, as the disk would write it during what is measured; what the
-    /// archive's process has used until then.
+    /// Makes the operating system write its buffers, as the disk would otherwise write them during the
+    /// measurement. Returns the usage of the archive's process until then.
     fn settle(&self) -> Option<Usage> {
         #[cfg(unix)]
         rustix::fs::sync();
@@ -266,7 +266,7 @@ impl Bench<'_> {
             let fragments = subscription
                 .poll(handler, load.fragment_limit)
                 .map_err(|error| Failure::run("cannot poll the replay", error))?;
-            // The clock is looked at by those who wait only.
+            // Only idle loops look at the clock.
             if fragments > 0 {
                 since = None;
             } else if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
@@ -281,7 +281,7 @@ impl Bench<'_> {
         }
     }
 
-    /// As soon as the archive has noticed that nobody replays it any more.
+    /// Purges the recording as soon as the archive has noticed that no replay uses it any more.
     fn purge(&self, recording_id: i64) -> Result<(), Failure> {
         let mut last = None;
         let purged = self.await_some("the end of the replay", || {

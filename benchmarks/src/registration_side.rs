@@ -16,7 +16,8 @@ use rusteron_sys as sys;
 
 use crate::java::{self, Java};
 
-/// What is timed, in the order of a repetition. The last but one is from the beginning of the one before.
+/// The timed steps, in the order of a repetition. The last step but one is timed from the beginning of the
+/// step before.
 pub const STEPS: [&str; 5] =
     ["connect", "add publication", "add subscription", "until its image", "close"];
 
@@ -54,7 +55,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The driver's directory.
@@ -208,7 +209,8 @@ impl Registering for RustClient {
     }
 }
 
-/// A client of the C functions, which is used as in a C program. What is null is not there yet.
+/// A client of the C functions, used as in a C program. A null pointer stands for a resource that is not added
+/// yet.
 struct CClient {
     publication: *mut sys::aeron_exclusive_publication_t,
     subscription: *mut sys::aeron_subscription_t,

@@ -25,15 +25,15 @@ const FIRST_STREAM_ID: i32 = 10_001;
 /// How far apart the first streams of two runs are: more than a run has repetitions, warm-up included.
 const STREAMS_OF_A_RUN: usize = 100_000;
 
-/// Compares how long it takes to connect a client, to add a publication and a subscription, until that has
-/// its image, and to close all of it: with the Rust API, with C's functions, and with Java. Lower is
-/// better.
+/// Compares how long it takes to connect a client, to add a publication and a subscription, to get the
+/// subscription's image, and to close all of it: with the Rust API, with C's functions, and with Java. Lower
+/// is better.
 ///
-/// All clients have the idle strategy that is their default, and use the same embedded media driver, which
-/// has one thread. The sides take turns, each time with a client of its own for each repetition and
-/// a stream of its own over IPC. Before each step but the first, the client idles for 0 to 19 ms, so that a
-/// conductor that sleeps is met in all places of its sleep. Terms of 64 KiB keep it short how long the
-/// driver takes to allocate files. Without Java its side is left out.
+/// All clients have their default idle strategy, and use the same embedded media driver, which has one
+/// thread. The sides take turns, each time with a client of its own for each repetition and a stream of its
+/// own over IPC. Before each step but the first, the client idles for 0 to 19 ms. So a step meets a sleeping
+/// conductor at every point of its sleep. Terms of 64 KiB make the driver's allocation of files short.
+/// Without Java its side is left out.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns).
 #[derive(Debug, Clone, Parser)]

@@ -1,4 +1,4 @@
-//! What drivers took of the machine, and how they compare.
+//! The resources that drivers use, and their comparison.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl Run {
 /// The runs of one driver with the same settings.
 #[derive(Debug, Clone)]
 pub struct Side {
-    /// What the driver is a part of.
+    /// The program that the driver is a part of.
     pub host: Host,
     /// Its runs.
     pub runs: Vec<Run>,

@@ -38,9 +38,9 @@ pub enum Kind {
 /// called from Rust, with loops in C, and with Java.
 ///
 /// All but Aeron's own Java sample use the same embedded media driver. The sides take turns, each time on
-/// a stream of its own; what is compared are the rates of slices of 100 ms (1 s for the sample). Messages
-/// longer than a fragment are counted in fragments by all sides, without putting them together. Without
-/// Java its sides are left out.
+/// a stream of its own. The rates of slices of 100 ms (1 s for the sample) are compared. All sides count
+/// messages longer than a fragment in fragments, without assembling them. Without Java its sides are left
+/// out.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -81,7 +81,7 @@ pub struct ThroughputOptions {
           value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
     pub fragment_limit: usize,
 
-    /// What publishers and subscriber do when they cannot go on; the Java sample spins all the same
+    /// Idle strategy of publishers and subscriber when they cannot go on; the Java sample spins all the same
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 
@@ -98,7 +98,7 @@ pub struct ThroughputOptions {
     pub java: JavaOptions,
 }
 
-/// A case to be measured: who publishes, and how long messages are.
+/// A case to be measured: the publishers, and the length of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Load {
     publishers: Publishers,

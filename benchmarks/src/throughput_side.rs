@@ -43,7 +43,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Whether it is a Java program.
+    /// Returns whether this way is a Java program.
     pub fn is_java(self) -> bool {
         matches!(self, Self::Java | Self::JavaSample)
     }
@@ -72,13 +72,13 @@ pub enum Publishers {
 }
 
 impl Publishers {
-    /// Whether there is this way for them: Aeron's sample has an exclusive publication.
+    /// Returns whether these publishers have this way: Aeron's sample has only an exclusive publication.
     pub fn have(self, way: Way) -> bool {
         self == Self::Exclusive || way != Way::JavaSample
     }
 }
 
-/// What runs are made with.
+/// The settings and programs that runs are made with.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The client, and the driver.
@@ -322,8 +322,8 @@ fn publishing_batches<'a, P: PublishBatch>(
     |run| batches::publish(publication, message, &mut plan.idle.new_strategy(), run)
 }
 
-/// The loop of a subscriber in Rust that takes what there is at once; of messages in several fragments as
-/// [`receive_with_rust`].
+/// The loop of a subscriber in Rust that receives all available fragments at once. For messages in several
+/// fragments it is as [`receive_with_rust`].
 fn receive_batches(
     subscription: Subscription,
     is_fragmented: bool,
@@ -337,8 +337,8 @@ fn receive_batches(
     subscriber::receive(&mut batches, plan.expectation(), &mut plan.idle.new_strategy(), run)
 }
 
-/// The loop of a subscriber in Rust. C and Java get the fragments of a message that is longer than one,
-/// and so do we then: nobody puts them together.
+/// The loop of a subscriber in Rust. C and Java get the fragments of a message that is longer than one
+/// fragment. So does this loop: no side assembles them.
 fn receive_with_rust(
     mut subscription: Subscription,
     is_fragmented: bool,
@@ -368,7 +368,7 @@ fn ipc() -> Result<Channel, Failure> {
     "aeron:ipc".parse().map_err(Failure::Run)
 }
 
-/// Whole seconds, rounded up: what the sample measures in.
+/// Whole seconds, rounded up: the unit of the sample's measurement.
 fn seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! What it costs to yield.
+//! The cost of a yield.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::repetition::Repetition;
 /// thread too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// Nobody of this process.
+    /// No other thread of this process.
     None,
     /// Threads that yield as well.
     Yield,
@@ -27,7 +27,7 @@ impl Others {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::None, Self::Yield, Self::Spin];
 
-    /// What they are called in a report.
+    /// Returns the name of the threads in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "nobody else",
@@ -62,7 +62,7 @@ pub fn yields(
             };
             measurement::spawn(scope, "other", other).map(drop)
         });
-        // Those that were started are to end in any case.
+        // The threads that were started have to end in any case.
         let slices = started.map(|()| times.nanoseconds(interrupt, thread::yield_now));
         is_running.store(false, Ordering::Relaxed);
         slices

@@ -1,4 +1,4 @@
-//! What the programs that use an archive share: where it is, and sessions with it.
+//! The parts that the programs with an archive share: its address, and sessions with it.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -109,8 +109,8 @@ impl From<ReplayMergeCloseError> for Failure {
     }
 }
 
-/// The channel for a publication that is recorded, and which may have no other subscriber: over UDP, the
-/// archive spies on it, which counts only where the channel says so.
+/// The channel for a recorded publication, which may have no other subscriber. Over UDP, the archive is a
+/// spy. A spy counts as a subscriber only where the channel says so.
 ///
 /// # Errors
 /// [`Failure::Run`] if the channel is not valid.
@@ -141,7 +141,7 @@ pub fn await_recording(
     }
 }
 
-/// Waits until there is a place for a message, publishes it, and returns the position after it.
+/// Waits until a message is accepted, and returns the position after it.
 ///
 /// # Errors
 /// [`Failure::Run`] if the publication cannot be used any more; others, as for [`Turns::idle`].

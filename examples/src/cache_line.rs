@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-/// A value with the cache lines around it to itself, so that writing it slows nobody down who reads
-/// something else. Processors fetch lines in pairs: hence two.
+/// A value with the cache lines around it to itself. So a write to the value slows no thread that
+/// reads another value. Processors fetch lines in pairs: hence two lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CacheLine<T>(pub T);

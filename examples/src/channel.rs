@@ -18,7 +18,7 @@ impl Channel {
         &self.0
     }
 
-    /// Whether this is a channel within the machine.
+    /// Returns whether this is a channel within the machine.
     pub fn is_ipc(&self) -> bool {
         self.media() == "aeron:ipc"
     }
@@ -53,7 +53,7 @@ impl FromStr for Channel {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let channel = Self(text.to_owned());
-        // 64 bytes are left for what the programs add.
+        // 64 bytes are left for the parameters that the programs add.
         let fits = text.len() < MAX_LENGTH - 64 && !text.contains(char::is_control);
         if fits && matches!(channel.media(), "aeron:ipc" | "aeron:udp") {
             Ok(channel)

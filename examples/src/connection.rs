@@ -159,7 +159,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Adds to a failure what the client has reported meanwhile: that is its cause.
+    /// Adds to a failure the error that the client has reported meanwhile: that is its cause.
     pub fn explain(&self, failure: Failure) -> Failure {
         // The client closes first, and then says why.
         let patience = if self.aeron.is_closed() { Duration::from_secs(1) } else { Duration::ZERO };
@@ -169,7 +169,7 @@ impl Connection {
         }
     }
 
-    /// Prints what the client has reported although nothing has failed.
+    /// Prints the error that the client has reported although nothing has failed.
     pub fn warn(&self) {
         for error in self.background.try_iter() {
             failure::warn(error);
@@ -185,7 +185,7 @@ fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
     let (sender, background) = mpsc::channel();
     let mut context = Context::new()?;
     context.set_dir(dir)?.set_error_handler(move |error| {
-        // Nobody listens any more only when the program is about to end.
+        // The receiver is gone only when the program is about to end.
         let _ = sender.send(error.clone());
     })?;
     let aeron = Aeron::connect(context).map_err(|error| {

@@ -12,8 +12,8 @@ const UNITS: [(&str, u64); 5] =
 /// The duration that a text such as `10s` means.
 ///
 /// # Errors
-/// A text that says what is expected, if this is not a whole number directly followed by one of the
-/// units `m`, `s`, `ms`, `us` and `ns`, or if it is more than a year.
+/// A text that names the expected form, if this is not a whole number directly followed by one of
+/// the units `m`, `s`, `ms`, `us` and `ns`, or if it is more than a year.
 pub fn parse(text: &str) -> Result<Duration, String> {
     const EXPECTED: &str =
         "expected a whole number and a unit, m, s, ms, us or ns, such as 10s, from 0s to 365 days";

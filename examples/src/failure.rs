@@ -1,4 +1,4 @@
-//! How a program ends when it cannot do what it was asked to.
+//! How a program ends when it cannot do its task.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// Why a program ends, and with which exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// An option has a value that cannot be used: exit code 2, as for those that `clap` refuses.
+    /// An option has a value that cannot be used: exit code 2, as for values that `clap` refuses.
     Usage(String),
     /// Something went wrong while running: exit code 1.
     Run(String),
@@ -16,7 +16,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A run-time failure: what was being done, and what came of it.
+    /// A run-time failure: the action that failed, and its cause.
     pub fn run(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Run(format!("{doing}: {cause}"))
     }
@@ -87,6 +87,6 @@ pub fn warn(message: impl fmt::Display) {
 }
 
 fn print(label: &str, message: impl fmt::Display) {
-    // Nobody is left to be told if standard error is closed.
+    // If standard error is closed, there is no way to report the failure.
     let _ = writeln!(io::stderr(), "{label}: {message}");
 }

@@ -1,4 +1,4 @@
-//! What a result has to be read with: the machine and the versions.
+//! The machine and the versions, which a reader of a result needs.
 
 use std::fs;
 use std::thread;
@@ -15,7 +15,7 @@ pub fn describe() -> Value {
     })
 }
 
-/// The versions of what the program is made of.
+/// The versions of the program's parts.
 pub fn versions() -> Value {
     let version = env!("CARGO_PKG_VERSION");
     json!({

@@ -37,13 +37,13 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks for the end, and wakes whoever waits.
+    /// Asks for the end, and wakes every waiting thread.
     pub fn request(&self) {
         *self.lock() = true;
         self.changed.notify_all();
     }
 
-    /// Whether the end has been asked for.
+    /// Returns whether the end has been asked for.
     pub fn is_requested(&self) -> bool {
         *self.lock()
     }

@@ -10,8 +10,9 @@ use crate::failure::Failure;
 
 /// A file that a result will be written to.
 ///
-/// It is opened before the measurement, so that a name that cannot be written to is noticed then.
-/// What the file held stays there until there is a result; a file that was made in vain is removed.
+/// The file is opened before the measurement, so that a name that cannot be written to is noticed
+/// then. An existing file keeps its content until there is a result. A file that was made in vain
+/// is removed.
 #[derive(Debug)]
 pub struct JsonFile {
     file: File,
@@ -29,7 +30,7 @@ impl JsonFile {
         options.write(true);
         let (opened, is_new) = match options.clone().create_new(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Not new, or a link to nowhere yet.
+                // Not new, or a link to a missing file.
                 (options.create(true).truncate(false).open(path), false)
             }
             opened => (opened, true),
@@ -41,10 +42,10 @@ impl JsonFile {
         Ok(Self { file, path: path.to_owned(), is_in_vain: is_new })
     }
 
-    /// Replaces what the file holds.
+    /// Replaces the file's content.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write(mut self, value: &Value) -> Result<(), Failure> {
         self.is_in_vain = false;
         self.replace(value).map_err(|error| {

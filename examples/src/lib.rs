@@ -1,9 +1,9 @@
-//! What the example programs are made of.
+//! The parts of the example programs.
 //!
-//! The programs that show one thing each are whole in their files in `src/bin`; they share [`sample`],
-//! and those with an archive, [`archive`].
-//! Of those that measure, the files in `src/bin` are a `main` of a few lines, and the logic is here,
-//! one noun per module:
+//! The programs that show one thing each are whole in their files in `src/bin`. They share [`sample`].
+//! The programs with an archive also share [`archive`].
+//! The programs that measure have a `main` of a few lines in `src/bin`. Their logic is here, one noun
+//! per module:
 //!
 //! - options: [`options`], [`duration`], [`byte_size`], [`channel`];
 //! - the streams to measure: [`connection`], and the way through them, [`message_path`];

@@ -14,14 +14,14 @@ use crate::publisher::{self, Published};
 use crate::run::Run;
 use crate::subscriber::{self, Expectation, Received};
 
-/// What is measured, and for how long.
+/// The measurement: its messages and its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The length of each message in bytes.
     pub message_length: usize,
     /// How many fragments a poll receives at the most.
     pub fragment_limit: usize,
-    /// What both loops do when they cannot go on.
+    /// Idle strategy of both loops when they cannot go on.
     pub idle: IdleStrategyKind,
     /// How long a slice is.
     pub interval: Duration,
@@ -39,7 +39,7 @@ impl Plan {
         (0..=u8::MAX).cycle().take(self.message_length).collect()
     }
 
-    /// What a subscriber has to know of it.
+    /// Returns the parts of the plan that a subscriber has to know.
     pub fn expectation(&self) -> Expectation {
         Expectation {
             message_length: self.message_length,
@@ -49,7 +49,7 @@ impl Plan {
     }
 }
 
-/// What a slice of time belongs to.
+/// The phase that a slice of time belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Before the measurement.
@@ -58,7 +58,7 @@ pub enum Phase {
     Measured,
 }
 
-/// What arrived during a slice of time.
+/// The messages that arrived during a slice of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// How long the slice really was.
@@ -94,27 +94,27 @@ impl Slice {
     }
 }
 
-/// What came of a plan.
+/// The results of a plan.
 #[derive(Debug, Clone)]
 pub struct Measurement {
     /// The slices of the measured time.
     pub slices: Vec<Slice>,
-    /// What the publishers did, warm-up included.
+    /// The publishers' counts, warm-up included.
     pub published: Published,
-    /// What the subscriber did, warm-up included.
+    /// The subscriber's counts, warm-up included.
     pub received: Received,
 }
 
 /// Publishes on one thread, receives on another, and samples from this one, until the plan is
 /// fulfilled or the interrupt requested. `observe` is told of every slice at its end.
 ///
-/// A last slice that the end cuts shorter than half the interval is left out, unless it is the only
-/// one. All messages that were published have been received at the return.
+/// If the end cuts the last slice shorter than half the interval, that slice is left out, unless it is the
+/// only one. At the return, all published messages have been received.
 ///
 /// # Errors
 /// - [`Failure::Run`] if the publication or the subscription was closed, if no message arrives for
 ///   longer than the plan's patience, or if not all messages arrive;
-/// - what `observe` returns.
+/// - an error that `observe` returns.
 pub fn measure<P: Publish, S: Poll>(
     publication: &mut P,
     subscription: &mut S,
@@ -149,7 +149,7 @@ where
     S: FnOnce(&Run<'_>) -> Result<Received, PollError> + Send,
 {
     let run = Run::new(interrupt, publishers.len());
-    // The threads' loops borrow it, and take what they run.
+    // The threads' loops borrow the run, and own what they run.
     let shared = &run;
     let (slices, published, received) = thread::scope(|scope| {
         // Whatever happens on this thread, the others are to end before the scope waits for them.
@@ -228,9 +228,9 @@ struct Sampler<'a, F> {
     plan: &'a Plan,
     interrupt: &'a Interrupt,
     observe: F,
-    /// When the last sample was taken.
+    /// The time of the last sample.
     taken: Instant,
-    /// What it was.
+    /// The received bytes in that sample.
     bytes: u64,
     /// For how long nothing has arrived, in whole slices: time in which the process was suspended
     /// does not count.

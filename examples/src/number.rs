@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Grouped(pub u64);
 
 impl Grouped {
-    /// The nearest whole number; 0 for what is negative or no number.
+    /// The nearest whole number; 0 for a negative value, or for one that is not a number.
     pub fn rounded(value: f64) -> Self {
         // The conversion saturates.
         Self(value.round() as u64)

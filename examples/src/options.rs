@@ -80,7 +80,7 @@ impl DriverOptions {
 
 /// The options of every program with a publisher's and a subscriber's loop.
 ///
-/// Those that take numbers allow hyphens, so that the message for a negative one names the option.
+/// The options with numbers allow hyphens, so that the message for a negative number names the option.
 #[derive(Debug, Clone, Args)]
 pub struct LoopOptions {
     /// Length of each message in bytes, from 1 to 16m, and at the most an eighth of the term length
@@ -97,7 +97,7 @@ pub struct LoopOptions {
     #[command(flatten)]
     pub driver: DriverOptions,
 
-    /// What publisher and subscriber do when they cannot go on
+    /// Idle strategy of publisher and subscriber when they cannot go on
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub idle: IdleStrategyKind,
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
-/// Prints lines to standard output, and ends the program orderly if nobody reads them any more.
+/// Prints lines to standard output, and ends the program orderly if the reader has closed it.
 #[derive(Debug)]
 pub struct Output<'a> {
     interrupt: &'a Interrupt,

@@ -12,10 +12,10 @@ const BURST_LENGTH: usize = 1_000_000;
 /// How many bytes are, at the most: long messages would make a burst last for minutes.
 const BURST_BYTES: usize = 64 << 20;
 
-/// What a publisher did.
+/// The counts of a publisher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Messages that were taken.
+    /// Messages that were accepted.
     pub messages: u64,
     /// Offers refused because the subscriber was behind.
     pub back_pressured: u64,
@@ -26,12 +26,12 @@ pub struct Published {
 }
 
 impl Published {
-    /// Refused offers, for whatever reason, for each message that was taken.
+    /// Refused offers, for whatever reason, for each accepted message.
     pub fn back_pressure_ratio(&self) -> f64 {
         number::ratio(self.refused(), self.messages)
     }
 
-    /// What several publishers did together.
+    /// Adds up the counts of several publishers.
     pub fn sum(publishers: impl IntoIterator<Item = Self>) -> Self {
         publishers.into_iter().fold(Self::default(), |sum, one| Self {
             messages: sum.messages + one.messages,
@@ -55,7 +55,7 @@ pub fn burst_length(message_length: usize) -> usize {
 /// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped.
 ///
 /// # Errors
-/// What does not pass by waiting; see [`OfferError::is_retryable`].
+/// Errors that do not pass by waiting; see [`OfferError::is_retryable`].
 pub fn publish<P: Publish, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],
@@ -67,7 +67,7 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     let mut refusals = Refusals::default();
     'running: while run.is_running() {
         for _ in 0..burst_length {
-            // The only place that offers: the compiler builds the offer into the loop.
+            // The only offer in the program: the compiler builds it into the loop.
             while let Err(error) = publication.offer(message) {
                 refusals.count(error, messages, idle)?;
                 if !run.is_running() {
@@ -81,8 +81,8 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     Ok(Published { messages, ..refusals.counts })
 }
 
-/// Offers that were refused, apart from the counter of those that were not, which then is all that
-/// the loop changes as long as it gets on.
+/// Refused offers. The counter of accepted offers is separate: it is all that the loop changes
+/// while offers are accepted.
 #[derive(Debug, Default)]
 struct Refusals {
     counts: Published,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::interrupt::Interrupt;
 
-    /// Answers with what a function of the number of the offer says.
+    /// Answers each offer with the result of a function of the offer's number.
     struct Scripted<F>(u64, F);
 
     impl<F: FnMut(u64) -> Result<(), OfferError> + Send> Publish for Scripted<F> {

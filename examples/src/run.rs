@@ -1,4 +1,4 @@
-//! What the threads of one measurement share.
+//! The state that the threads of one measurement share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,18 +25,18 @@ struct Publishers {
     pending: usize,
     /// How many messages the others have published.
     messages: u64,
-    /// Whether nobody waits for what they publish.
+    /// `true` if no subscriber waits for the publishers' messages.
     is_abandoned: bool,
 }
 
-/// What the subscriber may still expect after the stop.
+/// The messages that the subscriber may still expect after the stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remainder {
     /// Publishers are still at it.
     Unknown,
     /// So many messages have been published in all.
     Messages(u64),
-    /// Nobody waits for the rest.
+    /// No subscriber waits for the rest.
     Abandoned,
 }
 
@@ -55,25 +55,26 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether publishers and subscriber are to go on.
+    /// Returns whether publishers and subscriber are to go on.
     #[inline]
     pub fn is_running(&self) -> bool {
         // Nothing is read that was written before the flag changed: no order is needed.
         self.running.load(Ordering::Relaxed)
     }
 
-    /// What [`is_running`](Self::is_running) reads, for loops that are not Rust.
+    /// Returns the flag that [`is_running`](Self::is_running) reads, for loops that are not Rust.
     pub fn running_flag(&self) -> &AtomicBool {
         &self.running
     }
 
-    /// Ends the run: the publishers stop, and the subscriber receives what is on its way.
+    /// Ends the run: the publishers stop, and the subscriber receives the messages that are on
+    /// their way.
     pub fn stop(&self) {
         self.running.store(false, Ordering::Relaxed);
         self.interrupt.wake();
     }
 
-    /// Ends the run without waiting for what is on its way.
+    /// Ends the run without waiting for the messages that are on their way.
     pub fn abandon(&self) {
         // If all publishers were faster, the rest will arrive.
         let mut publishers = self.publishers();
@@ -88,7 +89,8 @@ impl<'a> Run<'a> {
         self.received_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// What [`set_received_bytes`](Self::set_received_bytes) writes, for loops that are not Rust.
+    /// Returns the counter that [`set_received_bytes`](Self::set_received_bytes) writes, for loops
+    /// that are not Rust.
     pub fn received_bytes_counter(&self) -> &AtomicU64 {
         &self.received_bytes
     }
@@ -105,7 +107,7 @@ impl<'a> Run<'a> {
         publishers.messages += messages;
     }
 
-    /// What the subscriber may still expect.
+    /// Returns the messages that the subscriber may still expect.
     pub fn remainder(&self) -> Remainder {
         match *self.publishers() {
             Publishers { is_abandoned: true, .. } => Remainder::Abandoned,
@@ -119,7 +121,7 @@ impl<'a> Run<'a> {
         self.publishers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What abandons the run when the thread that holds it fails or panics.
+    /// Returns a guard. It abandons the run if the thread that holds it fails or panics.
     pub fn guard(&self) -> Guard<'_> {
         Guard { run: self, is_orderly: false }
     }

@@ -1,4 +1,5 @@
-//! What the programs that show one thing each share: a media driver, and loops that come to an end.
+//! The parts that the programs that show one thing each share: a media driver, and loops with an
+//! end.
 
 use std::io;
 use std::net::UdpSocket;
@@ -24,7 +25,7 @@ pub struct DriverOption {
     pub aeron_dir: Option<PathBuf>,
 }
 
-/// A media driver for as long as this exists: one of somebody else's, or an embedded one.
+/// A media driver for as long as this exists: one that runs already, or an embedded one.
 #[derive(Debug)]
 pub struct Driver {
     dir: PathBuf,
@@ -62,8 +63,8 @@ impl Driver {
     }
 }
 
-/// What a loop does between its turns: it idles if there was nothing to do, gives up after a minute
-/// of that, and ends when the user wants it to.
+/// The idle loop of a program. It idles if there was nothing to do, fails after a minute of that,
+/// and ends when the user wants to end.
 #[derive(Debug)]
 pub struct Turns {
     /// `None` if it may last as long as it likes.
@@ -105,7 +106,7 @@ impl Turns {
     }
 }
 
-/// UDP endpoints of this machine that nobody uses now.
+/// UDP endpoints of this machine that are free now.
 ///
 /// # Errors
 /// [`Failure::Run`] if there are none.

@@ -8,7 +8,7 @@ use crate::message_path::Poll;
 use crate::number;
 use crate::run::{Remainder, Run};
 
-/// What a subscriber did.
+/// The counts of a subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
     /// Payload bytes, including those that arrived after the stop.
@@ -26,7 +26,7 @@ impl Received {
     }
 }
 
-/// What the subscriber needs to know besides its subscription.
+/// The facts that the subscriber needs besides its subscription.
 #[derive(Debug, Clone, Copy)]
 pub struct Expectation {
     /// The length of each message in bytes.
@@ -37,7 +37,7 @@ pub struct Expectation {
     pub patience: Duration,
 }
 
-/// Receives until the run is stopped, and then what the publisher had published until then.
+/// Receives until the run is stopped, and then the rest of the messages published until then.
 ///
 /// # Errors
 /// If the subscription was closed.
@@ -69,7 +69,7 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
                 return Ok(Received { bytes: received.bytes, ..drain.at_stop });
             }
         }
-        // The only place that polls: the compiler builds poll and handler into the loop.
+        // The only poll in the program: the compiler builds poll and handler into the loop.
         let fragments = subscription.poll(&mut received.bytes, expectation.fragment_limit)?;
         received.polls += 1;
         if fragments > 0 {
@@ -81,10 +81,10 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
     }
 }
 
-/// After the stop: the subscriber still receives what is on its way.
+/// After the stop: the subscriber still receives the messages that are on their way.
 #[derive(Debug)]
 struct Drain {
-    /// What had been received until then. Later polls are not counted.
+    /// The counts at the stop. Later polls are not counted.
     at_stop: Received,
     /// How many bytes had been received at the last look, and when that had changed.
     bytes: u64,
@@ -97,7 +97,7 @@ impl Drain {
         Self { at_stop, bytes: at_stop.bytes, last_arrival: Instant::now() }
     }
 
-    /// Whether there is nothing to wait for any more. If not all has arrived, the caller will see it.
+    /// Returns whether there is nothing more to wait for. If messages are missing, the caller will see it.
     #[cold]
     fn is_finished(&mut self, bytes: u64, expectation: &Expectation, run: &Run<'_>) -> bool {
         if bytes != self.bytes {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::interrupt::Interrupt;
 
-    /// Receives what a function of the number of the poll says, in messages of 32 bytes.
+    /// Receives the result of a function of the poll's number, in messages of 32 bytes.
     struct Scripted<F>(u64, F);
 
     impl<F: FnMut(u64) -> Result<usize, PollError> + Send> Poll for Scripted<F> {

@@ -81,7 +81,7 @@ fn plan(options: &ThroughputOptions, patience: Duration) -> Plan {
     }
 }
 
-/// The line for a slice: the one that Aeron's sample prints, once the measurement has begun.
+/// The line for a slice. Once the measurement has begun, it is the line that Aeron's sample prints.
 fn rate(phase: Phase, slice: &Slice) -> String {
     let label = match phase {
         Phase::WarmUp => "Warm-up",

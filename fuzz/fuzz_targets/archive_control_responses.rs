@@ -1,7 +1,7 @@
 //! An archive that answers anything, to a client that connects, asks, and subscribes persistently.
 //!
-//! An input is a list of calls, and after each what the archive answers to the requests that it makes. Everything
-//! happens on one thread: while the client waits, it invokes the driver and the archive.
+//! An input is a list of calls. After each call come the archive's answers to its requests. Everything happens
+//! on one thread: while the client waits, it invokes the driver and the archive.
 
 #![no_main]
 
@@ -89,7 +89,7 @@ impl World {
         }
         if let Some(responses) = self.responses.as_mut().filter(|it| it.is_connected()) {
             for message in self.unsent.drain(..) {
-                // One for which there is no room is lost; the client does not mind.
+                // A message that is back-pressured is lost; the client does not mind.
                 let _ = responses.offer(&message);
             }
         }
@@ -114,7 +114,7 @@ impl CredentialsSupplier for Credentials {
     }
 
     fn on_challenge(&mut self, challenge: &[u8]) -> Vec<u8> {
-        // What nobody has written would differ from run to run.
+        // Bytes that were never written would differ from run to run.
         challenge.iter().copied().rev().take(64).collect()
     }
 }
@@ -180,7 +180,7 @@ fn call(archive: &Archive, aeron: &Aeron) {
         9 => archive.max_recorded_position(7).map(drop),
         10 => archive.purge_segments(7, 0).map(drop),
         kind => {
-            // What nobody has asked for.
+            // A message that answers no request.
             let message =
                 with_world(|world| world.input(|input| archive_messages::message(input, -1)));
             with_world(|world| world.unsent.push(message));

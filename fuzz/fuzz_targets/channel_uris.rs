@@ -1,8 +1,8 @@
 //! Channels: parsed, checked, built and written again, and given to a media driver.
 //!
-//! An input is a letter and the text of a channel. The letter says what the channel is for, `p`ublication,
-//! `s`ubscription, `d`estination to send to, or destination to `r`eceive from; with a capital letter only that is
-//! checked which the driver would not survive.
+//! An input is a letter and the text of a channel. The letter says the channel's use: `p`ublication,
+//! `s`ubscription, `d`estination to send to, or destination to `r`eceive from. With a capital letter, only the
+//! faults that the driver would not survive are checked.
 
 #![no_main]
 
@@ -91,7 +91,7 @@ fn settle(stage: &mut Stage, adding: Result<AsyncDestination>) -> Result<()> {
     outcome.map(drop)
 }
 
-/// What holds for every text, without a driver. Says whether a driver can be asked.
+/// Checks the properties of every text, without a driver. Returns whether a driver can be asked.
 fn check(text: &str) -> bool {
     let uri: ChannelUri = match text.parse() {
         Ok(uri) => uri,

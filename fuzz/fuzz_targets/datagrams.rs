@@ -1,4 +1,4 @@
-//! Datagrams that anybody on the network can send, to a media driver with a subscription and a publication.
+//! Datagrams that any host on the network can send, to a media driver with a subscription and a publication.
 //!
 //! An input chooses the channels, and then steps: datagrams to the subscription, to the publication and to the
 //! driver's name resolver, polls, offers, and turns of the driver and the client.
@@ -16,7 +16,7 @@ use rusteron_fuzz::input::Input;
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::{Stage, resolve_names};
 
-/// After so many inputs there is another driver, so that what one of them keeps stays small.
+/// After so many inputs the driver is replaced, so that its retained memory stays small.
 const INPUTS_PER_DRIVER: u32 = 128;
 const MAX_STEPS: usize = 64;
 const TERM_LENGTH: i32 = 64 << 10;
@@ -56,7 +56,7 @@ impl Network {
         };
         let stage = Stage::launch(|context| {
             resolve_names(context, resolver.port())?;
-            // What happens after a time happens at once, or never.
+            // Timeouts expire at once, or never.
             context
                 .set_image_liveness_timeout(Duration::from_millis(100))?
                 .set_publication_linger_timeout(Duration::from_millis(1))?
@@ -77,7 +77,7 @@ impl Network {
 
     fn run(&mut self, input: &mut Input<'_>) {
         self.inputs += 1;
-        // Other than those of the inputs before, whose images linger.
+        // The stream ids differ from those of earlier inputs, whose images linger.
         let stream_id = 1000 * self.inputs as i32;
         let options = SUBSCRIPTIONS[usize::from(input.byte()) % SUBSCRIPTIONS.len()];
         let channel = format!("aeron:udp?endpoint=127.0.0.1:0{options}");
@@ -151,7 +151,7 @@ impl Publisher {
     }
 
     fn offer(&mut self, message: &[u8]) {
-        // What keeps a message from being sent is of no interest here.
+        // The cause of a refused message is of no interest here.
         match self {
             Self::Concurrent(publication) => drop(publication.offer(message)),
             Self::Exclusive(publication) => drop(publication.offer(message)),

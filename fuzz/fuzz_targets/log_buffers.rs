@@ -1,7 +1,7 @@
 //! A log buffer that another process in the driver's directory writes anything to, while a subscriber polls it.
 //!
 //! An input is a list of steps: changes to terms and metadata, polls, and messages of a publisher. The driver gets no
-//! turn after the first change: it is the one that is trusted with its own files.
+//! turn after the first change: the driver is trusted with its own files.
 
 #![no_main]
 
@@ -62,7 +62,7 @@ impl Machine {
         let path = path.join(format!("{}.logbuffer", publication.original_registration_id()));
         let file = OpenOptions::new().read(true).write(true).open(path).expect("a log buffer");
 
-        // The reader may map what is in order, or what is not.
+        // The reader may map a valid log buffer, or an invalid one.
         let changes_before = input.byte() % 4;
         for _ in 0..changes_before {
             change(&file, input);
@@ -111,7 +111,7 @@ fn step(
         0 | 1 => change(file, input),
         2 => polls::poll(subscription, input),
         _ => {
-            // What keeps a message from being sent is of no interest here.
+            // The cause of a refused message is of no interest here.
             let length = usize::from(input.half()) % (TERM_LENGTH as usize / 8);
             let _ = publication.offer(&vec![b'o'; length]);
         }

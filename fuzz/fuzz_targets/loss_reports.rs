@@ -34,7 +34,8 @@ fuzz_target!(|report: &[u8]| {
     OBSERVER.with(|observer| {
         fs::write(&observer.report, report).expect("a file");
         let entries = observer.cnc.loss_report().expect("the file can be read");
-        // 48 bytes are the least that an entry takes, and what is not UTF-8 takes up to three times its length.
+        // An entry takes at least 48 bytes. Bytes that are not UTF-8 take up to three times their length as
+        // text.
         assert!(entries.len() <= report.len() / 48);
         for entry in entries {
             assert!(entry.observation_count > 0);

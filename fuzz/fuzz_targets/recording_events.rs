@@ -21,7 +21,7 @@ fuzz_target!(|message: &[u8]| {
             channel,
             source_identity,
         } => {
-            // What is not UTF-8 takes up to three times its length.
+            // Bytes that are not UTF-8 take up to three times their length as text.
             assert!(channel.len() + source_identity.len() <= 3 * message.len());
             let mut block = [*recording_id, *start_position].map(i64::to_le_bytes).concat();
             block.extend([*session_id, *stream_id].map(i32::to_le_bytes).concat());

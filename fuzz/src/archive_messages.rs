@@ -3,7 +3,7 @@
 use crate::fake_archive::{Message, OK, Request, well_formed};
 use crate::input::Input;
 
-/// The messages with which an archive answers a request: those that the input makes, and in the end the right one.
+/// The archive's answers to a request: those that the input makes, and in the end the right answer.
 pub fn answers(input: &mut Input<'_>, request: &Request) -> Vec<Vec<u8>> {
     let kind = input.byte();
     let mut messages: Vec<_> =
@@ -15,7 +15,7 @@ pub fn answers(input: &mut Input<'_>, request: &Request) -> Vec<Vec<u8>> {
     messages
 }
 
-/// A message that is right but for what the input changes in it.
+/// A message that is right, apart from the input's changes to it.
 pub fn message(input: &mut Input<'_>, correlation_id: i64) -> Vec<u8> {
     let text: &[u8] = b"a text of an archive";
     let text = &text[..usize::from(input.byte()) % (text.len() + 1)];

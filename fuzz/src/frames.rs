@@ -2,7 +2,7 @@
 
 use crate::input::Input;
 
-/// What a receiver of the frames would expect in them.
+/// The values that a receiver of the frames would expect in them.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
     pub session_id: i32,
@@ -198,7 +198,7 @@ impl Frame<'_, '_> {
         self.bytes.extend([kind, flags]);
         self.bytes.extend(port.to_le_bytes());
         self.near(0, 1);
-        // What would be sent somewhere stays on this host.
+        // Frames that would be sent to this address stay on this host.
         match kind {
             2 => self.bytes.extend(std::net::Ipv6Addr::LOCALHOST.octets()),
             _ => self.bytes.extend([127, 0, 0, self.input.byte()]),

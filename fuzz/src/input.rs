@@ -1,4 +1,4 @@
-//! Reading numbers and choices from what the fuzzer gives.
+//! Reads numbers and choices from the fuzzer's input.
 
 use arbitrary::Unstructured;
 
@@ -53,8 +53,8 @@ impl<'a> Input<'a> {
         choices[usize::from(self.byte()) % choices.len()]
     }
 
-    /// A number near a base in steps of a unit, or one at the limits, or any: 0 is the base, 1 the one before it, 2 the
-    /// one after.
+    /// A number near a base in steps of a unit, or a number at the limits, or any number. 0 is the base, 1 the
+    /// number before the base, 2 the number after it.
     pub fn near(&mut self, base: i32, unit: i32) -> i32 {
         match self.byte() {
             0xff => self.word(),

@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Parts that the fuzz targets share.
 
 pub mod archive_messages;
 pub mod cnc;

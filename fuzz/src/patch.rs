@@ -9,7 +9,7 @@ pub struct Patch {
     pub bytes: Vec<u8>,
 }
 
-/// A number at one of the offsets: near what is there, which is `found`, or at the limits, or any; or any bytes.
+/// A number at one of the offsets: near the value there, `found`, or at the limits, or any; or any bytes.
 pub fn patch(input: &mut Input<'_>, offset: u64, found: impl FnOnce(u64) -> i32) -> Patch {
     let bytes = match input.byte() % 4 {
         0 => {

@@ -43,7 +43,7 @@ impl Stage {
 
     /// One turn of the driver and one of the client.
     pub fn turn(&mut self) {
-        // What goes wrong in a turn is in the error log, or closes the client, which is seen later.
+        // An error is in the error log, or closes the client, which is seen later.
         let _ = self.driver.do_work();
         let _ = self.aeron.do_work();
     }
@@ -106,7 +106,8 @@ pub fn resolve_names(context: &mut DriverContext, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// A directory of this process and for one purpose. `.ci/fuzz` deletes what a crash leaves there.
+/// A directory of this process and for one purpose. `.ci/fuzz` deletes the files that a crash
+/// leaves there.
 pub fn work_dir(purpose: &str) -> PathBuf {
     env::temp_dir().join(format!("rusteron-fuzz-{}-{purpose}", process::id()))
 }

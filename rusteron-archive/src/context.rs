@@ -6,16 +6,18 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use rusteron_client::ffi::{Fallible, RawClient, Retained, catch, lock_context_init, run};
+use rusteron_client::__private::{
+    Fallible, RawClient, Retained, catch, last_error, lock_context_init, run,
+};
 use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyKind, Result};
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
 
-use crate::archive::entered;
 use crate::credentials::{self, CredentialsSupplier, Supplier};
 use crate::error::ArchiveError;
 use crate::events::{self, Events};
 use crate::recording_signal::RecordingSignal;
+use crate::reentry::entered;
 
 /// The configuration of an archive client: control channels, streams, timeouts.
 ///
@@ -36,34 +38,35 @@ use crate::recording_signal::RecordingSignal;
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_archive_context_t>,
-    /// What C holds pointers to. It copies the pointers when it connects, and uses them as long as
-    /// there is a connection, which owns this context.
+    /// State that C has pointers to. C copies the pointers when it connects, and uses them as long
+    /// as the connection exists. The connection owns this context.
     events: Arc<Events>,
     credentials: Option<Retained<Supplier>>,
     idle_strategy: Option<Retained<AnyIdleStrategy>>,
     invoker: Retained<Invoker>,
 }
 
-/// What C calls while it waits.
+/// The callback that C runs while it waits.
 #[derive(Default)]
 struct Invoker {
     delegate: Option<Box<dyn FnMut() + Send>>,
-    /// Whether the client's own work is being done by whoever waits, with its lock held.
+    /// Set while the waiting thread does the client's own work with the client's lock held.
     in_conductor: bool,
-    /// The client that C connects with at the moment.
+    /// The client that C is connecting with.
     connecting: Option<Connecting>,
 }
 
-/// A client whose conductor's answer C waits for without a deadline, and without looking whether it is
-/// still open.
+/// A client with which C waits for the conductor's answer, without a deadline and without a check
+/// that the client is open.
 ///
-/// Where C does the conductor's work itself, as for a client without a conductor thread, it notices. If
-/// the client is closed, the context is therefore given one in its place that is so too, and is of that
-/// kind. The client itself stays as it is: others may be connecting with it.
+/// Where C does the conductor's work itself, for a client without a conductor thread, C notices a
+/// closed client. If the client is closed, the context therefore gets a substitute: a closed client
+/// of that kind. The client itself does not change, because other threads may be connecting with
+/// it.
 struct Connecting {
     context: *mut sys::aeron_archive_context_t,
     aeron: *mut sys_client::aeron_t,
-    /// What the context has in its place, if it is closed.
+    /// The substitute, if the client is closed.
     closed: Option<NonNull<sys_client::aeron_t>>,
 }
 
@@ -71,15 +74,15 @@ struct Connecting {
 // thread that the whole belongs to.
 unsafe impl Send for Connecting {}
 
-// SAFETY: the C structure is plain memory without ties to a thread, and what it has pointers to is
-// `Send`.
+// SAFETY: the C structure is plain memory without ties to a thread, and the targets of its pointers
+// are `Send`.
 unsafe impl Send for Context {}
 // SAFETY: through a shared reference the structure is only read, by the getters; the queue of events
 // has a lock, and the rest is not reached at all.
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// A context with Aeron's defaults and what the environment variables say.
+    /// Creates a context with Aeron's defaults and the values of environment variables.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an environment variable
@@ -94,7 +97,7 @@ impl Context {
         unsafe { sys::aeron_archive_context_init(&mut raw) }.into_result()?;
         drop(lock);
         Ok(Self {
-            raw: NonNull::new(raw).ok_or_else(Error::last)?,
+            raw: NonNull::new(raw).ok_or_else(last_error)?,
             events: Arc::default(),
             credentials: None,
             idle_strategy: None,
@@ -102,7 +105,7 @@ impl Context {
         })
     }
 
-    /// Sets who supplies the credentials for connecting. Without one, there are none.
+    /// Sets the supplier of the credentials for connecting. The default is no credentials.
     ///
     /// # Errors
     /// None that are known.
@@ -128,12 +131,13 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets what is told about the recordings of the session, such as that one has stopped.
+    /// Sets the consumer of recording signals, for example that a recording has stopped.
     ///
-    /// It is called by the methods of [`Archive`](crate::Archive), on the thread of the caller, before
-    /// they return: signals arrive among the answers, and wait until somebody waits for an answer or
-    /// calls [`poll_for_recording_signals`](crate::Archive::poll_for_recording_signals). It may use
-    /// the archive. A panic in it goes through to the caller of the method, whose result is lost.
+    /// Methods of [`Archive`](crate::Archive) call it on the caller's thread before they return.
+    /// Signals arrive among the answers. They are read by a request that waits for its answer, or
+    /// by [`poll_for_recording_signals`](crate::Archive::poll_for_recording_signals). The consumer
+    /// may use the archive. A panic in the consumer goes through to the caller of the method, and
+    /// the method's result is lost.
     ///
     /// # Errors
     /// None that are known.
@@ -156,14 +160,14 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets what is told about errors that the archive reports without being asked, such as that of a
+    /// Sets the handler of errors that the archive reports without a request, for example of a
     /// replay that fails after it has started.
     ///
-    /// It is called as [the consumer of signals](Self::set_recording_signal_consumer) is. Without one,
-    /// such errors are returned by
-    /// [`check_for_error_response`](crate::Archive::check_for_error_response) and
-    /// [`poll_for_recording_signals`](crate::Archive::poll_for_recording_signals), and passed over by
-    /// methods that wait for another answer. During a listing they are passed over in any case.
+    /// It is called as [the consumer of signals](Self::set_recording_signal_consumer) is. Without a
+    /// handler, [`check_for_error_response`](crate::Archive::check_for_error_response) and
+    /// [`poll_for_recording_signals`](crate::Archive::poll_for_recording_signals) return such
+    /// errors. Methods that wait for another answer pass them over. During a listing, all such
+    /// errors are passed over.
     ///
     /// # Errors
     /// None that are known.
@@ -179,8 +183,8 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets what waiting for an answer does between two looks. The default is to back off: to spin,
-    /// then to yield, then to sleep up to a millisecond.
+    /// Sets the idle strategy of waiting for an answer. The default is to back off: to spin, then
+    /// to yield, then to sleep up to a millisecond.
     ///
     /// # Errors
     /// None that are known.
@@ -201,12 +205,13 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets what is called between two looks for an answer, on the thread that waits, so that a
-    /// program with few threads can go on with other work.
+    /// Sets a callback that runs on the waiting thread between two polls for an answer. A program
+    /// with few threads can do other work in it.
     ///
-    /// Calls of an archive in it return [`ArchiveErrorKind::Reentrant`](crate::ArchiveErrorKind). For
-    /// a client without a conductor thread, whose work is done by whoever waits, it runs as a callback
-    /// of the conductor does. A panic in it is logged.
+    /// In the callback, calls of an archive return
+    /// [`ArchiveErrorKind::Reentrant`](crate::ArchiveErrorKind). For a client without a conductor
+    /// thread, the waiting thread does the client's work, and the callback runs as a callback of
+    /// the conductor does. A panic in the callback is logged.
     ///
     /// # Errors
     /// None.
@@ -221,8 +226,8 @@ impl Context {
     }
 
     fn invoker_mut(&mut self) -> &mut Invoker {
-        // SAFETY: it lives as long as `self`, and C calls it while it connects, or is connected, only:
-        // with a context that nobody has a mutable reference to.
+        // SAFETY: the invoker lives as long as `self`. C calls it only while connecting or connected,
+        // and then there is no mutable reference to the context.
         unsafe { Retained::<Invoker>::exclusive(self.invoker.clientd()) }
     }
 
@@ -248,7 +253,8 @@ impl Context {
         .map(drop)
     }
 
-    /// Runs a C function that begins to connect with `aeron`, and ends it if that client is closed.
+    /// Runs a C function that starts connecting with `aeron`. Ends the attempt if that client is
+    /// closed.
     ///
     /// For a client with a conductor thread, `aeron` has to be open when this is called.
     pub(crate) fn connecting<T>(
@@ -269,10 +275,10 @@ impl Context {
         &self.events
     }
 
-    /// Why there were no credentials, if there were none.
+    /// Returns and clears the reason for missing credentials.
     ///
     /// # Safety
-    /// C is not asking for any at the moment.
+    /// C is not asking for credentials at the moment.
     pub(crate) unsafe fn take_credentials_failure(&self) -> Option<Error> {
         let supplier = self.credentials.as_ref()?;
         // SAFETY: handed on to the caller.
@@ -306,7 +312,7 @@ pub(crate) unsafe fn set_error_handler(
 }
 
 /// # Safety
-/// `state` is that of a live `Retained<AnyIdleStrategy>` that nobody else uses.
+/// `state` comes from a live `Retained<AnyIdleStrategy>` with no other user.
 unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
     // SAFETY: handed on to the caller.
     let strategy = unsafe { Retained::<AnyIdleStrategy>::exclusive(state) };
@@ -314,7 +320,7 @@ unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained<Invoker>` that nobody else uses.
+/// `clientd` comes from a live `Retained<Invoker>` with no other user.
 unsafe extern "C" fn invoke(clientd: *mut c_void) {
     const ROLE: &str = "delegating invoker";
     // SAFETY: handed on to the caller.
@@ -334,7 +340,7 @@ unsafe extern "C" fn invoke(clientd: *mut c_void) {
 
 impl Connecting {
     fn look(&mut self) {
-        // SAFETY: whoever connects has a handle of the client.
+        // SAFETY: the connecting caller has a handle of the client.
         if self.closed.is_none() && unsafe { sys_client::aeron_is_closed(self.aeron) } {
             let mut closed = ptr::null_mut();
             // SAFETY: as above; the client is closed.

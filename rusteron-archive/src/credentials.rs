@@ -1,22 +1,23 @@
-//! Who a client says it is.
+//! Credentials of a client.
 
 use std::ffi::c_void;
 use std::slice;
 
-use rusteron_client::ffi::{Error, ErrorKind, Result, Retained, run};
+use rusteron_client::__private::{Error, ErrorKind, Result, Retained, run};
 use rusteron_sys::archive as sys;
 
-/// The most bytes that credentials can have: with the longest channel, more would not fit into a
+/// Maximum length of credentials. With the longest channel, more bytes would not fit into a
 /// request.
 pub(crate) const MAX_LENGTH: usize = 3 * 1024;
 
-/// Supplies what an archive asks a client for before it lets it in.
+/// Supplies the credentials that an archive asks a client for.
 ///
-/// The bytes mean something to the archive's `Authenticator` only, and can have 3,072 at the most.
+/// Only the archive's `Authenticator` interprets the bytes. At most 3,072 bytes are possible.
 ///
-/// Called while connecting, on the thread that does it. Calls in it that would wait for a conductor
-/// return an error. A panic in it, or too many bytes, ends the attempt with one, also if the archive would
-/// have let in somebody without credentials; a persistent subscription fails, and does not try again.
+/// Called while connecting, on the connecting thread. In the supplier, calls that would wait for a
+/// conductor return an error. A panic, or too many bytes, ends the attempt with an error, even if
+/// the archive would accept a client without credentials. A persistent subscription fails then, and
+/// does not try again.
 ///
 /// ```
 /// use rusteron_archive::{Context, CredentialsSupplier};
@@ -40,21 +41,21 @@ pub(crate) const MAX_LENGTH: usize = 3 * 1024;
 /// # }
 /// ```
 pub trait CredentialsSupplier: Send {
-    /// What to send with the request to connect. It can be asked for several times, until the request
-    /// has been sent.
+    /// Returns the credentials for the connect request. Can be called several times, until the
+    /// request has been sent.
     fn encoded_credentials(&mut self) -> Vec<u8>;
 
-    /// What to answer if the archive is not content with that, and challenges.
+    /// Returns the answer to a challenge, if the archive does not accept the first credentials.
     fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8>;
 }
 
-/// A supplier, and why it could not supply.
+/// A supplier, and the error that kept it from supplying.
 pub(crate) struct Supplier {
     supplier: Box<dyn CredentialsSupplier>,
     failure: Option<Error>,
 }
 
-/// What C is given, followed by what that points to.
+/// The structure that C gets, followed by the bytes that it points to.
 #[repr(C)]
 struct Encoded {
     raw: sys::aeron_archive_encoded_credentials_t,
@@ -66,12 +67,13 @@ impl Supplier {
         Self { supplier: Box::new(supplier), failure: None }
     }
 
-    /// Why empty credentials were supplied in place of the right ones, if they were.
+    /// Returns and clears the reason why empty credentials replaced the supplier's.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
     }
 
-    /// Credentials for C, which gives them back to [`on_free`]; empty ones if there are none.
+    /// Returns credentials for C, which gives them back to [`on_free`]. Without credentials, the
+    /// bytes are empty.
     fn supply(
         &mut self,
         ask: impl FnOnce(&mut dyn CredentialsSupplier) -> Vec<u8>,
@@ -103,7 +105,7 @@ fn check(supplied: Option<Vec<u8>>) -> Result<Vec<u8>> {
 }
 
 /// # Safety
-/// `clientd` is that of a live `Retained<Supplier>` that nobody else uses.
+/// `clientd` comes from a live `Retained<Supplier>` with no other user.
 pub(crate) unsafe extern "C" fn encoded_credentials(
     clientd: *mut c_void,
 ) -> *mut sys::aeron_archive_encoded_credentials_t {
@@ -168,7 +170,7 @@ mod tests {
     }
 
     fn failure(supplier: &Retained<Supplier>) -> Option<Error> {
-        // SAFETY: the supplier lives, and nobody else uses it.
+        // SAFETY: the supplier lives, and has no other user.
         unsafe { Retained::<Supplier>::exclusive(supplier.clientd()) }.take_failure()
     }
 

@@ -1,15 +1,18 @@
-//! What can go wrong with an archive.
+//! Errors of an archive.
 
 use std::fmt;
 
 use rusteron_client::{Error, ErrorKind};
 use rusteron_sys::archive as sys;
 
-/// A failed operation of an archive: its kind, the archive's number for it, what it was about, and
+/// The result of an operation of an archive.
+pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
+
+/// A failed operation of an archive: its kind, the archive's number, the id of the operation, and
 /// the text.
 ///
-/// Errors of the client, such as a media driver that does not answer, are of the kind
-/// [`ArchiveErrorKind::Client`], and become this by `?`.
+/// Errors of the client, such as a media driver that does not answer, have the kind
+/// [`ArchiveErrorKind::Client`]. The operator `?` converts them.
 ///
 /// It is one machine word, so that a `Result` of a handle stays small.
 #[derive(Clone)]
@@ -29,25 +32,25 @@ struct Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArchiveErrorKind {
-    /// The archive refused the request for a reason without a number of its own; the text says which.
+    /// The archive refused the request for a reason without a number; the text has the reason.
     Refused,
-    /// The session lists recordings already, and can do one listing at a time.
+    /// The session is already in a listing, and can do one listing at a time.
     ActiveListing,
-    /// The recording is being recorded, which the operation does not allow.
+    /// The recording is active, and the operation does not allow that.
     ActiveRecording,
     /// The archive records the channel and stream already.
     ActiveSubscription,
-    /// The archive does not know the subscription, or none of the channel and stream.
+    /// The archive does not know the subscription, or has none with the channel and stream.
     UnknownSubscription,
     /// The archive has no recording with this id.
     UnknownRecording,
     /// The archive does not know the replay.
     UnknownReplay,
-    /// The archive replays as much as it may already.
+    /// The archive already runs its maximum of replays.
     MaxReplays,
-    /// The archive records as much as it may already.
+    /// The archive already runs its maximum of recordings.
     MaxRecordings,
-    /// The stream does not continue the recording it is to extend.
+    /// The stream does not continue the recording that it should extend.
     InvalidExtension,
     /// The archive does not accept the credentials.
     AuthenticationRejected,
@@ -55,24 +58,24 @@ pub enum ArchiveErrorKind {
     StorageSpace,
     /// The archive does not know the replication.
     UnknownReplication,
-    /// The archive does not allow this client to do that.
+    /// The archive does not allow this client to do this.
     UnauthorisedAction,
-    /// The archive could not connect to the one it was to replicate from.
+    /// The archive could not connect to the source archive of a replication.
     ReplicationConnectionFailure,
-    /// The recording is empty, and the operation needs something in it.
+    /// The recording is empty, and the operation needs data.
     EmptyRecording,
-    /// The position is not one of the recording, or not the beginning of a frame or segment.
+    /// The position is not in the recording, or no frame or segment begins there.
     InvalidPosition,
     /// The archive speaks another version of the protocol, or refuses this client's.
     IncompatibleVersion,
-    /// The archive, or another publisher on the stream of its responses, sent a message that cannot be
-    /// decoded; the text says what is wrong with it. The message is passed over, and the session goes on.
+    /// A message cannot be decoded; the text says why. The archive sent it, or another publisher on
+    /// the response stream. The message is passed over, and the session goes on.
     MalformedMessage,
-    /// The connection to the archive was lost; a new one has to be made.
+    /// The connection to the archive was lost. Connect again.
     NotConnected,
     /// The archive did not answer within the message timeout.
     Timeout,
-    /// An operation of an archive was called in a callback of one.
+    /// An operation of an archive was called in a callback of an archive.
     Reentrant,
     /// An argument or a setting is out of its range; the text names it.
     InvalidArgument,
@@ -96,7 +99,7 @@ impl ArchiveError {
         }))
     }
 
-    /// What a failed function of C's archive client left behind.
+    /// Converts the error of a function of C's archive client.
     pub(crate) fn from_c(error: &Error, operation: &'static str) -> Self {
         let text = error.message();
         let code = archive_code(error);
@@ -110,13 +113,13 @@ impl ArchiveError {
         Self(content)
     }
 
-    /// An argument that is refused before the archive is asked.
+    /// Creates the error for an argument that is refused before a request is sent.
     pub(crate) fn invalid(operation: &'static str, text: impl Into<String>) -> Self {
         Self::new(ArchiveErrorKind::InvalidArgument, operation, text)
     }
 
-    /// What the archive reports without a request of ours to belong to, with its number moved up by
-    /// 200.
+    /// Creates the error for a report of the archive that belongs to no request. Its number is
+    /// moved up by 200.
     pub(crate) fn reported(operation: &'static str, code: i32, text: &str) -> Self {
         let known = ArchiveErrorKind::from_code(code);
         let words = last_words(text);
@@ -128,58 +131,60 @@ impl ArchiveError {
         Self(content)
     }
 
-    /// With the id that the operation was about, unless the archive has named the one that is wrong: a
+    /// Adds the id that the operation was about, unless the archive has named the offending id: a
     /// request can have several.
     pub(crate) fn about(mut self, relevant_id: Option<i64>) -> Self {
         self.0.relevant_id = self.0.relevant_id.or(relevant_id);
         self
     }
 
-    /// What kind of failure this is: by the archive's number, if it gave one, by C's, or else by the
-    /// words.
+    /// Returns the kind: by the archive's number if there is one, by C's number, or by the words.
     ///
     /// Has no counterpart in C, which has a number for some of the kinds only.
     pub fn kind(&self) -> ArchiveErrorKind {
         self.0.kind
     }
 
-    /// The archive's own number for the failure, from 200 for one that has words only to 216, as
-    /// `aeron_archive_client_error.h` has them; 0 if it is not the archive that reports it, or if it
-    /// reports it in words only, as when it refuses a connection. Numbers of the client and of the system
-    /// are in the [kind](Self::kind).
+    /// Returns the archive's number for the failure, from 200 (words only) to 216, as in
+    /// `aeron_archive_client_error.h`. Returns 0 if the archive does not report the failure, or
+    /// reports it only in words, as when it refuses a connection. The [kind](Self::kind) has the
+    /// numbers of the client and of the system.
     ///
     /// Corresponds to `aeron_errcode`, without its sign and the numbers that are not the archive's.
     pub fn code(&self) -> i32 {
         self.0.code
     }
 
-    /// The id that the operation was about: of a recording, a replay, a replication or a subscription.
+    /// Returns the id that the operation was about: of a recording, a replay, a replication or a
+    /// subscription.
     ///
-    /// Of an [unknown recording](ArchiveErrorKind::UnknownRecording) it is the one that the archive's words
-    /// name, which matters where a method is given two; otherwise as it was passed to the method. `None` if
-    /// there was none, or if it was refused.
+    /// For an [unknown recording](ArchiveErrorKind::UnknownRecording), it is the id in the
+    /// archive's text, which matters for methods with two recordings. Otherwise it is the id that
+    /// was passed to the method. `None` if there was no id, or if the id was refused.
     ///
     /// Has no counterpart in C.
     pub fn relevant_id(&self) -> Option<i64> {
         self.0.relevant_id
     }
 
-    /// The number of the request that the archive refused, by which its own log knows it.
+    /// Returns the correlation id of the request that the archive refused. The archive's own log
+    /// has the same number.
     ///
     /// Corresponds to a part of the text of `aeron_errmsg`.
     pub fn correlation_id(&self) -> Option<i64> {
         self.0.correlation_id
     }
 
-    /// The method that failed, or what does its work: `replay_merge`, `persistent_subscription`,
-    /// `listing`; `archive` if it reports something without being asked.
+    /// Returns the name of the failed method, or of the object behind it: `replay_merge`,
+    /// `persistent_subscription`, `listing`. For an error that the archive reports without a
+    /// request, the name is `archive`.
     ///
     /// Corresponds to the functions that `aeron_errmsg` names.
     pub fn operation(&self) -> &'static str {
         self.0.operation
     }
 
-    /// The archive's words, or the client's.
+    /// Returns the text of the archive or of the client.
     ///
     /// Corresponds to `aeron_errmsg`, without places in C's sources and without numbers.
     pub fn message(&self) -> &str {
@@ -188,7 +193,7 @@ impl ArchiveError {
 }
 
 impl ArchiveErrorKind {
-    /// For the numbers of the archive, which C moves up by 200.
+    /// Converts a number of the archive, which C moves up by 200.
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         Some(match u32::try_from(code).ok()? {
             sys::AERON_ARCHIVE_ERROR_CODE_GENERIC => Self::Refused,
@@ -244,16 +249,17 @@ impl ArchiveErrorKind {
     }
 }
 
-/// The archive's number, moved up by 200, if it is the archive that reports the error.
+/// Returns the archive's number, moved up by 200, if the archive reports the error.
 ///
-/// C passes it on in two ways: negated and moved up, and, from listings and merges, as it is.
+/// C passes the number on in two ways. Mostly it is negated and moved up; from listings and merges
+/// it comes as it is.
 fn archive_code(error: &Error) -> Option<i32> {
     let is_known = |code: &i32| ArchiveErrorKind::from_code(*code).is_some();
     let negated = error.code().checked_neg().filter(is_known);
     if negated.is_some() {
         return negated;
     }
-    // An answer that says that there is no such recording, or subscription, and no more.
+    // The answer says only that there is no such recording or subscription.
     if error.message().contains("unexpected response code: 2") {
         return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_RECORDING as i32);
     }
@@ -264,8 +270,8 @@ fn archive_code(error: &Error) -> Option<i32> {
     error.code().checked_add(200).filter(|code| as_it_is && is_known(code))
 }
 
-/// Archives up to 1.51, at least, have no number for a bad position, but words, and C calls one an
-/// invalid argument.
+/// Finds a better kind by the text. Archives up to 1.51, at least, have no number for a bad
+/// position, and C reports it as an invalid argument.
 fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
     use ArchiveErrorKind::{InvalidArgument, InvalidPosition, Refused};
     const BAD_POSITION: [&str; 7] = [
@@ -284,7 +290,7 @@ fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
     }
 }
 
-/// What C reports by itself, partly in words only.
+/// Returns the kind of an error that C itself reports, partly by its text.
 fn kind_of(error: &Error) -> ArchiveErrorKind {
     const REENTRANT: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_REENTRANT_CALL as i32);
     const NOT_CONNECTED: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_NOT_CONNECTED as i32);
@@ -306,7 +312,7 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
         _ if text.contains("archive is not connected") => ArchiveErrorKind::NotConnected,
         _ if text.contains("authentication rejected") => ArchiveErrorKind::AuthenticationRejected,
         _ if text.contains("invalid client version") => ArchiveErrorKind::IncompatibleVersion,
-        // Another schema of messages.
+        // The message has another schema.
         _ if text.contains("match expected id") => ArchiveErrorKind::IncompatibleVersion,
         _ if text.contains("unknown recording id") => ArchiveErrorKind::UnknownRecording,
         _ if error.kind() == TIMED_OUT => ArchiveErrorKind::Timeout,
@@ -315,8 +321,9 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
     }
 }
 
-/// The text without the places in C's sources, and without what else the error has as a number, which
-/// begins the first line and those with numbers of Aeron's; others say what the operating system minds.
+/// Returns the text without locations in C's sources and without numbers that the error has
+/// elsewhere. Such numbers begin the first line, and the lines with Aeron's numbers. Other numbers
+/// belong to the operating system's text, and stay.
 fn last_words(text: &str) -> String {
     let lines = text.lines().map(str::trim).enumerate().filter_map(|(index, line)| {
         let words = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -330,7 +337,7 @@ fn last_words(text: &str) -> String {
     lines.collect::<Vec<_>>().join(": ")
 }
 
-/// Which recording is unknown, as the archive has it.
+/// Returns the id of the unknown recording in the archive's text.
 fn named_recording(kind: ArchiveErrorKind, words: &str) -> Option<i64> {
     let is_unknown = kind == ArchiveErrorKind::UnknownRecording;
     is_unknown.then(|| number_after(words, &["recording id: ", "recording id "])).flatten()
@@ -355,7 +362,7 @@ impl fmt::Display for ArchiveErrorKind {
     }
 }
 
-/// One line: what was called, about what, what is wrong, the archive's words, and its number.
+/// One line: the operation, its id, the kind, the archive's text, and its number.
 impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {

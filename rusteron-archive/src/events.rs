@@ -1,8 +1,8 @@
-//! What C reports while it waits for an answer, and who is told.
+//! Events that C reports while it waits for an answer, and their handlers.
 //!
-//! C calls back in the middle of a request, with its lock held and its poller half way. So its callbacks
-//! only put what they are given into a queue, and the handlers are called when C has returned: they
-//! may use the archive, and a panic in one meets no C frame.
+//! C calls back in the middle of a request, with its lock held and its poller half way. So the
+//! callbacks only put events into a queue. The handlers run when C has returned: they may use the
+//! archive, and a panic in a handler meets no C frame.
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rusteron_client::ffi::lossy;
+use rusteron_client::__private::lossy;
 use rusteron_sys::archive as sys;
 
 use crate::error::ArchiveError;
@@ -19,12 +19,12 @@ use crate::recording_signal::RecordingSignal;
 type OnSignal = Box<dyn FnMut(&RecordingSignal) + Send>;
 type OnError = Box<dyn FnMut(&ArchiveError) + Send>;
 
-/// The queue, and the handlers of what is in it. C has a pointer to it.
+/// The queue of events, and their handlers. C has a pointer to it.
 #[derive(Default)]
 pub(crate) struct Events {
     queue: Mutex<VecDeque<Event>>,
     handlers: Mutex<Handlers>,
-    /// Known without the lock of the handlers, which is held while they run.
+    /// Read without the handlers' lock, which is held while they run.
     wants_errors: AtomicBool,
 }
 
@@ -49,13 +49,13 @@ impl Events {
         self.wants_errors.store(true, Ordering::Relaxed);
     }
 
-    /// Whether anybody wants to know about errors.
+    /// Returns whether there is a handler of errors.
     pub(crate) fn has_on_error(&self) -> bool {
         self.wants_errors.load(Ordering::Relaxed)
     }
 
-    /// Calls the handlers with what is in the queue, in order. If somebody else does so at the
-    /// moment, be it a handler further up on this stack, that one goes on until the queue is empty.
+    /// Calls the handlers with the events in the queue, in order. If another thread, or a handler
+    /// further up on this stack, is doing so, that caller goes on until the queue is empty.
     pub(crate) fn deliver(&self) {
         while !lock(&self.queue).is_empty() {
             let mut handlers = match self.handlers.try_lock() {
@@ -67,12 +67,12 @@ impl Events {
                 let Some(event) = lock(&self.queue).pop_front() else { break };
                 handlers.call(&event);
             }
-            // Somebody may have put in an event, and gone, between the last look and this.
+            // Another thread may have added an event between the last check and this unlock.
             drop(handlers);
         }
     }
 
-    /// What C gets to know, and gives to its callbacks.
+    /// Returns the pointer that C passes to its callbacks.
     pub(crate) fn clientd(&self) -> *mut c_void {
         (&raw const *self).cast_mut().cast()
     }
@@ -105,7 +105,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// # Safety
-/// `clientd` is that of live [`Events`]; the signal is live.
+/// `clientd` comes from live [`Events`]; the signal is live.
 pub(crate) unsafe extern "C" fn on_recording_signal(
     signal: *mut sys::aeron_archive_recording_signal_t,
     clientd: *mut c_void,
@@ -116,7 +116,7 @@ pub(crate) unsafe extern "C" fn on_recording_signal(
 }
 
 /// # Safety
-/// `clientd` is that of live [`Events`]; the text is terminated.
+/// `clientd` comes from live [`Events`]; the text is terminated.
 pub(crate) unsafe extern "C" fn on_error(
     clientd: *mut c_void,
     code: c_int,

@@ -1,75 +1,66 @@
-//! Aeron's archive client for Rust: streams that are recorded, and replayed later.
+//! Aeron's archive client for Rust: records streams, and replays them later.
 //!
 //! [`Archive`] is a session with an archive, such as Aeron's Java `ArchivingMediaDriver`, which
-//! `just run-archive-java` starts in a checkout of the source. It is made
-//! with a client of `rusteron-client`, and takes and gives that crate's types: what is recorded is a
-//! [`Publication`](rusteron_client::Publication), and what is replayed arrives at a
-//! [`Subscription`](rusteron_client::Subscription).
+//! `just run-archive-java` starts in a checkout of the source. A session needs a client of
+//! `rusteron-client`, and uses that crate's types. A [`Publication`](rusteron_client::Publication)
+//! is recorded, and a [`Subscription`](rusteron_client::Subscription) receives the replay.
 //!
 //! # Threads
-//! An [`Archive`] is shared by threads; one request is under way at a time. There are no threads besides
-//! the client's. Handlers run on the thread that calls a method, before it returns.
+//! Threads can share an [`Archive`]; one request is under way at a time. There are no threads
+//! besides the client's. Handlers run on the thread that calls a method, before the method returns.
 //!
 //! # Allocation and blocking
-//! Every request waits for those of other threads on the same session, and then for the archive's answer,
-//! up to the message timeout, 10 s by default; [`Archive`] says what can add to that. It may allocate.
-//! What is recorded and replayed takes the client's message path, with which the archive's session has
-//! nothing to do. [`Archive::async_connect`] waits by being polled or awaited.
+//! Every request waits for the requests of other threads on the same session, and then for the
+//! archive's answer. The limit is the message timeout, 10 s by default; [`Archive`] lists the waits
+//! that can add to it. A request may allocate. Messages to be recorded and replayed messages take
+//! the client's message path, in which the session has no part. [`Archive::async_connect`] is
+//! polled or awaited.
 //!
 //! # Lifetimes
-//! A session keeps its client open. What it has started goes on without it: publications and
-//! subscriptions it has given belong to the caller, recordings and replays to the archive.
+//! A session keeps its client open. Its results go on without it: publications and subscriptions
+//! belong to the caller, recordings and replays to the archive.
 //!
 //! # Errors
-//! Everything returns an [`ArchiveError`]: of what kind, with the archive's number, about which
-//! recording, and in whose words. A connection that was lost stays lost.
+//! Every operation returns an [`ArchiveError`] with its kind, the archive's number, the recording
+//! and the archive's text. A connection that was lost stays lost.
 
 mod archive;
-mod connect;
+mod argument;
 mod context;
 mod credentials;
 mod error;
 mod events;
-mod listing;
 mod persistent_subscription;
-mod persistent_subscription_context;
-mod persistent_subscription_counters;
-mod recording;
 mod recording_descriptor;
 mod recording_event;
 mod recording_pos;
 mod recording_signal;
-mod replay;
+mod reentry;
 mod replay_merge;
 mod replay_session_id;
-mod replication;
-mod segments;
 
-/// What `rusteron-codegen` makes of Aeron's headers: the context's settings.
+/// Output of `rusteron-codegen` from Aeron's headers: the context's settings.
 mod generated {
     use crate::Context;
 
     include!(concat!(env!("OUT_DIR"), "/generated.rs"));
 }
 
-pub use archive::{Archive, Result};
-pub use connect::AsyncConnect;
+pub use archive::{
+    Archive, AsyncConnect, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
+    ReplicationParams, SourceLocation,
+};
 pub use context::Context;
 pub use credentials::CredentialsSupplier;
-pub use error::{ArchiveError, ArchiveErrorKind};
-pub use listing::{RecordingSubscriptions, Recordings};
+pub use error::{ArchiveError, ArchiveErrorKind, Result};
 pub use persistent_subscription::{
-    MessageInfo, PersistentSubscription, PersistentSubscriptionEvent,
+    MessageInfo, PersistentSubscription, PersistentSubscriptionContext,
+    PersistentSubscriptionCounters, PersistentSubscriptionEvent, StartPosition,
 };
-pub use persistent_subscription_context::{PersistentSubscriptionContext, StartPosition};
-pub use persistent_subscription_counters::PersistentSubscriptionCounters;
-pub use recording::SourceLocation;
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
-pub use replay::{ReplayLength, ReplayParams};
 pub use replay_merge::{ReplayMerge, ReplayMergeCloseError, ReplayMergeError};
 pub use replay_session_id::ReplaySessionId;
-pub use replication::ReplicationParams;
 pub use rusteron_client::{Error, ErrorKind};

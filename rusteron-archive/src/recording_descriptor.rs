@@ -1,4 +1,4 @@
-//! What an archive knows about a recording.
+//! Descriptions of recordings and of an archive's subscriptions.
 
 use std::ffi::c_char;
 use std::time::{Duration, SystemTime};
@@ -6,23 +6,24 @@ use std::time::{Duration, SystemTime};
 use rusteron_client::{ChannelUri, Error, Position};
 use rusteron_sys::archive as sys;
 
-use crate::archive::{NULL_VALUE, Result};
+use crate::argument::NULL_VALUE;
+use crate::error::Result;
 
-/// What an archive knows about a recording, copied at the moment it was listed.
+/// Description of a recording, copied when it was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordingDescriptor {
-    /// The number of the recording, which no other recording of this archive ever gets.
+    /// The id of the recording. No other recording of this archive ever gets the same id.
     pub recording_id: i64,
     /// When recording started, by the archive's clock.
     pub start_time: SystemTime,
     /// When recording stopped, or `None` if it has not.
     pub stop_time: Option<SystemTime>,
-    /// Where in the publication the recording begins.
+    /// The position in the publication at which the recording begins.
     pub start_position: Position,
-    /// Where it ends, or `None` if it is being recorded.
+    /// The position at which the recording ends, or `None` if it is active.
     pub stop_position: Option<Position>,
-    /// The id that the first term of the publication had.
+    /// The id of the publication's first term.
     pub initial_term_id: i32,
     /// The length of the files of the recording, in bytes.
     pub segment_file_length: usize,
@@ -34,11 +35,11 @@ pub struct RecordingDescriptor {
     pub session_id: i32,
     /// The stream id of the publication.
     pub stream_id: i32,
-    /// The channel, with what tells it from others only.
+    /// The channel, reduced to the parameters that distinguish it.
     pub stripped_channel: String,
-    /// The channel as it was given when recording was started.
+    /// The channel that was given when recording was started.
     pub original_channel: String,
-    /// Where the publication came from: an address, or `aeron:ipc`.
+    /// Source of the publication: an address, or `aeron:ipc`.
     pub source_identity: String,
 }
 
@@ -66,10 +67,10 @@ impl RecordingDescriptor {
         }
     }
 
-    /// `channel` with the parameters of a publication that continues this recording where it stopped,
-    /// to be added with
-    /// [`add_exclusive_publication`](rusteron_client::Aeron::add_exclusive_publication) and recorded
-    /// with [`extend_recording`](crate::Archive::extend_recording).
+    /// Returns `channel` with the parameters of a publication that continues this recording where
+    /// it stopped. Add it with
+    /// [`add_exclusive_publication`](rusteron_client::Aeron::add_exclusive_publication) and record
+    /// it with [`extend_recording`](crate::Archive::extend_recording).
     ///
     /// `None` if the recording has not stopped.
     ///
@@ -88,16 +89,17 @@ impl RecordingDescriptor {
         Ok(Some(builder.mtu(self.mtu_length).build().map_err(Error::from)?))
     }
 
-    /// Where the segment file begins that a position is in.
+    /// Returns the position at which the segment file of a position begins.
     ///
-    /// Detaching and purging take such positions. A position before the recording counts as its start.
+    /// Detaching and purging need such positions. A position before the recording counts as its
+    /// start.
     ///
-    /// The lengths of a descriptor that an archive gave are powers of two; with others, the result means
-    /// nothing.
+    /// The lengths in an archive's descriptor are powers of two. With other lengths, the result is
+    /// meaningless.
     ///
     /// Corresponds to `aeron_archive_segment_file_base_position`.
     pub fn segment_file_base_position(&self, position: Position) -> Position {
-        // In C numbers that no archive gives, but callers can put in, would overflow.
+        // In C, numbers of callers that no archive sends would overflow.
         let begin = |position: Position, length: usize| {
             position.wrapping_sub(position & (length as i64).wrapping_sub(1))
         };
@@ -107,16 +109,17 @@ impl RecordingDescriptor {
     }
 }
 
-/// A subscription of an archive, which records what is published on a channel and stream.
+/// A subscription of an archive, which records a channel and stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordingSubscriptionDescriptor {
-    /// The number by which
-    /// [`stop_recording_subscription`](crate::Archive::stop_recording_subscription) ends it.
+    /// The id with which
+    /// [`stop_recording_subscription`](crate::Archive::stop_recording_subscription) ends the
+    /// subscription.
     pub subscription_id: i64,
     /// The stream id.
     pub stream_id: i32,
-    /// The channel, with what tells it from others only.
+    /// The channel, reduced to the parameters that distinguish it.
     pub stripped_channel: String,
 }
 
@@ -146,7 +149,7 @@ unsafe fn text(start: *const c_char, length: usize) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Milliseconds since 1970; the archive knows no others.
+/// Converts milliseconds since 1970, the archive's only unit.
 fn time(timestamp: i64) -> SystemTime {
     let since = Duration::from_millis(timestamp.unsigned_abs());
     let epoch = SystemTime::UNIX_EPOCH;

@@ -1,15 +1,16 @@
-//! What an archive tells everybody about its recordings.
+//! Events of an archive's recordings, for all subscribers.
 
 use rusteron_client::Position;
 
 use crate::recording_pos::{i32_at, i64_at};
 
-/// Something that happened to a recording of an archive, told on its stream of recording events.
+/// An event of a recording, from the archive's stream of recording events.
 ///
-/// An archive that has them enabled (Java's: `aeron.archive.recording.events.enabled`) publishes them on
-/// a channel and stream of its own, to whoever subscribes; [signals](crate::RecordingSignal) go to the
-/// session that records. A subscriber misses what was told before it was connected, and the archive
-/// waits for nobody: events that there is no room for are lost.
+/// An archive with enabled recording events (Java's: `aeron.archive.recording.events.enabled`)
+/// publishes them on a channel and stream of its own. Any client can subscribe.
+/// [Signals](crate::RecordingSignal) go to the recording session instead. A subscriber misses the
+/// events before it was connected. The archive does not wait for subscribers: under back pressure,
+/// events are lost.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, RecordingEvent};
@@ -41,33 +42,33 @@ pub enum RecordingEvent {
     Started {
         /// The recording, which is another one or goes on.
         recording_id: i64,
-        /// Where it begins now, in bytes of the stream.
+        /// The position at which this part begins, in bytes of the stream.
         start_position: Position,
         /// The session id of the publication.
         session_id: i32,
-        /// Its stream id.
+        /// The stream id of the publication.
         stream_id: i32,
         /// The channel that the archive was asked to record.
         channel: String,
-        /// Where the publication comes from: an address, or `aeron:ipc`.
+        /// Source of the publication: an address, or `aeron:ipc`.
         source_identity: String,
     },
     /// More has been recorded.
     Progress {
         /// The recording.
         recording_id: i64,
-        /// Where it begins.
+        /// The position at which the recording begins.
         start_position: Position,
-        /// How far it has come.
+        /// The recorded position.
         position: Position,
     },
-    /// A publication is not recorded any more.
+    /// A publication is no longer recorded.
     Stopped {
         /// The recording.
         recording_id: i64,
-        /// Where it begins.
+        /// The position at which the recording begins.
         start_position: Position,
-        /// Where it ends.
+        /// The position at which the recording ends.
         stop_position: Position,
     },
 }
@@ -81,10 +82,10 @@ const STOPPED: u16 = 103;
 const HEADER: usize = 8;
 
 impl RecordingEvent {
-    /// The event that a message has, or `None` for a message of another kind, or one that is cut off.
+    /// Decodes an event. Returns `None` for another kind of message, and for a truncated message.
     ///
-    /// Does not block; allocates for the texts of [`Started`](Self::Started) only. Texts are ASCII in the
-    /// archive's schema; what is not UTF-8 is replaced.
+    /// Does not block. Allocates only for the texts of [`Started`](Self::Started). Texts are ASCII
+    /// in the archive's schema; bytes that are not UTF-8 are replaced.
     ///
     /// Has no counterpart in C, whose client has settings for the channel and stream, but reads neither.
     pub fn decode(message: &[u8]) -> Option<Self> {
@@ -118,7 +119,7 @@ impl RecordingEvent {
     }
 }
 
-/// A text with its length before it, and what follows.
+/// Splits off a text with a length prefix. Returns the text and the rest.
 fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;

@@ -1,4 +1,4 @@
-//! The counters that show how far recordings have come.
+//! The counters with the positions of active recordings.
 
 use rusteron_client::{Aeron, Position};
 
@@ -8,12 +8,13 @@ const SESSION_ID: usize = 8;
 const SOURCE_IDENTITY_LENGTH: usize = 12;
 const SOURCE_IDENTITY: usize = 16;
 
-/// The counter in which an archive shows, to everybody on its media driver, how far a recording has
-/// come.
+/// The counter in which an archive publishes the position of a recording to all clients of its
+/// media driver.
 ///
-/// It costs no request to look at, and exists as long as the recording is active. Finding one reads
-/// the counters one by one; the rest reads one. Nothing here blocks. It keeps its client open, and can
-/// be shared by threads. Positions are in bytes of the stream.
+/// Reading it needs no request. The counter exists as long as the recording is active. Finding a
+/// counter reads the counters one by one; other methods read one counter. No method blocks. A
+/// `RecordingPos` keeps its client open, and can be shared by threads. Positions are in bytes of
+/// the stream.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, RecordingPos};
@@ -44,10 +45,11 @@ pub struct RecordingPos {
 }
 
 impl RecordingPos {
-    /// That of an active recording of an archive on the client's media driver.
+    /// Finds the counter of an active recording of an archive on the client's media driver.
     ///
-    /// `archive_id` is that of the [archive](crate::Archive::archive_id); all archives count from 0, so
-    /// that `None`, which is any archive, may find the recording of another one.
+    /// `archive_id` is the id of the [archive](crate::Archive::archive_id). All archives count
+    /// recordings from 0. So `None`, which is any archive, may find the recording of another
+    /// archive.
     ///
     /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
     pub fn find_by_recording_id(
@@ -58,8 +60,8 @@ impl RecordingPos {
         Self::find(aeron, |found| found.recording_id == recording_id && found.is_of(archive_id))
     }
 
-    /// That of an active recording of a publication, by an archive on the client's media driver;
-    /// `archive_id` as for [`find_by_recording_id`](Self::find_by_recording_id).
+    /// Finds the counter of an active recording of a publication, by an archive on the client's
+    /// media driver. `archive_id` is as for [`find_by_recording_id`](Self::find_by_recording_id).
     ///
     /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_session_id`.
     pub fn find_by_session_id(
@@ -70,7 +72,8 @@ impl RecordingPos {
         Self::find(aeron, |found| found.session_id == session_id && found.is_of(archive_id))
     }
 
-    /// That of the first active recording that `matches`, of any archive on the client's media driver.
+    /// Finds the counter of the first active recording that `matches`, of any archive on the
+    /// client's media driver.
     ///
     /// Has no counterpart in C, which finds by id only.
     pub fn find(aeron: &Aeron, mut matches: impl FnMut(&Self) -> bool) -> Option<Self> {
@@ -98,16 +101,16 @@ impl RecordingPos {
         archive_id.is_none() || self.archive_id == archive_id
     }
 
-    /// How far the recording has come, or `None` if it is not active any more.
+    /// Returns the position of the recording, or `None` if the recording is no longer active.
     ///
     /// Corresponds to `aeron_counters_reader_addr`.
     pub fn position(&self) -> Option<Position> {
         let value = self.aeron.counters_reader().value(self.counter_id)?;
-        // Looked at afterwards: another counter may have got the number meanwhile.
+        // Checked afterwards: another counter may have got the id meanwhile.
         self.is_active().then_some(value)
     }
 
-    /// Whether the recording is still active.
+    /// Returns whether the recording is still active.
     ///
     /// Corresponds to `aeron_archive_recording_pos_is_active`.
     pub fn is_active(&self) -> bool {
@@ -119,36 +122,37 @@ impl RecordingPos {
             })
     }
 
-    /// The number of the counter, with which a
-    /// [replay can be bounded](crate::ReplayParams::bounding_limit_counter_id).
+    /// Returns the id of the counter, with which a [replay can be
+    /// bounded](crate::ReplayParams::bounding_limit_counter_id).
     ///
     /// Corresponds to the result of `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
     pub fn counter_id(&self) -> i32 {
         self.counter_id
     }
 
-    /// The recording.
+    /// Returns the id of the recording.
     ///
     /// Corresponds to `aeron_archive_recording_pos_get_recording_id`.
     pub fn recording_id(&self) -> i64 {
         self.recording_id
     }
 
-    /// The session id of the publication that is recorded.
+    /// Returns the session id of the recorded publication.
     ///
     /// Corresponds to the session id in the key of the counter, which C compares only.
     pub fn session_id(&self) -> i32 {
         self.session_id
     }
 
-    /// Where the publication comes from: an address, or `aeron:ipc`.
+    /// Returns the source of the publication: an address, or `aeron:ipc`.
     ///
     /// Corresponds to `aeron_archive_recording_pos_get_source_identity`.
     pub fn source_identity(&self) -> &str {
         &self.source_identity
     }
 
-    /// The archive that records; see [`Archive::archive_id`](crate::Archive::archive_id).
+    /// Returns the id of the recording archive; see
+    /// [`Archive::archive_id`](crate::Archive::archive_id).
     ///
     /// Corresponds to the archive id in the key of the counter, which C compares only.
     pub fn archive_id(&self) -> Option<i64> {
@@ -161,7 +165,7 @@ fn source_identity_end(key: &[u8]) -> Option<usize> {
     SOURCE_IDENTITY.checked_add(length)
 }
 
-/// None in keys of archives that have no id.
+/// Returns the archive id in a counter's key, or `None` for an archive without an id.
 fn archive_id_in(key: &[u8]) -> Option<i64> {
     i64_at(key, source_identity_end(key)?)
 }

@@ -1,29 +1,29 @@
-//! What an archive tells about the recordings of a session without being asked.
+//! Signals that an archive sends about the recordings of a session.
 
 use rusteron_client::Position;
 use rusteron_sys::archive as sys;
 
-/// Something that happened to a recording of this session.
+/// An event of a recording of this session.
 ///
-/// Given to the consumer that [`Context::set_recording_signal_consumer`] sets.
+/// Passed to the consumer that [`Context::set_recording_signal_consumer`] sets.
 ///
 /// [`Context::set_recording_signal_consumer`]: crate::Context::set_recording_signal_consumer
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RecordingSignal {
-    /// What happened.
+    /// The kind of event.
     pub kind: RecordingSignalKind,
-    /// The recording it happened to.
+    /// The recording.
     pub recording_id: i64,
     /// The archive's subscription that records it, or `None` if there is none.
     pub subscription_id: Option<i64>,
-    /// Where in the recording it happened, or `None` if the recording is empty or gone.
+    /// The position in the recording, or `None` if the recording is empty or gone.
     pub position: Option<Position>,
-    /// The session that it was reported to.
+    /// The session that received the signal.
     pub control_session_id: i64,
 }
 
-/// What happened to a recording.
+/// Kinds of recording signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordingSignalKind {
@@ -31,7 +31,7 @@ pub enum RecordingSignalKind {
     Start,
     /// Recording has stopped.
     Stop,
-    /// Recording goes on at the end of what was recorded before.
+    /// Recording continues at the end of the existing recording.
     Extend,
     /// Replication into the recording has started.
     Replicate,
@@ -39,11 +39,11 @@ pub enum RecordingSignalKind {
     Merge,
     /// The replicated recording has caught up with its source.
     Sync,
-    /// Recording or replication has stopped, and what there was has been deleted.
+    /// Recording or replication has stopped, and the recording has been deleted.
     Delete,
     /// Replication has ended, successfully or not.
     ReplicateEnd,
-    /// One that this version does not know, by its number.
+    /// A number that this version does not know.
     Unknown(i32),
 }
 

@@ -1,4 +1,4 @@
-//! Replaying a recording until it has caught up with the live stream.
+//! Merging a replay with the live stream.
 
 use std::ffi::CString;
 use std::fmt;
@@ -8,32 +8,35 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use rusteron_client::ffi::{Fallible, c_string, catch, millis, receive_destination};
+use rusteron_client::__private::{
+    Fallible, c_string, catch, last_error, millis, receive_destination,
+};
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
 };
 use rusteron_sys::archive as sys;
 
-use crate::archive::{Archive, Result, not_negative};
-use crate::error::{ArchiveError, ArchiveErrorKind};
+use crate::archive::Archive;
+use crate::argument::not_negative;
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
-/// Replays a recording from a position, and goes over to the live stream when it has caught up with it,
-/// without losing or repeating a message.
+/// Replays a recording from a position, and joins the live stream when the replay has caught up.
+/// Neither loses nor repeats a message.
 ///
-/// It works by being polled. The subscription, which has two destinations in turn, one for the replay
-/// and one for the live stream, is a UDP channel with `control-mode=manual`. IPC cannot be merged.
+/// Polls do all of its work. The subscription has a UDP channel with `control-mode=manual`. It has
+/// two destinations in turn: one for the replay, one for the live stream. IPC cannot be merged.
 ///
-/// The session with the archive is used for nothing else meanwhile, so that it is given away, and can be
-/// had back with [`into_parts`](Self::into_parts). Signals of its recordings go to the
-/// [consumer](crate::Context::set_recording_signal_consumer), by the polls of the merge.
+/// The merge needs the session with the archive for itself, and takes ownership of it.
+/// [`into_parts`](Self::into_parts) returns the session. The polls of the merge pass signals of the
+/// session's recordings to the [consumer](crate::Context::set_recording_signal_consumer).
 ///
-/// It can be moved to another thread, and is used by one at a time. Neither making one nor polling it
-/// waits for an answer of the archive's. Polls do not do the work of a client without a conductor thread:
-/// call [`Aeron::do_work`](rusteron_client::Aeron::do_work) between them.
+/// A merge can be moved to another thread, and one thread uses it at a time. Neither creating nor
+/// polling it waits for an answer of the archive. Polls do not do the work of a client without a
+/// conductor thread: call [`Aeron::do_work`](rusteron_client::Aeron::do_work) between them.
 ///
-/// Dropped before it has merged, it stops the replay; it then waits for the media driver to confirm
-/// that, as long as the client is open. In a callback, another thread does. A panic of a handler that
-/// is told what the archive has reported ends there, and is logged.
+/// Dropping a merge before it has merged stops the replay. The drop then waits for the media driver
+/// to confirm that, as long as the client is open. In a callback, another thread does the waiting.
+/// If a handler of the archive's reports panics during the drop, the panic is caught and logged.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -64,39 +67,44 @@ pub struct ReplayMerge {
     parts: ManuallyDrop<Parts>,
 }
 
-/// What the C structure has pointers to.
+/// The objects that the C structure has pointers to.
 #[derive(Debug)]
 struct Parts {
     subscription: Subscription,
     archive: Archive,
 }
 
-// SAFETY: nothing in the C structure is tied to a thread; what it works on is owned with it.
+// SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
+// with it.
 unsafe impl Send for ReplayMerge {}
 
 const OPERATION: &str = "replay_merge";
 
 impl ReplayMerge {
-    /// How long a merge may make no progress before it fails, unless something else is said.
+    /// Default limit for a merge without progress. When the limit is over, the merge fails.
     pub const DEFAULT_PROGRESS_TIMEOUT: Duration =
         Duration::from_millis(sys::REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS as u64);
 
-    /// Begins to merge, with the default timeout for progress.
+    /// Starts merging, with the default timeout for progress.
     ///
-    /// The replay goes to `replay_destination`, with `replay_channel` for its other parameters. Its port may
-    /// be 0, for one that is free; should that be the port of the same stream's last merge, the archive
-    /// refuses the replay as long as its driver has not closed the other one: the merge fails, and can be
-    /// made again. The live stream is at `live_destination`. The stream id is that of the
-    /// subscription. `replay_channel` has to have the session id of the publication: the replay and the
-    /// live stream are one image. `start_position` is in bytes of the stream, and that of a frame.
+    /// The replay goes to `replay_destination`, with the other parameters from `replay_channel`.
+    /// The port of the destination may be 0, for a free port. The free port can be the port of the
+    /// same stream's last merge. Then the archive refuses the replay until its driver has closed
+    /// the other one: the merge fails, and can be made again.
+    ///
+    /// The live stream is at `live_destination`. The stream id is the subscription's.
+    /// `replay_channel` has to have the session id of the publication: the replay and the live
+    /// stream are one image. `start_position` is in bytes of the stream, and a frame has to begin
+    /// there.
     ///
     /// # Errors
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
-    ///   `control-mode=manual`, a replay destination without an endpoint, a negative id or position;
+    ///   `control-mode=manual`, a replay destination without an endpoint, a negative id or
+    ///   position;
     /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client failed.
     ///
-    /// The error [gives back](ReplayMergeError::into_parts) archive and subscription; `?` drops them where
-    /// an [`ArchiveError`] is returned.
+    /// The error [gives back](ReplayMergeError::into_parts) archive and subscription. If the
+    /// operator `?` converts it to an [`ArchiveError`], both are dropped.
     ///
     /// Corresponds to `aeron_archive_replay_merge_init`.
     pub fn new(
@@ -122,8 +130,8 @@ impl ReplayMerge {
 
     /// As [`new`](Self::new), with a timeout for progress.
     ///
-    /// A replay that stalls fails after it. A live stream that never comes does not: while the merge waits
-    /// for that, each answer of the archive counts as progress.
+    /// A replay without progress fails after the timeout. A live stream that never comes does not:
+    /// while the merge waits for the live stream, each answer of the archive counts as progress.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -179,7 +187,7 @@ impl ReplayMerge {
         progress_timeout: Duration,
     ) -> Result<NonNull<sys::aeron_archive_replay_merge_t>> {
         not_negative(OPERATION, "start_position", start_position)?;
-        // Its endpoint is yet to come, so that it is no channel to anybody by itself.
+        // Only parsed: the endpoint is added later, and without it the text is no complete channel.
         replay_channel.parse::<ChannelUri>().map_err(Error::from)?;
         let replay_channel = c_string("replay_channel", replay_channel)?;
         let replay_destination = channel(replay_destination)?;
@@ -207,10 +215,10 @@ impl ReplayMerge {
             }
             .into_result()
         })?;
-        Ok(NonNull::new(raw).ok_or_else(Error::last)?)
+        Ok(NonNull::new(raw).ok_or_else(last_error)?)
     }
 
-    /// Does what there is to be done for the merge, without polling messages.
+    /// Does the pending work of the merge, without polling messages.
     ///
     /// # Errors
     /// - [`Timeout`](crate::ArchiveErrorKind::Timeout): no progress in time;
@@ -237,11 +245,10 @@ impl ReplayMerge {
         Ok(count.max(0) as usize)
     }
 
-    /// Does what there is to be done for the merge, and passes the messages that have arrived,
-    /// `fragment_limit` fragments of them at the most, to the handler. Returns how many fragments there
-    /// were.
+    /// Does the pending work of the merge, and passes at most `fragment_limit` fragments of
+    /// messages to the handler. Returns the number of fragments.
     ///
-    /// Whole messages, as [`Subscription::poll`].
+    /// The handler gets whole messages, as in [`Subscription::poll`].
     ///
     /// # Errors
     /// As for [`do_work`](Self::do_work).
@@ -255,8 +262,8 @@ impl ReplayMerge {
         Ok(self.image().map_or(0, |mut image| image.poll(handler, fragment_limit)))
     }
 
-    /// The image of the replay, which becomes that of the live stream; `None` if it is not there yet,
-    /// or not any more.
+    /// Returns the image of the replay, which becomes the image of the live stream. `None` while
+    /// there is no image.
     ///
     /// Corresponds to `aeron_archive_replay_merge_image`.
     pub fn image(&mut self) -> Option<Image<'_>> {
@@ -265,7 +272,7 @@ impl ReplayMerge {
         self.parts.subscription.images().find(|image| image.as_ptr() == raw)
     }
 
-    /// Whether the stream is the live one now, and the replay is over.
+    /// Returns whether the merge has joined the live stream and the replay is over.
     ///
     /// Corresponds to `aeron_archive_replay_merge_is_merged`.
     pub fn is_merged(&self) -> bool {
@@ -273,7 +280,7 @@ impl ReplayMerge {
         unsafe { sys::aeron_archive_replay_merge_is_merged(self.raw.as_ptr()) }
     }
 
-    /// Whether the merge has failed, and does nothing any more.
+    /// Returns whether the merge has failed. A failed merge does no more work.
     ///
     /// Corresponds to `aeron_archive_replay_merge_has_failed`.
     pub fn has_failed(&self) -> bool {
@@ -281,7 +288,7 @@ impl ReplayMerge {
         unsafe { sys::aeron_archive_replay_merge_has_failed(self.raw.as_ptr()) }
     }
 
-    /// Whether the live stream has been joined, besides the replay or alone.
+    /// Returns whether the live stream has been joined, with or without the replay.
     ///
     /// Corresponds to `aeron_archive_replay_merge_is_live_added`.
     pub fn is_live_added(&self) -> bool {
@@ -289,16 +296,16 @@ impl ReplayMerge {
         unsafe { sys::aeron_archive_replay_merge_is_live_added(self.raw.as_ptr()) }
     }
 
-    /// Ends the merge, and gives back the session and the subscription, which is at the live stream if
-    /// it [is merged](Self::is_merged).
+    /// Ends the merge. Returns the session and the subscription. If the merge [is
+    /// merged](Self::is_merged), the subscription is at the live stream.
     ///
-    /// Waits as dropping does. If a handler that is told what the archive reports meanwhile panics, the
-    /// panic goes through to the caller, and the parts are dropped.
+    /// Waits as dropping does. If a handler of the archive's reports panics meanwhile, the panic
+    /// goes through to the caller, and the parts are dropped.
     ///
     /// # Errors
-    /// The merge could not be ended, and works on session and subscription as before. The error [gives it
-    /// back](ReplayMergeCloseError::into_merge), for another try; `?` drops it where an [`ArchiveError`] is
-    /// returned.
+    /// On an error, the merge goes on with session and subscription as before. The error [gives
+    /// back](ReplayMergeCloseError::into_merge) the merge, for another try. If the operator `?`
+    /// converts it to an [`ArchiveError`], the merge is dropped.
     /// - [`Client`](ArchiveErrorKind::Client) with [`ErrorKind::CalledFromConductor`]: this is a callback
     ///   of a conductor;
     /// - [`Reentrant`](ArchiveErrorKind::Reentrant): this is a delegating invoker;
@@ -319,7 +326,7 @@ impl ReplayMerge {
     }
 }
 
-/// Why a merge could not be ended, with the merge.
+/// The error of ending a merge, with the merge.
 #[derive(Debug)]
 pub struct ReplayMergeCloseError(Box<Open>);
 
@@ -331,14 +338,14 @@ struct Open {
 }
 
 impl ReplayMergeCloseError {
-    /// What was wrong.
+    /// Returns the reason.
     ///
     /// Has no counterpart in C, which leaves the merge to the caller.
     pub fn error(&self) -> &ArchiveError {
         &self.0.error
     }
 
-    /// The merge, which has not been ended.
+    /// Returns the merge, which has not been ended.
     ///
     /// Has no counterpart in C, which leaves the merge to the caller.
     pub fn into_merge(self) -> ReplayMerge {
@@ -361,27 +368,26 @@ impl fmt::Display for ReplayMergeCloseError {
 
 impl std::error::Error for ReplayMergeCloseError {}
 
-/// Why a merge could not begin, with what it was to work with.
+/// The error of starting a merge, with the archive and the subscription.
 #[derive(Debug)]
 pub struct ReplayMergeError(Box<Refused>);
 
 #[derive(Debug)]
 struct Refused {
     error: ArchiveError,
-    /// Never locked by anybody but `Debug`: it lets threads share the error, as those that collect errors
-    /// of all kinds want to.
+    /// Only `Debug` locks it. The lock makes the error `Sync`, which general error types need.
     parts: Mutex<Parts>,
 }
 
 impl ReplayMergeError {
-    /// What was wrong.
+    /// Returns the reason.
     ///
     /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn error(&self) -> &ArchiveError {
         &self.0.error
     }
 
-    /// What was wrong, and what [`ReplayMerge::new`] was given, as good as before.
+    /// Returns the reason, and the arguments of [`ReplayMerge::new`] unchanged.
     ///
     /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
@@ -407,7 +413,7 @@ impl fmt::Display for ReplayMergeError {
 
 impl std::error::Error for ReplayMergeError {}
 
-/// The text of a channel, which C takes apart without looking whether it can.
+/// Returns the checked text of a channel: C parses it without a check.
 fn channel(channel: &impl AsChannel) -> Result<CString> {
     let text = receive_destination(channel)?;
     text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
@@ -420,7 +426,7 @@ fn channel(channel: &impl AsChannel) -> Result<CString> {
 /// The structure is live, belongs to this session, and is not used again unless this fails.
 unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archive) -> Result<()> {
     archive.undelivered_request(OPERATION, None, |_archive| {
-        // A destination that cannot be removed makes C stop half way, and go on with the next call.
+        // If a destination cannot be removed, C stops half way, and the next call goes on.
         const ATTEMPTS: usize = 3;
         let mut closed = Ok(0);
         for _ in 0..ATTEMPTS {
@@ -434,7 +440,7 @@ unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archi
     })
 }
 
-/// A merge on its way to a thread that can wait.
+/// A merge on its way to a thread that may wait.
 struct Closing {
     raw: NonNull<sys::aeron_archive_replay_merge_t>,
     parts: Parts,
@@ -444,13 +450,14 @@ struct Closing {
 unsafe impl Send for Closing {}
 
 impl Closing {
-    /// Has to be called again, or what it has pointers to be left alone, if it fails.
+    /// If it fails, it has to be called again, or the objects that the structure points to have to
+    /// stay.
     fn run(&self) -> Result<()> {
-        // SAFETY: nobody uses the structure again, unless it was not closed.
+        // SAFETY: the structure is not used again, unless it was not closed.
         unsafe { close(self.raw, &self.parts.archive) }
     }
 
-    /// Drops the parts, now that nothing points to them.
+    /// Drops the parts, once nothing points to them.
     fn end(self) {
         catch("handler of an archive's events", || self.parts.archive.deliver());
     }
@@ -465,13 +472,13 @@ impl Drop for ReplayMerge {
             ManuallyDrop::into_inner(closing).end();
             return;
         };
-        // Both end, so that another thread can wait for what this one must not.
+        // Both conditions are temporary, so another thread can wait for the close.
         let is_callback = matches!(
             error.kind(),
             ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) | ArchiveErrorKind::Reentrant
         );
         if !is_callback {
-            // It has pointers to what must not go before it.
+            // The structure has pointers to the parts, which must not be dropped before it.
             log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
             return;
         }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The number that an archive gives a replay: what stops it, and what tells its image from others.
+/// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's image
+/// from others.
 ///
 /// ```
 /// use rusteron_archive::ReplaySessionId;
@@ -15,9 +16,9 @@ use std::fmt;
 pub struct ReplaySessionId(i64);
 
 impl ReplaySessionId {
-    /// The session id of the image that the messages come in, for
-    /// [`Subscription::image_by_session_id`](rusteron_client::Subscription::image_by_session_id): the
-    /// low 32 bits. The others count the archive's replays.
+    /// Returns the session id of the replay's image, for
+    /// [`Subscription::image_by_session_id`](rusteron_client::Subscription::image_by_session_id):
+    /// the low 32 bits. The upper bits count the archive's replays.
     ///
     /// Corresponds to the conversion to `int32_t` that users of `aeron_archive_start_replay` write.
     pub fn image_session_id(self) -> i32 {

@@ -1,4 +1,4 @@
-//! What happens when things go wrong.
+//! Faults of archives, drivers and streams, and the errors that report them.
 
 mod support;
 
@@ -101,7 +101,8 @@ fn a_replay_is_resumed_after_the_archive_was_killed() {
     });
     java.kill();
     await_loss(&archive, recording_id);
-    // What has arrived can be read as long as it is there; then the subscription says that it is over.
+    // Messages that have arrived can be read as long as their image is there. Then the subscription reports its
+    // end.
     await_that("the end of the subscription", || {
         let poll = subscription.poll(
             |text, header| {

@@ -1,4 +1,4 @@
-//! What is dropped or taken apart in a callback, and callbacks that panic.
+//! Sessions and clients that are dropped or taken apart in a callback, and callbacks that panic.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::{
     JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, free_port,
 };
 
-/// Says when it is dropped, and with it what has captured it.
+/// Reports its drop, and so the drop of the closure that has captured it.
 struct Witness(&'static str, mpsc::Sender<&'static str>);
 
 impl Witness {
@@ -31,7 +31,7 @@ impl Drop for Witness {
     }
 }
 
-/// A client whose context says when it goes, which is when the client does.
+/// A client whose context reports its drop, which is the client's end.
 fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> Aeron {
     let mut context = rusteron_client::Context::new().expect("a context");
     context
@@ -102,7 +102,7 @@ fn what_is_dropped_in_a_callback_of_another_client_goes_before_its_own() {
             let owned = make(&aeron, witnessed(&java, Witness("session", sender)));
             let aeron = Some(aeron).filter(|_| !is_last_handle);
             in_a_callback_of(&other, move || drop(owned));
-            // Nobody has done any more of its work.
+            // No thread does the client's work after this.
             drop(aeron);
             let order = [(); 2].map(|()| order.recv_timeout(PATIENCE).expect("its end"));
             assert_eq!(order, ["session", "client"]);
@@ -189,7 +189,7 @@ fn a_merge_that_cannot_be_ended_for_a_full_queue_is_given_back() {
         .expect("a subscription");
     let publication = aeron.async_add_publication("aeron:ipc", 9).expect("a request");
     entered.recv_timeout(PATIENCE).expect("a call");
-    // Nobody empties the conductor's queue.
+    // No thread empties the conductor's queue.
     let mut requests = Vec::new();
     while let Ok(request) = aeron.async_add_counter(2001, b"", "one of many") {
         requests.push(request);

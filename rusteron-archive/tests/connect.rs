@@ -1,4 +1,4 @@
-//! Sessions with an archive: made, refused, lost and given up.
+//! Sessions with an archive: made, rejected, lost and abandoned.
 
 mod support;
 
@@ -267,7 +267,7 @@ fn credentials_are_accepted_challenged_or_refused() {
     assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected);
 }
 
-/// Cannot say who it is.
+/// A supplier whose credentials identify no user.
 struct Nobody(Option<usize>);
 
 impl CredentialsSupplier for Nobody {
@@ -348,10 +348,10 @@ fn an_archive_that_does_not_answer_is_a_timeout() {
     assert!(error.message().contains("no answer at aeron:ipc?"), "{error:?}");
 }
 
-/// What connecting makes of an answer that somebody in an archive's place gives.
+/// Connects to an impostor of an archive, and returns the error that its answer causes.
 fn answered(schema_id: u16, text: &str) -> ArchiveError {
-    /// Of an error, in a `ControlResponse` of the archive's protocol; it begins with the lengths of its
-    /// fixed fields, and the numbers of the message, the schema, and the schema's version.
+    /// An error's `ControlResponse` of the archive's protocol. It begins with the lengths of its fixed fields,
+    /// and the numbers of the message, the schema, and the schema's version.
     fn answer(schema_id: u16, correlation_id: [u8; 8], text: &str) -> Vec<u8> {
         let mut answer: Vec<u8> = [32, 1, schema_id, 14].map(u16::to_le_bytes).concat();
         let (control_session_id, relevant_id) = (1_i64, -1_i64);

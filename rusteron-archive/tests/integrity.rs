@@ -1,7 +1,7 @@
-//! What comes out of an archive is what went in, and merges lose and repeat nothing.
+//! The messages that come out of an archive are those that went in. Merges lose and repeat nothing.
 //!
-//! The tests that are ignored are the same with more messages and more merges:
-//! `just prove-archive-integrity` runs them, and prints how long they took.
+//! The ignored tests are the same with more messages and more merges. `just prove-archive-integrity`
+//! runs them, and prints how long they took.
 
 mod support;
 
@@ -47,7 +47,7 @@ impl Messages {
     }
 }
 
-/// What two sequences of messages are compared by.
+/// A checksum, to compare two sequences of messages.
 #[derive(Debug, Default)]
 struct Checksum {
     hasher: DefaultHasher,
@@ -138,7 +138,7 @@ fn receive_all(subscription: &mut Subscription, count: u64) -> Checksum {
 /// How many live messages a merge has to go on with.
 const LIVE: u64 = 1000;
 
-/// A live stream that never pauses, and what is known about it.
+/// A live stream that never pauses, and the facts about it.
 struct Live {
     published: AtomicU64,
     /// Numbers of messages with the positions at which they begin.

@@ -36,7 +36,8 @@ fn recorded() -> ReplayParams {
     ReplayParams::new().length(ReplayLength::Recorded)
 }
 
-/// First nobody answers; then the driver gives the archive up, and there is nobody.
+/// First the archive does not answer. Then the driver gives the archive up, and the archive is
+/// gone.
 fn await_loss(archive: &Archive, recording_id: i64) {
     let error = archive.max_recorded_position(recording_id).expect_err("nobody answers");
     assert!(
@@ -121,7 +122,7 @@ fn a_session_tells_of_a_killed_archive_whoever_asks() {
     let archive = connect(&java, &aeron);
     let (mut publication, recording_id, position) = record(&archive, 10);
     java.kill();
-    // Waiting for what is not recorded any more.
+    // Waiting for messages that are not recorded any more.
     let end = offer_numbered(&mut publication, 10..20);
     assert!(end > position);
     let error = archive.await_recorded(recording_id, end, TIMEOUT).expect_err("nobody records");
@@ -134,7 +135,7 @@ fn a_session_tells_of_a_killed_archive_whoever_asks() {
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
     let error = await_some("an error", || archive.poll_for_recording_signals().err());
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
-    // Nobody answers one who wants a new session either.
+    // A request for another session gets no answer either.
     let mut context = java.context();
     context.set_message_timeout(Duration::from_millis(100)).expect("a timeout");
     let error = Archive::connect(&aeron, context).expect_err("nobody is there");

@@ -1,5 +1,5 @@
-//! An archive that sends messages that cannot be decoded: each is an error that names what is wrong, and
-//! the session goes on.
+//! An archive that sends messages that cannot be decoded. For each, the error names the fault, and the
+//! session goes on.
 
 mod support;
 
@@ -86,7 +86,7 @@ fn faults(message: &Message, version_0: usize) -> Vec<Fault> {
 
 type Answer = Box<dyn FnMut(&Request) -> Vec<Vec<u8>> + Send>;
 
-/// What the archive answers next to a kind of request instead of what is right.
+/// The archive's next answer to a kind of request, instead of the right answer.
 #[derive(Clone, Default)]
 struct Next(Arc<Mutex<Option<(u16, Answer)>>>);
 
@@ -253,7 +253,7 @@ fn connecting_is_refused_by_a_malformed_response() {
     fixture.connect().expect("a session").stop_position(7).expect("an answer");
 }
 
-/// Passes on what it is challenged with.
+/// Passes on the challenge that it gets.
 struct Supplier(mpsc::Sender<Vec<u8>>);
 
 impl CredentialsSupplier for Supplier {

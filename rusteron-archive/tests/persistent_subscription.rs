@@ -100,7 +100,7 @@ fn one_that_falls_behind_gets_what_it_missed_from_the_recording() {
     const COUNT: u64 = 5000;
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    // Whoever is not tethered is let go of when he holds the others up for so long.
+    // An untethered subscriber is left behind after it has held the others up for so long.
     let channel = "aeron:ipc?untethered-window-limit-timeout=200ms|\
                    untethered-linger-timeout=200ms|untethered-resting-timeout=200ms";
     let mut publication =
@@ -124,7 +124,7 @@ fn one_that_falls_behind_gets_what_it_missed_from_the_recording() {
             subscription.is_live() && received.len() as u64 == round * COUNT
         });
         assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveJoined)));
-        // Many times what the live image has space for, while nobody polls.
+        // Many times more than the live image has space for, while no thread polls.
         offer_numbered(&mut publication, round * COUNT..(round + 1) * COUNT);
         await_that("the end of the live image", || {
             subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
@@ -272,7 +272,7 @@ fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut V
             received_before.get_or_insert(received.len());
         }
         if published.len() < received.len() + AHEAD {
-            // Not awaited: this thread has to poll for there to be a place.
+            // Not awaited: this thread has to poll before an offer is accepted.
             published.extend(publication.offer(&long_message(published.len() as u64)));
         }
         received_before.is_some_and(|before| received.len() >= before + LIVE)
@@ -482,7 +482,7 @@ fn images_of_streams_that_end_go_with_them() {
         subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
         subscription.is_live() && received.len() == 100
     });
-    // The live image goes while its subscription is there, and another one comes in its place.
+    // The live image goes while its subscription is there, and another image replaces it.
     drop(publication);
     await_that("the end of the stream", || {
         subscription.poll(|_, _| (), 10).expect("open");

@@ -1,4 +1,4 @@
-//! Recording what is published, and replaying it.
+//! Recording published messages, and replaying them.
 
 mod support;
 
@@ -181,7 +181,7 @@ fn replays_are_stopped_one_by_one_and_all_at_once() {
     await_end(second);
     await_end(third);
     archive.stop_all_replays(None).expect("there are none, which is no error");
-    // Archives pass over what they do not know any more, or never did.
+    // Archives ignore replay sessions that they do not know any more, or never knew.
     for unknown in [first_id, ReplaySessionId::from(4711)] {
         archive.stop_replay(unknown).expect("no error either");
     }
@@ -230,7 +230,7 @@ fn a_replay_over_a_response_channel_shows_the_token_of_its_own_request() {
             });
         }
     });
-    // Where the request comes from the session itself, nobody asks for one.
+    // A request of the session itself needs no replay token.
     archive = Archive::connect(&aeron, java.context()).expect("a session");
     let all = replay_all(&archive, recordings[0], recorded().replay_token(4711));
     assert_eq!(all, (0..counts[0]).collect::<Vec<_>>());

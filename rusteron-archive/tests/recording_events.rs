@@ -1,4 +1,4 @@
-//! What an archive publishes about its recordings.
+//! Events that an archive publishes about its recordings.
 
 mod support;
 

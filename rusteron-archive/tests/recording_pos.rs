@@ -1,4 +1,4 @@
-//! Finding the counters of recordings, whose keys are made up here: no archive is needed.
+//! Finding the counters of recordings. Their keys are made up here: no archive is needed.
 
 use rusteron_archive::RecordingPos;
 use rusteron_client::{Aeron, Context, Counter};
@@ -7,7 +7,7 @@ use rusteron_media_driver::MediaDriver;
 const TYPE_ID: i32 = 100;
 const SESSION_ID: i32 = -7;
 
-/// What an archive shows of a recording.
+/// Adds the counter that an archive shows for a recording.
 fn recording(aeron: &Aeron, recording_id: i64, archive_id: i64) -> Counter {
     let source = b"aeron:ipc";
     let mut key = recording_id.to_le_bytes().to_vec();

@@ -158,7 +158,7 @@ fn a_merge_that_cannot_be_is_refused() {
     let error = merge(manual, "nonsense", any, udp);
     assert!(error.to_string().contains("invalid channel"), "{error}");
 
-    // What was refused is there for another try.
+    // The session and the subscription of a rejected merge can be used again.
     let subscription = archive.aeron().add_subscription(manual, STREAM).expect("valid");
     let refused = ReplayMerge::new(java.connect(), subscription, plain, any, udp, 0, -1);
     let (error, session, subscription) = refused.map(drop).expect_err("refused").into_parts();
@@ -251,7 +251,7 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
         Duration::from_millis(500),
     )
     .expect("a merge");
-    // Nobody takes the messages that would bring it further.
+    // No subscriber consumes the messages that would advance the merge.
     let error = support::await_some("the failure", || merge.do_work().err());
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
     assert!(error.message().contains("progress"), "{error:?}");

@@ -33,7 +33,7 @@ fn await_signal(
     })
 }
 
-/// Whether the archive's driver has a counter with all of that in its label.
+/// Returns whether the archive's driver has a counter with all of these texts in its label.
 fn is_counted(archive: &Archive, texts: &[&str]) -> bool {
     let counters = archive.aeron().counters_reader();
     counters.iter().any(|counter| texts.iter().all(|text| counter.label.contains(text)))
@@ -83,7 +83,7 @@ fn a_copy_ends_at_the_position_that_it_is_told() {
     assert_eq!(position_after(1000), position);
     let (middle, later) = (position_after(400), position_after(1400));
 
-    // Of what is there, and of what is not there yet.
+    // Up to a recorded position, and up to a position that is not recorded yet.
     let params = ReplicationParams::new().stop_position(middle);
     copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
     let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
@@ -112,7 +112,7 @@ fn a_tagged_copy_can_be_followed_while_it_is_made() {
     let replication =
         copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
     let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
-    // Only the tags say what it is: without them, nothing would come.
+    // Only the tags identify the subscription: without the tags, nothing would come.
     let mut follower = copy
         .aeron()
         .add_subscription("aeron:udp?control-mode=manual|rejoin=false|tags=333,777", STREAM)

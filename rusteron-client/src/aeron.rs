@@ -10,32 +10,26 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_sys as sys;
 
-use crate::callback;
-use crate::channel_uri::{AsChannel, Use};
-use crate::client::Client;
+use crate::channel::uri::{AsChannel, Use};
+use crate::client::counter::{self, Counter};
+use crate::client::{Client, Registration, next_session_id};
+use crate::cnc::{CountersReader, epoch};
 use crate::context::Context;
-use crate::counter::{self, Counter};
-use crate::counters_reader::CountersReader;
-use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exclusive_publication::ExclusivePublication;
-use crate::ffi::c_path;
-use crate::handlers::Handler;
-use crate::next_session_id;
-use crate::publication::Publication;
-use crate::registration::Registration;
-use crate::subscription::Subscription;
-use crate::subscription_builder::SubscriptionBuilder;
+use crate::ffi::handlers::Handler;
+use crate::ffi::{c_path, callback, last_error};
+use crate::publication::{ExclusivePublication, Publication};
+use crate::subscription::{Subscription, SubscriptionBuilder};
 
 /// A client of a media driver: the factory of publications and subscriptions.
 ///
-/// A clone is another handle of the same client, and so is, in effect, every publication and
-/// subscription made from it: they can be dropped in any order, and the client closes when the last
-/// of them goes. Closing waits for the client's conductor thread to end.
+/// A clone is another handle of the same client. Every publication and subscription made from the
+/// client also keeps the client open. Handles can be dropped in any order. The client closes when
+/// the last handle is dropped. Closing waits for the client's conductor thread to end.
 ///
-/// One thread of the client's own, the conductor, talks to the media driver; in a client with
-/// [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker), whoever calls
-/// [`do_work`](Self::do_work) does.
+/// The client's own thread, the conductor, talks to the media driver. In a client with
+/// [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker), the thread that calls
+/// [`do_work`](Self::do_work) does this instead.
 ///
 /// ```
 /// use rusteron_client::{Aeron, Context};
@@ -57,15 +51,17 @@ pub struct Aeron {
 }
 
 impl Aeron {
-    /// Connects to the media driver in the context's directory, and starts the conductor thread, unless
-    /// the context [asks for none](Context::set_use_conductor_agent_invoker).
+    /// Connects to the media driver in the context's directory, and starts the conductor thread. If
+    /// the context [asks for no conductor thread](Context::set_use_conductor_agent_invoker), none
+    /// is started.
     ///
-    /// Blocks until the driver answers, for the context's driver timeout at the most. Logs a warning if the directory is
-    /// the [default](Context::default_dir) and belongs to another user, who can then read and forge all messages.
+    /// Blocks until the driver answers, at most for the context's driver timeout. Logs a warning if
+    /// the directory is the [default](Context::default_dir) and belongs to another user. That user
+    /// can read and forge all messages.
     ///
     /// # Errors
-    /// - [`ErrorKind::DriverTimeout`]: no driver is running in the directory, or it has stopped
-    ///   showing signs of life, or it has begun but not finished to initialise its files;
+    /// - [`ErrorKind::DriverTimeout`]: no driver is running in the directory, or the driver's
+    ///   heartbeat has stopped, or the driver has not finished initialising its files;
     /// - [`ErrorKind::IncompatibleDriver`]: the driver is of another major version of the protocol;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
     /// - [`ErrorKind::Io`]: the directory or its files cannot be read and written.
@@ -81,11 +77,12 @@ impl Aeron {
         Ok(Self { client: Arc::new(client) })
     }
 
-    /// Adds a publication that several threads can share, and waits for the media driver to confirm.
+    /// Adds a publication that several threads can share, and waits for the media driver's
+    /// confirmation.
     ///
-    /// If this client already has one with the same channel and stream id, the new handle writes to
-    /// the same log buffer. Blocks for the driver timeout at the most, or for twice that if a callback
-    /// keeps the client's conductor from its work.
+    /// If this client already has a publication with the same channel and stream id, the new handle
+    /// writes to the same log buffer. Blocks at most for the driver timeout. If a callback holds up
+    /// the client's conductor, blocks at most for twice the driver timeout.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`]: the channel is not valid; the text names the parameter;
@@ -101,7 +98,7 @@ impl Aeron {
         self.async_add_publication(channel, stream_id)?.wait()
     }
 
-    /// Begins to add a publication, and returns what tells when it is there.
+    /// Starts adding a publication. Poll or await the result.
     ///
     /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
@@ -121,10 +118,11 @@ impl Aeron {
         Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
     }
 
-    /// Adds a publication with a log buffer of its own, for one writer, and waits for the media
-    /// driver to confirm.
+    /// Adds a publication with its own log buffer, for one writer, and waits for the media driver's
+    /// confirmation.
     ///
-    /// It is faster than a shared one. Blocks as [`add_publication`](Self::add_publication) does.
+    /// An exclusive publication is faster than a shared one. Blocks as
+    /// [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// As for [`add_publication`](Self::add_publication).
@@ -140,7 +138,7 @@ impl Aeron {
         self.async_add_exclusive_publication(channel, stream_id)?.wait()
     }
 
-    /// Begins to add an exclusive publication, and returns what tells when it is there.
+    /// Starts adding an exclusive publication. Poll or await the result.
     ///
     /// # Errors
     /// As for [`async_add_publication`](Self::async_add_publication).
@@ -154,7 +152,7 @@ impl Aeron {
         Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
     }
 
-    /// Adds a subscription, and waits for the media driver to confirm.
+    /// Adds a subscription, and waits for the media driver's confirmation.
     ///
     /// Blocks as [`add_publication`](Self::add_publication) does. The images of its publishers arrive
     /// later; see [`Subscription::is_connected`].
@@ -172,7 +170,7 @@ impl Aeron {
         self.async_add_subscription(channel, stream_id)?.wait()
     }
 
-    /// Begins to add a subscription, and returns what tells when it is there.
+    /// Starts adding a subscription. Poll or await the result.
     ///
     /// # Errors
     /// As for [`async_add_publication`](Self::async_add_publication).
@@ -186,19 +184,19 @@ impl Aeron {
         Registration::begin(&self.client, &channel.to_c_string(Use::Subscription)?, stream_id)
     }
 
-    /// Adds a counter, and waits for the media driver to confirm.
+    /// Adds a counter, and waits for the media driver's confirmation.
     ///
-    /// The type says what kind of counter it is; numbers below 1000 are Aeron's own. The key, of
-    /// [`Counter::MAX_KEY_LENGTH`] bytes at the most, tells programs what it counts, and the label, of
-    /// [`Counter::MAX_LABEL_LENGTH`] bytes at the most, tells people. Java's tools read labels as
-    /// US-ASCII. Blocks as [`add_publication`](Self::add_publication) does.
+    /// The type id says what kind of counter it is; type ids below 1000 are Aeron's own. The key
+    /// has at most [`Counter::MAX_KEY_LENGTH`] bytes and tells programs what the counter counts.
+    /// The label has at most [`Counter::MAX_LABEL_LENGTH`] bytes and tells people. Java's tools
+    /// read labels as US-ASCII. Blocks as [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
     /// - [`ErrorKind::DriverTimeout`]: no answer in time;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
-    /// - others that the media driver reports, with its text, such as no place for another counter.
+    /// - others that the media driver reports, with its text, such as no space for another counter.
     ///
     /// Corresponds to `aeron_async_add_counter` and `aeron_async_add_counter_poll`.
     pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter> {
@@ -206,7 +204,7 @@ impl Aeron {
         self.async_add_counter(type_id, key, label)?.wait()
     }
 
-    /// Begins to add a counter, and returns what tells when it is there.
+    /// Starts adding a counter. Poll or await the result.
     ///
     /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
@@ -226,11 +224,11 @@ impl Aeron {
         counter::begin(&self.client, type_id, key, label, None)
     }
 
-    /// Adds a static counter, or finds it if there is one with the same type and registration id, and
-    /// waits for the media driver to confirm.
+    /// Adds a static counter, or finds the existing one with the same type and registration id.
+    /// Waits for the media driver's confirmation.
     ///
-    /// Clients share a static counter: all handles are of the same number, and the first one decides
-    /// on key and label. It lives as long as the driver. Blocks as
+    /// Clients share a static counter: all handles refer to the same value. The first request
+    /// decides the key and the label. The counter lives as long as the driver. Blocks as
     /// [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
@@ -249,9 +247,10 @@ impl Aeron {
         self.async_add_static_counter(type_id, key, label, registration_id)?.wait()
     }
 
-    /// Begins to add or find a static counter, and returns what tells when it is there.
+    /// Starts adding or finding a static counter. Poll or await the result.
     ///
-    /// Dropping that does not take the counter back: once asked for, the driver makes it.
+    /// Dropping the [`Registration`] does not cancel the counter: the driver creates it once it is
+    /// requested.
     ///
     /// # Errors
     /// As for [`async_add_counter`](Self::async_add_counter).
@@ -279,17 +278,17 @@ impl Aeron {
     ///
     /// Corresponds to `aeron_counters_reader`.
     pub fn counters_reader(&self) -> CountersReader<'_> {
-        // SAFETY: the reader is a part of the C client, which lives as long as `self`, and so does the
-        // mapping that it reads, which goes with the context.
+        // SAFETY: the reader is a part of the C client, which lives as long as `self`. The mapping
+        // that it reads goes with the context and lives as long, too.
         unsafe { CountersReader::from_raw(sys::aeron_counters_reader(self.client.as_ptr())) }
     }
 
     /// Adds a handler that is called when a client of the driver, this one or another, has added a
-    /// counter that is not static, until the returned [`Handler`] is dropped.
+    /// counter that is not static. Dropping the returned [`Handler`] removes the handler.
     ///
-    /// What the handler gets and what it may do is as with [`Context::set_on_available_counter`].
-    /// Neither adding nor removing waits for the conductor; both can be done in callbacks. The handler
-    /// runs on another thread, so that it cannot own what is not `Send`:
+    /// The handler's arguments and limits are those of [`Context::set_on_available_counter`].
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks. The
+    /// handler runs on another thread, so everything that it owns has to be `Send`:
     ///
     /// ```compile_fail,E0277
     /// # use rusteron_client::{Aeron, Handler};
@@ -307,10 +306,10 @@ impl Aeron {
         self.context().counter_handlers.available.add(Box::new(handler))
     }
 
-    /// Adds a handler that is called when a counter goes that is not static, until the returned
-    /// [`Handler`] is dropped.
+    /// Adds a handler that is called when a counter that is not static is removed. Dropping the
+    /// returned [`Handler`] removes the handler.
     ///
-    /// What the handler gets and what it may do is as with [`Context::set_on_unavailable_counter`].
+    /// The handler's arguments and limits are those of [`Context::set_on_unavailable_counter`].
     /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
     ///
     /// Corresponds to `aeron_add_unavailable_counter_handler` and
@@ -322,29 +321,30 @@ impl Aeron {
         self.context().counter_handlers.unavailable.add(Box::new(handler))
     }
 
-    /// Adds a handler that is called once while the client closes, until the returned [`Handler`] is
-    /// dropped.
+    /// Adds a handler that is called once, while the client closes. Dropping the returned
+    /// [`Handler`] removes the handler.
     ///
-    /// It runs as that of [`Context::set_on_close`]. A handler that owns a handle of its own client
-    /// keeps that client from closing, until the returned [`Handler`] is dropped.
+    /// The handler runs under the same conditions as the handler of [`Context::set_on_close`]. A
+    /// handler that owns a handle of its own client keeps that client open until the returned
+    /// [`Handler`] is dropped.
     ///
     /// Corresponds to `aeron_add_close_handler` and `aeron_remove_close_handler`.
     pub fn add_close_handler(&self, handler: impl FnMut() + Send + 'static) -> Handler {
         self.context().close_handlers.add(Box::new(handler))
     }
 
-    /// Does one turn of the conductor's work on this thread, for a client without a conductor thread;
-    /// returns how much there was to do.
+    /// Does one duty cycle of the conductor's work on this thread, for a client without a conductor
+    /// thread. Returns the amount of work done.
     ///
-    /// A client with [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker) lives
-    /// by being called, from any thread, well within the media driver's client liveness timeout, 10 s
-    /// by default. Handlers run in this call. The functions called `add_…` call it themselves while
-    /// they wait.
+    /// A client with [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker)
+    /// needs these calls to stay alive. Any thread may call. The interval between calls must stay
+    /// well below the media driver's client liveness timeout, 10 s by default. Handlers run in this
+    /// call. The functions named `add_…` call `do_work` while they wait.
     ///
     /// # Errors
     /// - [`ErrorKind::IllegalState`]: the client has a conductor thread;
-    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client; the turn in which that
-    ///   happens reports the error itself;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client; the call in which that
+    ///   happens returns the error itself;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
     ///
     /// Corresponds to `aeron_main_do_work`.
@@ -352,12 +352,13 @@ impl Aeron {
         self.client.do_work()
     }
 
-    /// A session id that no publication of this media driver with this stream id has, for the parameter
-    /// [`SessionId`](crate::Parameter::SessionId) of one to come; waits for the driver to give it.
+    /// Returns a session id that no publication of this media driver with this stream id has. Waits
+    /// for the driver's answer. Use the id as the parameter
+    /// [`SessionId`](crate::Parameter::SessionId) of a later publication.
     ///
-    /// The driver gives each number once, until it has been through all of them. A publication that is
-    /// added without a session id, or with one of the application's own, can still come first. With a
-    /// driver that does not know the request yet, the client takes a number at random. Blocks as
+    /// The driver gives each id once, until it has given all of them. Another publication can still
+    /// get the same id first: one without a session id, or one with an id that the application
+    /// chose. If the driver does not know the request, the client uses a random id. Blocks as
     /// [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
@@ -387,7 +388,7 @@ impl Aeron {
         self.async_next_session_id(stream_id)?.wait()
     }
 
-    /// Begins to ask for a session id, and returns what tells when it is there.
+    /// Starts requesting a session id. Poll or await the result.
     ///
     /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
@@ -401,7 +402,7 @@ impl Aeron {
         next_session_id::begin(&self.client, stream_id)
     }
 
-    /// A number that no other caller, client or process gets from this media driver.
+    /// Returns a number that no other caller, client or process gets from this media driver.
     ///
     /// Corresponds to `aeron_next_correlation_id`.
     pub fn next_correlation_id(&self) -> i64 {
@@ -410,7 +411,7 @@ impl Aeron {
         unsafe { sys::aeron_next_correlation_id(self.client.as_ptr()) }
     }
 
-    /// A subscription with handlers that are told when publishers come and go.
+    /// Returns a builder for a subscription with handlers for available and unavailable images.
     ///
     /// Corresponds to the handlers that `aeron_async_add_subscription` takes.
     pub fn subscription_builder(
@@ -418,20 +419,20 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> SubscriptionBuilder<'_> {
-        SubscriptionBuilder::new(self, channel, stream_id)
+        SubscriptionBuilder::new(&self.client, channel, stream_id)
     }
 
-    /// Whether a fatal error has ended this client, such as a media driver that died.
+    /// Returns whether a fatal error, such as the death of the media driver, has ended this client.
     ///
-    /// Publications and subscriptions of a closed client report that they are closed; the memory
-    /// they work on stays valid until the last handle is dropped.
+    /// Publications and subscriptions of a closed client report that they are closed. Their memory
+    /// stays valid until the last handle is dropped.
     ///
     /// Corresponds to `aeron_is_closed`.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// The number by which the media driver knows this client.
+    /// Returns the id by which the media driver knows this client.
     ///
     /// Corresponds to `aeron_client_id`.
     pub fn client_id(&self) -> i64 {
@@ -443,7 +444,7 @@ impl Aeron {
         &self.client
     }
 
-    /// The configuration this client runs with.
+    /// Returns the configuration of this client.
     ///
     /// Corresponds to `aeron_context`.
     pub fn context(&self) -> &Context {
@@ -463,8 +464,8 @@ impl fmt::Debug for Aeron {
 
 /// Warns of a default directory that belongs to another user.
 ///
-/// All users may make files in `/dev/shm`, so that another user can make this directory before the driver does. A
-/// directory that the caller named may belong to any user.
+/// All users may create files in `/dev/shm`. Another user can therefore create this directory
+/// before the driver does. A directory that the caller named may belong to any user.
 #[cfg(unix)]
 fn warn_of_owner(dir: &Path) {
     use std::fs;
@@ -475,7 +476,7 @@ fn warn_of_owner(dir: &Path) {
     }
     // SAFETY: reads a number of the process, and cannot fail.
     let user = unsafe { sys::rusteron_effective_user() };
-    // A link is followed: both its owner and its target's count.
+    // Checks the owner of a link and the owner of the link's target.
     let owners = [fs::symlink_metadata(dir), fs::metadata(dir)];
     let mut owners = owners.into_iter().flatten().map(|metadata| metadata.uid());
     if let Some(owner) = owners.find(|owner| i64::from(*owner) != user) {
@@ -490,7 +491,7 @@ fn warn_of_owner(dir: &Path) {
 #[cfg(not(unix))]
 fn warn_of_owner(_dir: &Path) {}
 
-/// Says what C leaves out: it takes a file that it may not open for one that is not there yet.
+/// Adds the reason that C leaves out. C treats a file that it may not open as a missing file.
 fn explain_timeout(error: Error, cnc: &Path) -> Error {
     if error.kind() != ErrorKind::DriverTimeout {
         return error;
@@ -508,8 +509,8 @@ fn explain_timeout(error: Error, cnc: &Path) -> Error {
 
 /// Waits for a driver with a heartbeat that is no older than the driver timeout.
 ///
-/// C waits for the same, but goes on without a deadline while the file is shorter than it says it has to be. After
-/// this it finds all that it wants at its first look.
+/// C waits for the same heartbeat. But C has no deadline while the file is shorter than the length
+/// that the file states. After this function C finds everything on its first attempt.
 fn await_driver(context: &Context) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
     let dir = c_path("dir", context.dir())?;
@@ -521,9 +522,9 @@ fn await_driver(context: &Context) -> Result<()> {
         let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
         match state {
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
-                return Err(Error::last().with_kind(ErrorKind::IncompatibleDriver));
+                return Err(last_error().with_kind(ErrorKind::IncompatibleDriver));
             }
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(Error::last()),
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(last_error()),
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY if is_recent(heartbeat, timeout) => {
                 return Ok(());
             }
@@ -538,13 +539,13 @@ fn await_driver(context: &Context) -> Result<()> {
     }
 }
 
-/// As C decides it.
+/// Decides as C does.
 fn is_recent(heartbeat: i64, timeout: Duration) -> bool {
     let oldest = SystemTime::now().checked_sub(timeout).map_or(0, epoch::millis);
     heartbeat != 0 && heartbeat >= oldest
 }
 
-/// In C's words, but for a file that is not complete: C has none for that.
+/// Uses C's text, except for an incomplete file: C has no text for that case.
 fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t) -> Error {
     let (dir, timeout) = (context.dir(), context.driver_timeout().as_millis());
     let message = match state {

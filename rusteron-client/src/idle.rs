@@ -1,4 +1,4 @@
-//! What a loop does when there was nothing to do.
+//! Idle strategies: the action of a loop that found no work.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::str::FromStr;
 use std::thread;
 use std::time::Duration;
 
-/// What a duty cycle does between its turns, given how much work the last one did.
+/// The action of a duty cycle when it found no work.
 ///
-/// The choice trades latency against processor time. Spinning answers soonest, and needs a core for
-/// itself: with fewer cores than spinning threads, the media driver's conductor starves, and with it
-/// everything that waits for it.
+/// The choice trades latency against processor time. Spinning reacts soonest, and needs a core for
+/// itself. With fewer cores than spinning threads, the media driver's conductor starves. Then
+/// everything that waits for the conductor starves, too.
 pub trait IdleStrategy {
-    /// Called after every turn: idles if `work_count` is 0, starts over if not.
+    /// Idles if `work_count` is 0, and starts over otherwise. Call this after every duty cycle.
     fn idle(&mut self, work_count: usize);
 
     /// Starts over, as after work.
     fn reset(&mut self);
 }
 
-/// Spins with the processor's pause instruction. Takes a whole core.
+/// Spins with the processor's pause instruction. It takes a whole core.
 ///
 /// Corresponds to Aeron's strategy `spin`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +37,7 @@ impl IdleStrategy for BusySpin {
     fn reset(&mut self) {}
 }
 
-/// Gives the rest of its time slice to any other thread that is ready, with one system call.
+/// Yields the rest of its time slice to any other thread that is ready, with one system call.
 ///
 /// Corresponds to Aeron's strategy `yield`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,7 +70,7 @@ impl Sleeping {
 }
 
 impl Default for Sleeping {
-    /// Aeron's default period, 1 µs.
+    /// Returns a strategy with Aeron's default period, 1 µs.
     fn default() -> Self {
         Self::new(Duration::from_micros(1))
     }
@@ -87,7 +87,8 @@ impl IdleStrategy for Sleeping {
     fn reset(&mut self) {}
 }
 
-/// Spins for a while, then yields for a while, then sleeps, twice as long each time up to a maximum.
+/// Spins for a while, then yields for a while, then sleeps. Each sleep is twice as long, up to a
+/// maximum.
 ///
 /// Corresponds to Aeron's strategy `backoff`.
 #[derive(Debug, Clone)]
@@ -108,8 +109,8 @@ enum BackoffState {
 }
 
 impl Backoff {
-    /// Spins `max_spins` times, yields `max_yields` times, then sleeps for `min_park`, doubled each
-    /// time until it is `max_park`.
+    /// Spins `max_spins` times, yields `max_yields` times, then sleeps. The first sleep lasts
+    /// `min_park`. Each further sleep is twice as long, up to `max_park`.
     pub const fn new(
         max_spins: u64,
         max_yields: u64,
@@ -121,7 +122,7 @@ impl Backoff {
 }
 
 impl Default for Backoff {
-    /// Aeron's defaults: 10 spins, 20 yields, 1 µs to 1 ms.
+    /// Returns a strategy with Aeron's defaults: 10 spins, 20 yields, 1 µs to 1 ms.
     fn default() -> Self {
         Self::new(10, 20, Duration::from_micros(1), Duration::from_millis(1))
     }
@@ -171,7 +172,7 @@ impl Backoff {
     }
 }
 
-/// Does nothing at all; the loop around it spins. Takes a whole core.
+/// Does nothing, so the loop around it spins. It takes a whole core.
 ///
 /// Corresponds to Aeron's strategy `noop`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -209,11 +210,11 @@ pub enum IdleStrategyKind {
 }
 
 impl IdleStrategyKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] =
         [Self::BusySpin, Self::Yielding, Self::Sleeping, Self::Backoff, Self::NoOp];
 
-    /// Aeron's name for it, which is also what the media driver's settings take.
+    /// Returns Aeron's name for the strategy, which the media driver's settings also accept.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BusySpin => "spin",
@@ -224,8 +225,8 @@ impl IdleStrategyKind {
         }
     }
 
-    /// The name for a setting in C. Only names of this list ever get there: C would look up any other
-    /// as a function of the program, and call it.
+    /// Returns the name for a setting in C. Only names of this list ever reach C: C would
+    /// look up any other name as a function of the program, and call that function.
     #[doc(hidden)]
     pub const fn as_c_str(&self) -> &'static CStr {
         match self {
@@ -237,16 +238,16 @@ impl IdleStrategyKind {
         }
     }
 
-    /// The kind of that name, if it is one of this list.
+    /// Returns the kind with that name, if the name is in this list.
     #[doc(hidden)]
     pub fn from_c_str(name: &CStr) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_c_str() == name)
     }
 
-    /// A strategy of this kind with its defaults.
+    /// Returns a strategy of this kind with its defaults.
     ///
-    /// Of the kind that a client's context names, it is what to idle with between two calls of
-    /// [`Aeron::do_work`](crate::Aeron::do_work): in C, `aeron_main_idle_strategy`.
+    /// To idle between two calls of [`Aeron::do_work`](crate::Aeron::do_work), use the kind that
+    /// the client's context names. In C, this is `aeron_main_idle_strategy`.
     pub fn new_strategy(self) -> AnyIdleStrategy {
         match self {
             Self::BusySpin => AnyIdleStrategy::BusySpin(BusySpin),
@@ -275,7 +276,7 @@ impl FromStr for IdleStrategyKind {
     }
 }
 
-/// A name that is none of an [`IdleStrategyKind`].
+/// The error for a name that is not the name of an [`IdleStrategyKind`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownIdleStrategy {
     name: String,
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn work_keeps_sleeping_from_sleeping() {
-        // Would not return within the test's patience if it slept.
+        // If it slept, it would not return before the test's deadline.
         Sleeping::new(Duration::from_secs(u64::MAX)).idle(1);
     }
 }

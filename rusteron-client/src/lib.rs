@@ -1,39 +1,43 @@
 //! Aeron's client for Rust: messages between threads, processes and machines.
 //!
-//! [`Aeron`] connects to a media driver, run by `rusteron-media-driver`, by C or by Java, and makes
-//! publications and subscriptions; a [`Subscription`] receives what a [`Publication`] or an
-//! [`ExclusivePublication`] of the same channel and stream offers: whole messages, however long. A
-//! [`Counter`] is a number of one's own that all processes can read; [`CountersReader`] and [`CncFile`]
-//! read what a driver and its clients say of themselves.
+//! [`Aeron`] connects to a media driver and makes publications and subscriptions. The media driver
+//! is run by `rusteron-media-driver`, by C or by Java. A [`Publication`] or an
+//! [`ExclusivePublication`] offers messages. A [`Subscription`] of the same channel and stream
+//! receives them as whole messages, however long they are. A [`Counter`] is a number that all
+//! processes can read. [`CountersReader`] and [`CncFile`] read the counters and descriptions of a
+//! driver and its clients.
 //!
 //! # Threads
-//! [`Aeron`], [`Publication`] and [`Counter`] are shared by threads; [`ExclusivePublication`] and
-//! [`Subscription`] move between threads and are used by one at a time. Each client runs one thread of
-//! its own, the conductor, on which callbacks run; with
-//! [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker) it has none, and callers do
-//! that work with [`Aeron::do_work`].
+//! Threads share [`Aeron`], [`Publication`] and [`Counter`]. [`ExclusivePublication`] and
+//! [`Subscription`] move between threads, and one thread at a time uses them. Each client runs one
+//! thread of its own, the conductor. Callbacks run on the conductor. With
+//! [`use_conductor_agent_invoker`](Context::set_use_conductor_agent_invoker), the client has no
+//! thread, and callers do the conductor's work with [`Aeron::do_work`].
 //!
 //! # Allocation and blocking
-//! Offering, polling and counting neither block nor allocate nor call the operating system; the
-//! exceptions, polls that find another set of publishers or the first long message of one, say so in
-//! their documentation. Connecting, and adding a publication, a subscription or a counter, wait for
-//! the media driver, up to the driver timeout; each has a form called `async_add_…` that does not wait.
+//! Offering, polling and counting neither block nor allocate nor call the operating system. The
+//! exceptions are polls that find another set of publishers, or the first long message of a
+//! publisher. Their documentation says so. Connecting waits for the media driver, up to the driver
+//! timeout. So does adding a publication, a subscription or a counter. Each add call has a form
+//! called `async_add_…` that does not wait.
 //!
 //! # Lifetimes
 //! Publications, subscriptions and counters keep their client open and can be dropped in any order.
-//! When the media driver dies, they report that they are closed, and their memory stays mapped until
-//! they are dropped. What lies in that memory is borrowed: a [`Header`] from the poll, a
+//! When the media driver dies, they report that they are closed. Their memory stays mapped until
+//! they are dropped. Values in that memory are borrowed: a [`Header`] from the poll, a
 //! [`BufferClaim`] from its publication.
 //!
 //! # Channels
-//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]; an invalid
-//! one is refused, with the name and the range of the [`Parameter`], before a media driver sees it.
+//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]. An
+//! invalid channel is refused before a media driver sees it. The error has the name and the range
+//! of the [`Parameter`].
 //!
 //! # Handlers
-//! A closure written where it is used needs no types; one that is kept in a variable does:
-//! `|message: &[u8], header: &Header<'_>|`. An error leaves a handler in a variable that it captures;
-//! [`controlled_poll`](Subscription::controlled_poll) with [`Action::Break`] ends the poll at once as well.
-//! What owns both a subscription and what its handler works on is taken apart first:
+//! A closure that is written where it is used needs no types. A closure in a variable needs them:
+//! `|message: &[u8], header: &Header<'_>|`. To get an error out of a handler, store it in a
+//! variable that the handler captures. To end the poll at once as well, use
+//! [`controlled_poll`](Subscription::controlled_poll) with [`Action::Break`]. If a value owns both
+//! a subscription and the target of its handler, destructure the value first:
 //!
 //! ```
 //! # use rusteron_client::{Error, ExclusivePublication, Header, Subscription};
@@ -59,16 +63,17 @@
 //! ```
 //!
 //! # Errors
-//! Everything off the message path returns an [`Error`], with Aeron's own text. The message path
-//! returns [`OfferError`] and [`PollError`], which are plain enumerations; `?` makes an [`Error`] of
-//! either, and a [`std::io::Error`] of that. What goes wrong in the background, such as a media driver
-//! that dies, reaches [`Context::set_error_handler`], and the log if there is none; afterwards publications
-//! and subscriptions only say that they are closed. A panic in a handler that a conductor calls is caught
-//! and logged.
+//! All operations outside the message path return an [`Error`], with Aeron's own text. The message
+//! path returns [`OfferError`] and [`PollError`], which are plain enumerations. `?` converts them
+//! to an [`Error`], and an [`Error`] to a [`std::io::Error`].
+//!
+//! Errors in the background, such as a dead media driver, reach [`Context::set_error_handler`].
+//! Without a handler, they are logged. Afterwards, publications and subscriptions only report that
+//! they are closed. A panic in a handler that a conductor calls is caught and logged.
 //!
 //! # Trust
-//! Processes that share a media driver share memory, and trust each other to write nothing but what
-//! Aeron's protocol says: like every Aeron client, this one reads frames in place.
+//! Processes that share a media driver share memory. They trust each other to write only what
+//! Aeron's protocol allows. Like every Aeron client, this one reads frames in place.
 //!
 //! ```
 //! use rusteron_client::{Aeron, Context};
@@ -97,113 +102,47 @@
 //! # }
 //! ```
 
-mod action;
+#[doc(hidden)]
+pub mod __private;
 mod aeron;
-mod assembly;
-mod batch;
-mod block;
-mod buffer_claim;
-mod callback;
-mod channel_status;
-mod channel_uri;
+mod channel;
 mod client;
 mod cnc;
-mod conductor_idle;
+mod constants;
 mod context;
-mod counter;
-mod counter_handlers;
-mod counter_value;
-mod counters_reader;
-mod destination;
-mod epoch;
 mod error;
-mod error_log;
-mod events;
-mod exclusive_place;
-mod exclusive_publication;
-#[doc(hidden)]
-pub mod ffi;
-mod fragment_assembler;
-mod fragments;
-mod frames;
-mod handlers;
-mod header;
+mod ffi;
 mod idle;
-mod image;
-mod image_fields;
-mod image_info;
 mod log_buffer;
-mod loss_report;
-mod message_parts;
-mod messages;
-mod next_session_id;
-mod offer_error;
-mod properties;
-mod protocol;
 mod publication;
-mod publication_details;
-mod registration;
-mod reserved_value;
-mod retained;
-mod shared_memory;
-mod stream_positions;
 mod subscription;
-mod subscription_builder;
-mod subscription_callbacks;
-mod subscription_channel;
-mod subscription_closing;
-mod system_counter;
-mod termination;
 mod version;
-mod wake;
 
-/// What `rusteron-codegen` makes of Aeron's headers: the context's settings, and the constants.
-mod generated {
-    use crate::Context;
-
-    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
-}
-
-pub use action::Action;
 pub use aeron::Aeron;
-pub use batch::OfferedBatch;
-pub use buffer_claim::BufferClaim;
-pub use channel_status::ChannelStatus;
-pub use channel_uri::{
+pub use channel::status::ChannelStatus;
+pub use channel::uri::{
     AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
     CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
     SessionId, TimestampOffset, UncheckedChannel,
 };
-pub use cnc::{CncFile, CncVersion};
-pub use context::Context;
-pub use counter::Counter;
-pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
-pub use destination::AsyncDestination;
-pub use error::{Error, ErrorKind, Result};
-pub use error_log::ErrorLogEntry;
-pub use events::{Added, PublicationError};
-pub use exclusive_publication::ExclusivePublication;
-pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
-pub use generated::{
+pub use client::{AsyncDestination, Counter, Registration, Resource, request_driver_termination};
+pub use cnc::{
+    CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader, ErrorLogEntry,
+    LossReportEntry, PositionKind, StreamPosition, StreamPositions, SystemCounter,
+};
+pub use constants::{
     CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
 };
-pub use handlers::Handler;
-pub use header::Header;
+pub use context::{Added, Context, PublicationError, load_properties, load_properties_file};
+pub use error::{BlockFault, Error, ErrorKind, OfferError, PollError, Position, Result};
+pub use ffi::handlers::Handler;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding,
 };
-pub use image::{Image, Images};
-pub use image_info::ImageInfo;
-pub use loss_report::LossReportEntry;
-pub use messages::Messages;
-pub use offer_error::{BlockFault, OfferError, PollError, Position};
-pub use properties::{load_properties, load_properties_file};
-pub use publication::Publication;
-pub use registration::{Registration, Resource};
-pub use stream_positions::{PositionKind, StreamPosition, StreamPositions};
-pub use subscription::Subscription;
-pub use subscription_builder::SubscriptionBuilder;
-pub use system_counter::SystemCounter;
-pub use termination::request_driver_termination;
+pub use publication::{BufferClaim, ExclusivePublication, OfferedBatch, Publication};
+pub use subscription::{
+    Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
+    Subscription, SubscriptionBuilder,
+};
 pub use version::{AERON_VERSION, AeronVersion};

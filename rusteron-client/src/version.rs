@@ -1,13 +1,13 @@
-//! Which Aeron this is.
+//! The version of Aeron.
+
+use std::ffi::{CStr, c_char};
 
 use rusteron_sys as sys;
-
-use crate::ffi;
 
 /// The version of the Aeron sources that this crate is compiled with, such as `1.54.0`.
 pub const AERON_VERSION: &str = sys::AERON_VERSION;
 
-/// The version that Aeron's C code states of itself.
+/// The version that Aeron's C code reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AeronVersion {
@@ -19,14 +19,14 @@ pub struct AeronVersion {
     pub patch: u32,
     /// The three numbers, joined by dots.
     pub text: String,
-    /// The commit, or `release` for sources without a history.
+    /// The commit. It is `release` for sources without a history.
     pub commit: String,
     /// Everything in one line.
     pub full: String,
 }
 
 impl AeronVersion {
-    /// The version of the code that this program runs.
+    /// Returns the version of the code that this program runs.
     ///
     /// Corresponds to `aeron_version_major`, `aeron_version_minor`, `aeron_version_patch`,
     /// `aeron_version_text`, `aeron_version_gitsha` and `aeron_version_full`.
@@ -37,12 +37,19 @@ impl AeronVersion {
                 major: sys::aeron_version_major().unsigned_abs(),
                 minor: sys::aeron_version_minor().unsigned_abs(),
                 patch: sys::aeron_version_patch().unsigned_abs(),
-                text: ffi::lossy(sys::aeron_version_text()).into_owned(),
-                commit: ffi::lossy(sys::aeron_version_gitsha()).into_owned(),
-                full: ffi::lossy(sys::aeron_version_full()).into_owned(),
+                text: text(sys::aeron_version_text()),
+                commit: text(sys::aeron_version_gitsha()),
+                full: text(sys::aeron_version_full()),
             }
         }
     }
+}
+
+/// # Safety
+/// `text` points to a NUL-terminated string.
+unsafe fn text(text: *const c_char) -> String {
+    // SAFETY: by the contract.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

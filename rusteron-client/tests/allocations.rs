@@ -191,12 +191,12 @@ fn receive_in_every_way(
             without_allocating(what, || poll(subscription, assemblers, &mut bytes));
             bytes > 0
         });
-        // What a poll of fragments has left.
+        // The messages that a poll of fragments has left.
         skip_all(subscription);
     }
 }
 
-/// Everything that either kind of publication can send, until it is taken, through the ends of terms.
+/// Every way to send with either kind of publication, until the message is accepted, through the ends of terms.
 macro_rules! send_in_every_way {
     ($publication:expr, $subscription:expr, $message:expr) => {{
         let (publication, message): (_, &[u8]) = ($publication, $message);
@@ -229,7 +229,7 @@ macro_rules! send_in_every_way {
     }};
 }
 
-/// Everything that keeps a message from being taken.
+/// Every way in which a message is rejected.
 macro_rules! refuse_in_every_way {
     ($publication:expr, $message:expr, $error:pat) => {{
         let (publication, message): (_, &[u8]) = ($publication, $message);
@@ -326,7 +326,7 @@ fn a_message_that_is_refused_does_not_allocate() {
 
     let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
     let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
-    // On a thread that C has not had an error on, for whose words it would allocate.
+    // On a thread that C has not had an error on: C would allocate for the error's text.
     let c_error = std::thread::scope(|scope| {
         let refusing = scope.spawn(|| {
             refuse_in_every_way!(&mut exclusive, &too_long, OfferError::MessageTooLong { .. });

@@ -205,7 +205,7 @@ fn a_channel_that_the_driver_refuses_is_refused_with_its_words() {
     let channel = UncheckedChannel("aeron:ipc?alias=");
     let error = aeron.add_publication(channel, 1001).expect_err("no value");
     assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, -1), "{error:?}");
-    // What a publication with this tag would have is for the driver to know.
+    // Only the driver knows the session id of a publication with this tag.
     let error = aeron.add_publication("aeron:ipc?session-id=tag:7", 1001).expect_err("no such tag");
     assert!(error.message().contains("must reference a network publication"), "{error:?}");
     assert!(!aeron.is_closed());

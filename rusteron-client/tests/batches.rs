@@ -146,7 +146,7 @@ fn messages_that_change_while_they_are_offered_are_what_they_were_at_first() {
 
 #[test]
 fn a_message_that_panics_leaves_a_stream_that_goes_on() {
-    // Its driver does not make padding of what a publisher has left undone.
+    // The driver must not unblock the range that a publisher has left unfinished.
     let driver = launch_patient();
     let aeron = connect(&driver);
     let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
@@ -163,7 +163,7 @@ fn a_message_that_panics_leaves_a_stream_that_goes_on() {
     assert_eq!(receive(&mut shared_subscription, 1), [b"next"]);
 }
 
-/// One poll for all that is there; what the handler takes is `take` messages at the most.
+/// One poll for all available messages. The handler receives `take` messages at the most.
 fn poll_batch(subscription: &mut Subscription, limit: usize, take: usize) -> (usize, Vec<Vec<u8>>) {
     let mut taken = Vec::new();
     let handler = |messages: &mut Messages<'_>| {
@@ -222,7 +222,7 @@ fn long_messages_come_alone_and_again_until_they_are_taken() {
     await_that("an image", || subscription.image_count() == 1);
 
     assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![vec![1]]));
-    // Three fragments, of which the last is refused twice.
+    // Three fragments. The last fragment is refused twice.
     assert_eq!(poll_batch(&mut subscription, 10, 0), (2, vec![]));
     assert_eq!(poll_batch(&mut subscription, 10, 0), (0, vec![]));
     assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![long]));

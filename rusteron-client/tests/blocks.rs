@@ -1,4 +1,4 @@
-//! Blocks: whole frames, as another log buffer has them, taken over as they are.
+//! Blocks: whole frames of another log buffer, copied as they are.
 
 mod support;
 
@@ -14,7 +14,7 @@ const REPLAYED: &str = "aeron:ipc?term-length=64k|session-id=5|\
 const TERM_LENGTH: usize = 64 * 1024;
 const ORIGIN: Position = TERM_LENGTH as Position + 64;
 
-/// What a publication of `REPLAYED` wrote from a position on.
+/// Returns the bytes that a publication of `REPLAYED` wrote from a position on.
 fn recorded(driver: &MediaDriver, publication: &ExclusivePublication, from: Position) -> Vec<u8> {
     log_bytes(driver, publication.constants(), from..publication.position().expect("open"))
 }
@@ -115,7 +115,7 @@ fn a_block_that_does_not_fit_exactly_is_refused_with_the_reason() {
         check(frame, BlockFault::StreamId, &number(16, 6));
         check(frame, BlockFault::TermId, &number(20, 7));
     }
-    // Padding in between is what an aborted claim leaves; a block does not begin with it.
+    // An aborted claim leaves padding in between. A block does not begin with padding.
     check(0, BlockFault::Type, &with(6, &0_u16.to_ne_bytes()));
     check(0, BlockFault::Type, &block[padding..]);
 

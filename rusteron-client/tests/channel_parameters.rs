@@ -1,4 +1,4 @@
-//! Parameters of channels, one at a time and together: what we accept is what the media driver accepts.
+//! Parameters of channels, one at a time and together: the client accepts what the media driver accepts.
 
 #[path = "support/judge.rs"]
 mod judge;
@@ -45,7 +45,7 @@ const ALL: Readers = Readers {
 const UDP: Readers = Readers { ipc_publication: false, ipc_subscription: false, ..ALL };
 const NOBODY: Readers = Readers { udp_publication: false, udp_subscription: false, ..UDP };
 
-/// Parameters one at a time: who reads them, valid values, invalid values.
+/// Parameters one at a time: the parts that read them, valid values, invalid values.
 const SINGLE: &[(&str, Readers, &[&str], &[&str])] = &[
     (
         "mtu",
@@ -309,7 +309,7 @@ fn parameters_that_go_together() {
     judge(&cases);
 }
 
-/// Values that nobody thought of: short texts of what numbers, units and options are made of.
+/// Random values: short texts of the parts that numbers, units and options are made of.
 #[test]
 fn random_values() {
     const ALPHABET: &[u8] = b"00112345678899kKmMgGsSuUnN-+ xX,:/tgreworvdtrue";

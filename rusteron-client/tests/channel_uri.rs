@@ -1,4 +1,4 @@
-//! Channel URIs: what we accept is what the media driver accepts.
+//! Channel URIs: the client accepts the channels that the media driver accepts.
 
 #[path = "support/judge.rs"]
 mod judge;
@@ -227,7 +227,7 @@ fn what_refers_to_something_that_exists() {
     drop(answers);
 }
 
-/// What only the driver can know is left to it, and comes back in its words.
+/// The driver checks the parameters that only it knows. Its words are in the error.
 #[test]
 fn what_only_the_driver_knows_it_says() {
     let driver = launch();

@@ -26,7 +26,7 @@ fn all_kinds_of_channels_are_taken_and_texts_stay_as_they_are() {
     aeron.add_publication(text, 1003).expect("a string");
     aeron.add_subscription(Cow::Borrowed("aeron:ipc"), 1004).expect("a string or a reference");
 
-    // Not in canonical order, and with what nobody reads.
+    // Not in canonical order, and with a parameter that no part of Aeron reads.
     let channel = "aeron:ipc?alias=x|term-length=65536|colour=green|";
     let publication = aeron.add_publication(channel, 1005).expect("a publication");
     assert_eq!(publication.channel(), channel);

@@ -76,8 +76,8 @@ fn several_destinations_feed_one_subscription() {
     let endpoints: [_; 6] = free_endpoints();
     let mut subscription = add_subscription(&aeron, "aeron:udp?control-mode=manual");
     let channel = |endpoint: &str| format!("aeron:udp?endpoint={endpoint}");
-    // All of them before the first image is there: a third destination that is added to an image
-    // leaves the media driver with addresses in an array that has moved
+    // Add all of them before the first image is there. If a third destination is added to an image,
+    // the media driver is left with addresses in an array that has moved
     // (`resolved_control_address_for_implicit_unicast_channels` of aeron_publication_image.c).
     for endpoint in &endpoints {
         subscription.add_destination(channel(endpoint)).expect("a destination");
@@ -116,7 +116,7 @@ fn destinations_are_added_and_removed_without_waiting() {
     assert_eq!(adding.poll().expect_err("done").kind(), ErrorKind::IllegalState);
     let mut removing = subscription.async_remove_destination(&channel).expect("begun");
     drop((subscription, aeron));
-    // It keeps the client open.
+    // The pending removal keeps the client open.
     await_that("it is removed", || removing.poll().expect("no error"));
 }
 
@@ -174,7 +174,7 @@ fn a_spy_sees_what_is_sent_to_others() {
     offer(&mut publication, &message);
     assert!(receive(&mut spy, 1) == [message.clone()]);
     assert!(receive(&mut subscription, 1) == [message]);
-    // What C makes of its channel is an error; not a crash.
+    // C may reject the spy's channel with an error, but must not crash.
     let resolved = spy.try_resolve_channel_endpoint_port();
     assert!(resolved.is_err() || resolved.is_ok_and(|channel| channel.is_some()));
 }

@@ -1,4 +1,4 @@
-//! Claims: committed, given up, forgotten, and too late.
+//! Claims: committed, aborted, forgotten, and too late.
 
 mod support;
 
@@ -153,7 +153,7 @@ fn a_claim_that_the_driver_gave_up_is_not_published_again() {
     late.copy_from_slice(b"still mine");
     assert_eq!(late.commit(), Err(OfferError::Unblocked));
     assert!(OfferError::Unblocked.is_retryable());
-    // What is consumed is cleaned: neither may a dropped claim write there.
+    // A consumed range is cleaned. A dropped claim may not write there either.
     let dropped = shared.try_claim(10).expect("a place");
     unblock(&log, 64, 0);
     drop(dropped);
@@ -204,7 +204,7 @@ fn a_forgotten_claim_blocks_its_stream_and_nothing_else() {
     std::mem::forget(exclusive.try_claim(10).expect("a place"));
     offer(&mut exclusive, b"behind");
     assert_eq!(subscription.poll(|_, _| panic!("there is a gap before"), 10), Ok(0));
-    // The driver fills the gap of a closed publication, so that what is behind is delivered.
+    // The driver fills the gap of a closed publication, so that the frames behind it are delivered.
     drop(exclusive);
     assert_eq!(receive(&mut subscription, 1), [b"behind"]);
 }

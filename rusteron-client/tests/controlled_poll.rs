@@ -95,7 +95,7 @@ fn an_action_concerns_one_image_only() {
     assert_eq!(calls, 3);
 }
 
-/// Polls until all of five messages were given, by a poll whose handler panics at the third.
+/// Polls until the handler was given all of five messages. The handler panics at the third.
 fn panics_lose_and_repeat_nothing(
     poll: impl Fn(&mut Subscription, &mut dyn FnMut(&[u8])) -> usize,
     length: impl Fn(usize) -> usize,

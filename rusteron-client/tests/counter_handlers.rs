@@ -1,4 +1,4 @@
-//! What is called when counters come and go.
+//! Handlers that are called when counters come and go.
 
 mod support;
 

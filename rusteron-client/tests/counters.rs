@@ -269,7 +269,7 @@ fn a_counter_can_be_used_after_its_driver_died() {
     assert_eq!(error.kind(), ErrorKind::ClientClosed);
 
     assert_eq!(counter.increment(), 3);
-    // What the driver leaves in the memory is its own affair.
+    // The values that the driver leaves in the memory are its own affair.
     let counters = aeron.counters_reader();
     assert!(counters.iter().count() <= counters.max_counter_id() as usize + 1);
     drop(aeron);
@@ -335,7 +335,7 @@ fn reading_while_others_add_and_remove_gives_whole_counters() {
     });
 }
 
-/// What C's reader says of the counters: id, type, label, key, registration, owner, reference, state.
+/// C's view of a counter: id, type, label, key, registration, owner, reference, state.
 type InC = Vec<(i32, i32, Vec<u8>, Vec<u8>, i64, i64, i64, i32)>;
 
 unsafe extern "C" fn collect(

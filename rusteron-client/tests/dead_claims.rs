@@ -1,5 +1,5 @@
-//! Publishers that are killed between a claim and its commit: the driver makes padding of the place, and
-//! the log says what it says after a publisher in C was killed there.
+//! Publishers that are killed between a claim and its commit. The driver unblocks the claimed range, and
+//! the log is the same as after a publisher in C was killed there.
 
 #[path = "support/operations.rs"]
 mod operations;
@@ -17,11 +17,11 @@ use support::{
     await_some, await_that, connect, context, launch_strict, log_file, log_tails, receive, retry,
 };
 
-/// What is offered before the claim.
+/// The message that is offered before the claim.
 const BEFORE: &[u8] = b"before the claim";
-/// What is offered behind it, on a shared publication.
+/// The message that is offered behind the claim, on a shared publication.
 const BEHIND: &[u8] = b"behind the claim";
-/// The length of the claim, of which a half is written.
+/// The length of the claim. Half of it is written.
 const CLAIMED: usize = 300;
 
 const JOB: &str = "RUSTERON_TEST_JOB";
@@ -43,7 +43,7 @@ impl Drop for Claimer {
     }
 }
 
-/// What runs in a [`Claimer`].
+/// The test that a [`Claimer`] runs.
 #[test]
 #[ignore = "other tests start it, as a process of its own"]
 fn a_claimer_for_other_tests() {
@@ -107,7 +107,7 @@ fn claim<P: Subject>(
     }
 }
 
-/// A stream whose publisher has claimed a place, and was killed.
+/// A stream whose publisher has claimed a range, and was killed.
 struct Blocked {
     subscription: Subscription,
     other: Option<Publication>,
@@ -157,21 +157,21 @@ impl Blocked {
         bytes
     }
 
-    /// Waits until the driver has unblocked the stream; what is in the log then, from the claim on, and
-    /// where it ends.
+    /// Waits until the driver has unblocked the stream. Returns the log's bytes from the claim on, and the
+    /// end of the log.
     fn await_padding(&mut self) -> (Vec<u8>, ([i64; 3], i32)) {
         let length = CLAIMED as i32 + HEADER_LENGTH as i32;
         let bytes = await_some("padding", || {
             let bytes = self.bytes();
             let found = i32::from_ne_bytes(bytes[..4].try_into().expect("4 bytes"));
-            // The driver stamps a whole header on it first, whose length is 0.
+            // First the driver stamps a whole header on the range, with a length of 0.
             assert!([length, 0, -length].contains(&found), "{found}");
             (found > 0).then_some(bytes)
         });
         (bytes, log_tails(&self.log, TERM_LENGTH as usize))
     }
 
-    /// What comes after the padding: what the other publisher has offered, or the end.
+    /// Checks the stream after the padding: the message of the other publisher follows, or the end.
     fn go_on(&mut self) {
         if self.other.is_some() {
             assert_eq!(receive(&mut self.subscription, 1), [BEHIND]);

@@ -1,6 +1,6 @@
-//! Publishers that are killed in the middle of a batch: of what each of them has offered, subscribers get
-//! the first messages, in order and whole. The stream of those who share it with them goes on, and one
-//! of their own ends.
+//! Publishers that are killed in the middle of a batch. Subscribers get the first of each publisher's
+//! messages, in order and whole. The stream of publishers that share a log goes on. A stream of a
+//! publisher's own ends.
 
 #![cfg(unix)]
 
@@ -21,24 +21,24 @@ use rusteron_client::{
 use rusteron_media_driver::MediaDriver;
 use support::{Random, SHORT_TERMS, await_that, connect, context, launch_strict, udp_channel};
 
-/// What each publisher offers before it is told to die, and what is certain to arrive.
+/// How many messages each publisher offers before it is told to die. These are certain to arrive.
 const BEFORE: usize = 5;
 /// How many messages the batch has in which it dies.
 const BATCH: usize = 40;
 
-/// A message that says whose it is and which; length and filling follow from that.
+/// A message that names its publisher and its number. Length and filling follow from both.
 fn message(publisher: u64, number: usize) -> Vec<u8> {
     let mut message = [publisher, number as u64].map(u64::to_le_bytes).concat();
     message.resize(100 + number * 37 % 150, number as u8);
     message
 }
 
-/// What is there of each publisher's messages.
+/// How many of each publisher's messages have arrived.
 #[derive(Default)]
 struct Received(HashMap<u64, usize>);
 
 impl Received {
-    /// Takes what there is for now, none of which may be missing, torn or in the wrong place.
+    /// Receives the available messages. None may be missing, torn or in the wrong place.
     fn poll(&mut self, subscription: &mut Subscription) {
         let handler = |bytes: &[u8], _: &Header<'_>| {
             let (publisher, _) = bytes.split_first_chunk().expect("its publisher");
@@ -107,7 +107,7 @@ extern "C" fn die(_: i32) {
     unsafe { ffi::raise(SIGKILL) };
 }
 
-/// A copy of a message whose second half kills the process that reads it.
+/// A copy of a message. A read of its second half kills the process.
 fn deadly(message: &[u8]) -> &'static [u8] {
     /// A multiple of every page size there is.
     const PAGES: usize = 1 << 16;
@@ -192,7 +192,7 @@ impl Publisher {
         Self { id, child, death, notes: notes.expect("a file") }
     }
 
-    /// Whether it has offered its first messages.
+    /// Returns whether the publisher has offered its first messages.
     fn is_ready(&mut self) -> bool {
         assert_eq!(self.child.try_wait().expect("its state"), None, "it is gone");
         self.accepted() >= BEFORE
@@ -225,7 +225,7 @@ impl Drop for Publisher {
     }
 }
 
-/// What runs in a [`Publisher`].
+/// The test that a [`Publisher`] runs.
 #[test]
 #[ignore = "other tests start it, as a process of its own"]
 fn a_publisher_for_other_tests() {
@@ -252,7 +252,7 @@ fn a_publisher_for_other_tests() {
     }
 }
 
-/// How many messages were taken by a publication that is open.
+/// How many messages an open publication has accepted.
 fn accepted(batch: OfferedBatch) -> usize {
     if let Some(error) = batch.stopped_by {
         assert!(error.is_retryable(), "{error}");
@@ -346,8 +346,9 @@ impl Stream {
 
 /// Polls streams whose publishers are dead until everything has come.
 ///
-/// All of them at the same time: the driver looks for what a dead publisher has left in a stream of its
-/// own over IPC where its subscribers were when it gave the publisher up, and nowhere else.
+/// All of them at the same time. In a stream of its own over IPC, the driver looks for the frames of a dead
+/// publisher at the positions where the subscribers were when the driver gave the publisher up, and nowhere
+/// else.
 fn await_what_follows(streams: &mut [Stream]) {
     let mut left: Vec<_> =
         streams.iter_mut().map(|stream| (stream.offered_by_other + 20, stream)).collect();
@@ -357,13 +358,13 @@ fn await_what_follows(streams: &mut [Stream]) {
     });
 }
 
-/// Publishers that die at the same place in streams of their own, over IPC and UDP: of the run that they
-/// die in nothing comes, of those before it everything. Returns how many streams the driver had to unblock.
+/// Publishers that die at the same place in streams of their own, over IPC and UDP. Nothing comes of the run
+/// in which they die. Every message of earlier runs comes. Returns how many streams the driver had to unblock.
 fn dying(death: fn(usize) -> Death) -> i64 {
     let driver = launch_strict();
     let aeron = connect(&driver);
     let (mut streams, mut last_numbers) = (Vec::new(), Vec::new());
-    // At the beginning, inside and at the end of what is taken at once, and in what comes after it.
+    // At the beginning, inside and at the end of the first claimed run, and in the run after it.
     for number in [0, 1, 9, 15, 16, BATCH - 1] {
         for kind in [Kind::Exclusive, Kind::Shared] {
             for channel in [SHORT_TERMS.to_owned(), format!("{}|term-length=64k", udp_channel())] {
@@ -422,7 +423,7 @@ fn publishers_that_are_killed_at_any_time_leave_no_hole() {
         Stream::new(&aeron, Kind::Shared, other_udp, 4),
     ];
     for round in 0..ROUNDS {
-        // Two for each stream, so that those who share one are in each other's way.
+        // Two for each stream, so that publishers that share a stream are in each other's way.
         let mut publishers: Vec<_> = (0..2 * streams.len())
             .map(|index| {
                 let id = 1 + round * 100 + index as u64;
@@ -431,7 +432,7 @@ fn publishers_that_are_killed_at_any_time_leave_no_hole() {
             })
             .collect();
         await_that("the publishers", || {
-            // Those who are ready go on, and are in the way of the others.
+            // Ready publishers go on, and are in the way of the others.
             streams.iter_mut().for_each(Stream::poll);
             publishers.iter_mut().all(|(_, publisher)| publisher.is_ready())
         });

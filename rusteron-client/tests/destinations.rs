@@ -19,7 +19,7 @@ const MANUAL: &str = "aeron:udp?control-mode=manual";
 /// Offers until the subscription has got something.
 fn await_delivery(publication: &Publication, subscription: &mut Subscription) {
     await_that("a delivery", || {
-        // Other subscribers, which nobody polls now, can hold it back for a while.
+        // Other subscribers, which no thread polls now, can hold the publication back for a while.
         let _ = publication.offer(b"to all");
         subscription.poll(|message, _| assert_eq!(message, b"to all"), 100).expect("open") > 0
     });
@@ -27,7 +27,7 @@ fn await_delivery(publication: &Publication, subscription: &mut Subscription) {
 
 fn assert_send<T: Send>(_: &T) {}
 
-/// A driver that notices sooner than by default that somebody is not heard of any more.
+/// A driver that notices sooner than by default that a peer is silent.
 fn launch_watchful() -> MediaDriver {
     launch_with(|context| {
         context

@@ -10,8 +10,8 @@ use rusteron_client::{ExclusivePublication, Publication};
 use rusteron_sys as sys;
 use support::{Random, await_that};
 
-/// Performs random operations on both sides of a stream, and compares results, positions, logs, and what is
-/// received.
+/// Performs random operations on both sides of a stream. Compares results, positions, logs, and received
+/// messages.
 fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Compared {
     let (mut rust, mut c) = (Side::<P>::new(stream), Side::<P>::new(stream));
     let max_payload = rust.publication.constants().max_payload_length;

@@ -1,5 +1,5 @@
 //! The end of all positions, through Rust and through C: messages that just fit, just do not, or are
-//! shorter than what is left of the last term.
+//! shorter than the rest of the last term.
 
 #[path = "support/operations.rs"]
 mod operations;
@@ -20,8 +20,8 @@ const EXCEEDED: i64 = sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED as i64;
 /// Ids of first terms, after which the last one's is reached with and without wrapping around.
 const INITIAL_TERM_IDS: [i32; 4] = [0, i32::MAX, i32::MIN, -1];
 
-/// The lengths of messages that leave room for one more, fill the term up, or are too long for it, alone
-/// in their frame or in several.
+/// The lengths of messages that leave space for one more message, fill the term up, or are too long for the
+/// term, in one frame or in several.
 fn lengths(left: i64, max_payload: usize) -> Vec<usize> {
     let header = HEADER_LENGTH as usize;
     let left = left as usize;
@@ -43,7 +43,7 @@ fn operation(turn: usize, message: Vec<u8>, max_payload: usize) -> Operation {
         1 if message.len() <= max_payload => claim(message, false),
         2 => Operation::Parts(vec![message[..middle].to_vec(), message[middle..].to_vec()]),
         3 => Operation::ReservedValues(message),
-        // The same bytes in two messages, of which the second can be too much.
+        // The same bytes in two messages. The second can be too much.
         4 if middle > 32 => {
             Operation::Batch(vec![message[..middle].to_vec(), message[middle + 32..].to_vec()])
         }

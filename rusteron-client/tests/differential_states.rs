@@ -1,5 +1,5 @@
-//! What keeps messages from being taken, in Rust and in C: on the same publication, in a state in which
-//! nothing is written, both say the same about messages of every length.
+//! Rejected messages, in Rust and in C. On the same publication, in a state in which nothing is written,
+//! both give the same result for messages of every length.
 
 #[path = "support/operations.rs"]
 mod operations;
@@ -24,8 +24,8 @@ fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
     [0, 1, 31, 32, 33].into_iter().chain(around(max_payload)).chain(around(max_message)).collect()
 }
 
-/// For each length, what the offers, the claim and the batch of both sides say; `expected` where the
-/// length is one that can be taken.
+/// For each length, the results of the offers, the claim and the batch of both sides; `expected` where the
+/// length can be accepted.
 macro_rules! same_answers {
     ($publication:expr, $offer:ident, $offerv:ident, $try_claim:ident, $expected:expr) => {{
         let publication = $publication;
@@ -140,7 +140,7 @@ fn closed_with_the_client() {
 
 #[test]
 fn revoked_while_it_is_open() {
-    // Revoking is what closing does then; until it is closed, messages are taken.
+    // The close revokes the publication. Until then, messages are accepted.
     let driver = launch();
     let aeron = connect(&driver);
     let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
@@ -203,7 +203,7 @@ fn revoked_before_everything_is_read() {
     await_that("the end of the stream", || {
         subscription.image_at_index(0).expect("an image").is_publication_revoked()
     });
-    // The image is still there, and so is what was sent, for both.
+    // The image is still there, and so are the sent messages, for both.
     let start = subscription.image_at_index(0).expect("an image").position();
     assert_eq!(poll_in_rust(&mut subscription), (2, 64));
     assert_eq!(poll_in_c(&mut subscription), (2, 64));

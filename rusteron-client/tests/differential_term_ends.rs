@@ -12,7 +12,7 @@ use support::Random;
 /// Frames begin at multiples of this.
 const ALIGNMENT: usize = 32;
 
-/// Brings a side to a number of bytes before the end of a term, all of which are read.
+/// Brings a side to a number of bytes before the end of a term. All bytes before that are read.
 fn approach<P: Subject>(side: &mut Side<P>, left: usize, max_payload: usize) {
     let mut fragments = Vec::new();
     loop {
@@ -28,12 +28,12 @@ fn approach<P: Subject>(side: &mut Side<P>, left: usize, max_payload: usize) {
     }
 }
 
-/// The lengths of messages whose frame fits, just fits or just does not into what is left of a term, and
-/// of fragmented ones that do.
+/// The lengths of messages whose frame fits, just fits or just does not fit into the rest of a term, and of
+/// fragmented messages that fit.
 fn lengths(left: usize, max_payload: usize) -> Vec<usize> {
     let header = HEADER_LENGTH as usize;
     let fits = left.saturating_sub(header);
-    // As many full fragments as there is room for, and the last one.
+    // As many full fragments as remain in the term, and the last fragment.
     let (full, rest) = (left / (max_payload + header), left % (max_payload + header));
     let fragmented = full * max_payload + rest.saturating_sub(header);
     let mut lengths: Vec<usize> = [fits, fragmented]

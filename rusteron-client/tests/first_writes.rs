@@ -1,5 +1,5 @@
-//! How far a publisher is when it first writes to a frame: should it die there, the driver has to find the
-//! end of the stream behind it, as it does when a publisher in C dies.
+//! How far a publisher is when it first writes to a frame. If it dies there, the driver has to find the
+//! end of the stream behind the frame, as when a publisher in C dies.
 
 #![cfg(unix)]
 

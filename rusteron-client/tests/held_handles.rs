@@ -1,4 +1,4 @@
-//! What is held on to, or forgotten, for longer than it is of use.
+//! Handles that are held, or forgotten, for longer than they are of use.
 
 mod support;
 
@@ -51,7 +51,7 @@ fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
             |message, header| {
                 // A message and two claims are held while the driver's patience ends.
                 await_that("the end of the driver's patience", || !shared.is_connected());
-                // Then it unblocks what is claimed.
+                // Then the driver unblocks the claimed range.
                 let then = Instant::now();
                 await_that("the unblocking", || then.elapsed() > Duration::from_millis(500));
                 of_exclusive.fill(1);

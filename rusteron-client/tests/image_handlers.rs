@@ -32,7 +32,7 @@ impl Drop for Alive {
     }
 }
 
-/// What two handlers report, and how many of them are alive.
+/// The events that two handlers report, and how many of the handlers are alive.
 struct Watched {
     alive: Arc<AtomicUsize>,
     events: Receiver<(&'static str, ImageInfo)>,
@@ -182,7 +182,7 @@ fn handlers_of_a_registration_that_is_given_up_are_freed() {
         }
         drop(registration);
     }
-    // An error that nobody asks for.
+    // An error that no caller asks for.
     drop(watched.begin(&aeron, UncheckedChannel("aeron:ipc?alias=")));
     watched.await_freed();
 }

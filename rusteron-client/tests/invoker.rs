@@ -106,7 +106,7 @@ fn a_client_that_nobody_works_for_is_timed_out() {
     assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
     assert_eq!(aeron.do_work().expect_err("closed").kind(), ErrorKind::ClientClosed);
     let other = aeron.clone();
-    // What it owns may be a handle of the client.
+    // The notification may own a handle of the client.
     let (sender, closed) = mpsc::channel();
     publication.close_with(move || sender.send(other.is_closed()).expect("a receiver"));
     assert_eq!(closed.try_iter().collect::<Vec<_>>(), [true]);
@@ -180,15 +180,15 @@ fn drop_in_callback(of: &Aeron, what: impl Send + 'static, mut meanwhile: impl F
         .expect("a subscription");
     let _publication = of.add_publication(CHANNEL, 2).expect("a publication");
     let deadline = Instant::now() + PATIENCE;
-    // Without yielding, so that what is meanwhile and the drop meet.
+    // Without yielding, so that the client's work and the drop meet.
     while dropped.try_recv().is_err() {
         meanwhile();
         assert!(Instant::now() < deadline, "waited in vain: the callback");
     }
 }
 
-/// A subscription of a client with a handler that keeps this client open, and something that tells when
-/// the handler is freed.
+/// A subscription of a client with a handler that keeps this client open. The weak reference tells when the
+/// handler is freed.
 fn subscription_that_keeps(aeron: &Aeron) -> (Subscription, Weak<()>) {
     let alive = Arc::new(());
     let watched = Arc::downgrade(&alive);
@@ -210,7 +210,7 @@ fn a_client_that_its_own_handler_keeps_goes_with_a_subscription_dropped_in_anoth
     let other = connect(&driver);
     let aeron = invoked(&driver);
     let (subscription, handler) = subscription_that_keeps(&aeron);
-    // Nobody does its work any more.
+    // No thread does the client's work after this.
     drop(aeron);
     drop_in_callback(&other, subscription, || ());
     await_that("the handler is freed", || handler.strong_count() == 0);
@@ -245,7 +245,7 @@ fn more_requests_than_the_drivers_buffer_holds_are_refused_and_the_rest_is_answe
     let stalled = Aeron::connect(context).expect("a client of the copy");
 
     let mut registrations = Vec::new();
-    // Without yielding, which so many times takes minutes on a busy machine.
+    // Without yielding: so many yields take minutes on a busy machine.
     let error = loop {
         // Now and then, as a client does.
         if registrations.len() % 256 == 0 {
@@ -260,7 +260,7 @@ fn more_requests_than_the_drivers_buffer_holds_are_refused_and_the_rest_is_answe
     assert_eq!(error.kind(), ErrorKind::DriverBufferFull, "{error:?}");
     assert!(error.is_retryable());
     assert!(registrations.len() > 1_000);
-    // Looks at everything that is registering, what was refused not included.
+    // Looks at every pending registration. Rejected registrations are not among them.
     let deadline = Instant::now() + Duration::from_millis(50);
     while Instant::now() < deadline {
         stalled.do_work().expect("work");

@@ -119,7 +119,7 @@ fn more_dropped_registrations_than_the_conductors_queue_holds_block_no_publisher
     assert!(registrations.len() > 100);
     drop(registrations);
     let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    // Many times what a subscriber that nobody polls would let through.
+    // Many times more than a subscriber that no thread polls would let through.
     for _ in 0..5_000 {
         offer(&mut publication, &[0; 32]);
         receive(&mut subscription, 1);
@@ -273,7 +273,7 @@ fn blocking_calls_in_a_callback_are_errors_and_the_last_handle_may_go_there() {
         .set_error_handler(move |_| {
             let Some(aeron) = in_handler.lock().expect("no panic").take() else { return };
             let outcome = aeron.add_publication("aeron:ipc", 1).map(drop);
-            // The last handle of the client whose thread this is.
+            // The last handle of the client on the client's own thread.
             drop(aeron);
             let _ = outcomes.send(outcome);
         })

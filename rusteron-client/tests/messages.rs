@@ -305,8 +305,8 @@ fn publisher_and_subscriber_move_to_other_threads() {
 
 #[test]
 fn a_publisher_and_a_subscriber_at_work_at_once_never_meet() {
-    // Four times round the log: what the subscriber reads, the publisher overwrites later. That the
-    // one has ended before the other begins is for ThreadSanitizer to see.
+    // Four times round the log: the publisher later overwrites the bytes that the subscriber reads.
+    // ThreadSanitizer sees whether the read has ended before the write begins.
     const COUNT: usize = 4 * 3 * 65536 / 256;
     let driver = launch();
     let aeron = connect(&driver);

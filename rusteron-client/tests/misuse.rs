@@ -1,8 +1,8 @@
-//! What must not compile: each program in `misuse/`, with the compiler's reason in the `.stderr` file
-//! beside it.
+//! Programs that must not compile. Each is in `misuse/`, with the compiler's reason in the `.stderr`
+//! file beside it.
 //!
-//! The words are those of the compiler that the files were made with; `TRYBUILD=overwrite` makes
-//! them again.
+//! The words come from the compiler that the files were made with. `TRYBUILD=overwrite` makes them
+//! again.
 
 #[test]
 fn misuse_does_not_compile() {

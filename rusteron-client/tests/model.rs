@@ -122,7 +122,7 @@ impl Publisher for Publication {
     }
 }
 
-/// What a handler is given: a fragment or a whole message.
+/// The arguments of a handler's call: a fragment or a whole message.
 #[derive(Debug, Clone, PartialEq)]
 struct Given {
     end: i64,
@@ -142,7 +142,7 @@ impl Given {
     }
 }
 
-/// What the stream must be.
+/// The expected stream.
 #[derive(Default)]
 struct Model {
     position: i64,
@@ -152,7 +152,7 @@ struct Model {
 }
 
 impl Model {
-    /// The bytes of the next message, different from those of the last.
+    /// The bytes of the next message. They differ from those of the last message.
     fn bytes(&mut self, operation: &Operation) -> Vec<u8> {
         let length = match operation {
             Operation::Offer(length)
@@ -165,7 +165,7 @@ impl Model {
         (0..length).map(|index| (index as u8).wrapping_mul(7).wrapping_add(self.count)).collect()
     }
 
-    /// What the operation leaves behind, and where it ends.
+    /// Adds the operation's frames to the stream, and returns the position of their end.
     fn apply(&mut self, operation: &Operation, bytes: &[u8]) -> i64 {
         let mut payloads: Vec<&[u8]> = match operation {
             Operation::Padding(_) => vec![bytes],
@@ -215,7 +215,7 @@ enum Form {
     Messages,
 }
 
-/// Polls in one way after the other, and notes what it was given and has not refused.
+/// Polls in one way after the other, and notes the arguments that it was given and has accepted.
 struct Reader<'a> {
     subscription: &'a mut Subscription,
     form: Form,

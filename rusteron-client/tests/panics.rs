@@ -1,4 +1,4 @@
-//! Panics of the caller's code, wherever the library calls it or drops what it owns.
+//! Panics of the caller's code, wherever the library calls it, or drops values that it owns.
 
 mod support;
 
@@ -44,7 +44,8 @@ fn what_handlers_own_may_panic_when_it_is_dropped() {
         drops.store(0, Ordering::Release);
     };
 
-    // On the conductor's thread: the closure's own panic, and that of what it owns.
+    // On the conductor's thread: the panic of the closure, and the panic of a value that the
+    // closure owns.
     let owned = bomb();
     aeron.add_publication("aeron:ipc", 1).expect("one").close_with(move || {
         let _owned = &owned;

@@ -170,7 +170,8 @@ fn the_end_of_all_positions_is_an_error_for_everything() {
     assert_eq!(publication.append_padding(100), end);
     assert_eq!(publication.offer_parts(&[IoSlice::new(&[0; 100])]), end);
     assert_eq!(publication.offer_with_reserved_value(&[0; 100], |_| 0), end);
-    // What was left has become padding: a message that would have fitted is not written over it.
+    // The rest of the term has become padding: a message that would have fitted is not written over
+    // it.
     assert_eq!(publication.position(), Ok(1 << 47));
     assert_eq!(publication.offer(b""), end);
     // Exactly to the end; from there C's function for blocks would go on to a term that is none.

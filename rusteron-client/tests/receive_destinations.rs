@@ -1,5 +1,5 @@
-//! Destinations of subscriptions: what we accept is what the media driver accepts, except for what it
-//! would not survive.
+//! Destinations of subscriptions: the client accepts what the media driver accepts, except for destinations
+//! that the driver would not survive.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{await_that, connect, launch};
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 
-/// Puts a port that was free a moment ago in the place of each `{port}`.
+/// Replaces each `{port}` by a port that was free a moment ago.
 fn with_ports(channel: &str) -> String {
     let mut channel = channel.to_owned();
     while channel.contains("{port}") {

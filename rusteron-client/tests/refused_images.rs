@@ -1,5 +1,5 @@
-//! Images that no stream can have: a datagram can claim them, and whoever shares the driver's directory can. They
-//! are refused before anything is read by them.
+//! Images that no stream can have: a datagram can claim them, and so can every process that shares the
+//! driver's directory. They are refused before anything is read through them.
 
 #![cfg(unix)]
 
@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rusteron_client::{Action, Aeron, Subscription, SystemCounter};
-use support::{await_some, await_that, connect, context, free_port, launch, launch_patient};
+use rusteron_media_driver::DriverInvoker;
+use support::{PATIENCE, await_some, await_that, connect, context, free_port, launch};
 
 const TERM_LENGTH: i64 = 64 * 1024;
 
@@ -31,7 +32,7 @@ fn setup(session_id: i32, initial_term_id: i32, active_term_id: i32, term_length
     frame
 }
 
-/// Every kind of poll, none of which finds anything.
+/// Every kind of poll. None of them finds anything.
 fn poll_in_vain(subscription: &mut Subscription) {
     assert_eq!(subscription.poll(|_, _| unreachable!(), 10), Ok(0));
     assert_eq!(subscription.poll_fragments(|_, _| unreachable!(), 10), Ok(0));
@@ -71,7 +72,7 @@ fn setup_before_the_first_term_makes_no_image() {
     }
     assert_eq!(subscription.image_count(), 0);
 
-    // A term after the first one is a place to join.
+    // A term after the first is a position to join at.
     socket.send_to(&setup(1, 7, 8, 1 << 16), endpoint).expect("a datagram");
     await_that("the image", || {
         poll_in_vain(&mut subscription);
@@ -95,24 +96,29 @@ fn write_counter(dir: &Path, counter_id: i32, value: i64) {
 }
 
 /// How often the process has mapped the log buffer.
-fn mappings(original_registration_id: i64) -> usize {
-    let name = format!("/{original_registration_id}.logbuffer");
+fn mappings(dir: &Path, original_registration_id: i64) -> usize {
+    let name = dir.join(format!("publications/{original_registration_id}.logbuffer"));
+    let name = name.to_str().expect("a Unicode directory");
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    maps.lines().filter(|line| line.ends_with(&name)).count()
+    maps.lines().filter(|line| line.ends_with(name)).count()
 }
 
+/// The driver computes with positions, too: it does no work while one is wrong.
 #[test]
 fn image_at_a_position_outside_its_stream_is_refused_and_unmapped() {
     const SUBSCRIBER_POSITION: i32 = 4;
     const CHANNEL: &str = "aeron:ipc?term-length=64k";
-    let driver = launch_patient();
-    let aeron = connect(&driver);
-    let publication = aeron.add_publication(CHANNEL, 1001).expect("a publication");
-    let errors = Arc::new(Mutex::new(Vec::new()));
-    let subscriber = {
-        let mut context = context(driver.aeron_dir());
+    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    settings
+        .set_client_liveness_timeout(10 * PATIENCE)
+        .and_then(|settings| settings.set_publication_unblock_timeout(20 * PATIENCE))
+        .expect("settings");
+    let mut driver = DriverInvoker::launch_embedded(settings).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    let connect = |errors: &Arc<Mutex<Vec<String>>>| {
+        let mut context = context(&dir);
         context.set_use_conductor_agent_invoker(true).expect("a setting");
-        let errors = Arc::clone(&errors);
+        let errors = Arc::clone(errors);
         context
             .set_error_handler(move |error| {
                 errors.lock().expect("no panic").push(error.to_string())
@@ -120,23 +126,36 @@ fn image_at_a_position_outside_its_stream_is_refused_and_unmapped() {
             .expect("a handler");
         Aeron::connect(context).expect("a client")
     };
+    let (unexpected, errors) = (Arc::default(), Arc::default());
+    driver.do_work().expect("work");
+    let (publisher, subscriber) = (connect(&unexpected), connect(&errors));
+    let mut registration = publisher.async_add_publication(CHANNEL, 1001).expect("a registration");
+    let publication = await_some("the publication", || {
+        driver.do_work().expect("work");
+        publisher.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
     let cnc = driver.cnc_file().expect("the CnC file");
-    let mapped = mappings(publication.registration_id());
+    let counter = || {
+        let counters = cnc.counters();
+        let mut positions = counters.iter().filter(|it| it.type_id == SUBSCRIBER_POSITION);
+        positions.next()
+    };
+    let mapped = mappings(&dir, publication.registration_id());
 
     let last = TERM_LENGTH << 31;
     for position in [-TERM_LENGTH, -32, 7, last + 32, i64::MAX, i64::MIN] {
         let mut registration =
             subscriber.async_add_subscription(CHANNEL, 1001).expect("a registration");
-        // The command; not yet the driver's answer.
-        let id = await_some("the counter of its position", || {
-            if cnc.counters().iter().all(|counter| counter.type_id != SUBSCRIBER_POSITION) {
+        let joined = await_some("the counter of its position", || {
+            // The command, and then the answers, which the client does not see yet.
+            if errors.lock().expect("no panic").is_empty() && counter().is_none() {
                 subscriber.do_work().expect("work");
+                driver.do_work().expect("work");
             }
-            let counters = cnc.counters();
-            let mut positions = counters.iter().filter(|it| it.type_id == SUBSCRIBER_POSITION);
-            positions.next().map(|counter| counter.id)
+            counter()
         });
-        write_counter(driver.aeron_dir(), id, position);
+        write_counter(&dir, joined.id, position);
         let mut subscription = await_some("the subscription", || {
             subscriber.do_work().expect("work");
             registration.poll().expect("no error")
@@ -149,18 +168,28 @@ fn image_at_a_position_outside_its_stream_is_refused_and_unmapped() {
         let error = errors.lock().expect("no panic").remove(0);
         assert!(error.contains(&format!("image refused: position {position} ")), "{error}");
         assert_eq!(subscription.image_count(), 0);
-        assert_eq!(mappings(publication.registration_id()), mapped);
+        assert_eq!(mappings(&dir, publication.registration_id()), mapped);
+        write_counter(&dir, joined.id, joined.value);
         drop(subscription);
         await_that("the driver has removed it", || {
             subscriber.do_work().expect("work");
-            cnc.counters().iter().all(|counter| counter.type_id != SUBSCRIBER_POSITION)
+            driver.do_work().expect("work");
+            counter().is_none()
         });
     }
 
     // A position within the stream is no reason.
-    let mut subscription = subscriber.add_subscription(CHANNEL, 1001).expect("a subscription");
+    let mut registration =
+        subscriber.async_add_subscription(CHANNEL, 1001).expect("a registration");
+    let mut subscription = await_some("the subscription", || {
+        subscriber.do_work().expect("work");
+        driver.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
     await_that("the image", || {
         subscriber.do_work().expect("work");
+        driver.do_work().expect("work");
         subscription.image_at_index(0).is_some()
     });
+    assert_eq!(unexpected.lock().expect("no panic").as_slice(), [""; 0]);
 }

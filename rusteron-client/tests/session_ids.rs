@@ -1,4 +1,4 @@
-//! Session ids from the media driver: asked for and waited for, given up, and never answered.
+//! Session ids from the media driver: asked for and waited for, abandoned, and never answered.
 
 mod support;
 
@@ -48,7 +48,7 @@ fn requests_that_are_dropped_leave_the_client_as_it_was() {
     for _ in 0..20 {
         drop(aeron.async_next_session_id(7).expect("begun"));
     }
-    // One that the driver has answered by the time it is given up.
+    // A request that the driver has answered by the time it is abandoned.
     let answered = aeron.async_next_session_id(7).expect("begun");
     aeron.next_session_id(7).expect("a later one");
     drop(answered);
@@ -75,7 +75,7 @@ fn a_driver_that_does_not_answer_is_a_driver_timeout() {
     assert!(error.message().contains("no response from media driver"), "{error:?}");
     assert_eq!(registration.poll().expect_err("done").kind(), ErrorKind::IllegalState);
     assert!(!aeron.is_closed());
-    // The conductor gives up what nobody has polled.
+    // The conductor frees a request that no caller has polled.
     drop(aeron.async_next_session_id(7).expect("begun"));
 }
 

@@ -1,5 +1,5 @@
-//! Threads that publish on one shared publication: every message arrives once, and those of a thread in
-//! its order, while terms come to their end all the time.
+//! Threads that publish on one shared publication. Every message arrives once. Each thread's messages
+//! arrive in their order, while terms come to their end all the time.
 
 mod support;
 

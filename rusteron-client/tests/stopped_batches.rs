@@ -1,5 +1,5 @@
-//! Batches that come to a stop on the way, by everything that can stop them: what is said to be accepted is
-//! what is in the log, and the rest can be offered again.
+//! Batches that come to a stop on the way, by every possible cause. The log has exactly the messages that
+//! are reported as accepted, and the rest can be offered again.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{
 
 const TERM_LENGTH: usize = 64 * 1024;
 const MESSAGES: usize = 60;
-/// What is being asked for when something happens: a message of a later run, and within that.
+/// The index of the message whose bytes are asked for when something happens: within a later run of the batch.
 const INTERRUPTED: usize = 40;
 
 /// A message during which something happens, once, when its bytes are asked for.
@@ -69,7 +69,7 @@ fn sent(log: &File) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Offers the messages, the last of which are not taken; how many were.
+/// Offers the messages, and returns how many were accepted. The last ones are rejected.
 fn stopped(
     log: &File,
     messages: &[Message<'_>],
@@ -85,7 +85,7 @@ fn stopped(
     accepted
 }
 
-/// Both kinds of publications, each with a subscriber and a function that offers on it.
+/// Both kinds of publications, each with a subscriber and a function that offers on the publication.
 fn each_kind(
     connect: impl Fn(&MediaDriver) -> Aeron,
     mut test: impl FnMut(
@@ -206,7 +206,7 @@ fn a_batch_during_which_another_publisher_begins_the_next_term_says_what_it_has_
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     let log = RefCell::new(log_file(&driver, publication.original_registration_id()));
-    // As one that has not come to the end of rotating the log.
+    // As a publisher that has not finished rotating the log.
     let set_term_count = |count: i32| {
         let mut log = log.borrow_mut();
         log.seek(SeekFrom::Start(3 * TERM_LENGTH as u64 + 24)).expect("a place");
@@ -227,7 +227,7 @@ fn a_batch_during_which_another_publisher_begins_the_next_term_says_what_it_has_
     assert!(receive(&mut subscription, MESSAGES) == bytes(&messages));
 }
 
-/// As to a thread that was held up between taking a place and writing there, until the driver gave it up.
+/// As a thread that was held up between its claim and its writes, until the driver unblocked the claimed range.
 #[test]
 fn a_batch_whose_place_is_padding_by_then_writes_nothing() {
     let driver = launch_patient();
@@ -249,7 +249,7 @@ fn a_batch_whose_place_is_padding_by_then_writes_nothing() {
     assert_eq!(receive(&mut subscription, 4), [[8; 10]; 4]);
 }
 
-/// The same to one that came to the end of a term.
+/// As a thread in the same state that came to the end of a term.
 #[test]
 fn a_batch_goes_on_behind_the_end_of_a_term_that_is_padding_by_then() {
     let driver = launch_patient();

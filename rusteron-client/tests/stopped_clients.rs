@@ -1,7 +1,7 @@
-//! Clients that were stopped until the driver had given their counters to others, and that go on before their
-//! conductor has noticed: they report that they are closed, and touch nothing that is not theirs.
+//! Clients that were stopped until the driver had given their counters to others. They go on before their
+//! conductor has noticed, report that they are closed, and touch nothing that is not theirs.
 //!
-//! A client without a conductor thread that does no work is such a client.
+//! A client without a conductor thread that does no work is in the same state.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{
     launch_with, offer, receive,
 };
 
-/// Its clients are given up soon, and their counters given to others at once.
+/// The driver soon gives its clients up, and at once gives their counters to others.
 fn launch() -> MediaDriver {
     launch_with(|context| {
         context
@@ -154,7 +154,7 @@ fn polls_of_a_stopped_client_are_closed_and_move_no_position() {
     drop((all.aeron, all.driver));
 }
 
-/// What a handler takes long for can be over when it returns.
+/// The subscriber's position can be gone when a slow handler returns.
 #[test]
 fn a_position_that_is_another_s_when_the_handler_returns_is_not_moved() {
     let driver = launch();
@@ -207,7 +207,7 @@ fn publications_of_a_stopped_client_are_closed() {
     });
     exclusive.offer(b"one").expect("a position");
     shared.offer(b"one").expect("a position");
-    // What is read need not be kept by the driver.
+    // The driver need not keep a message for the subscriber to read it.
     assert_eq!(receive(&mut subscription, 2).len(), 2);
 
     let [exclusive_id, shared_id] =
@@ -222,7 +222,7 @@ fn publications_of_a_stopped_client_are_closed() {
             let id = counter.counter_id();
             (counter, id)
         });
-        // What would let publishers go on for ever, and overflow what they compute with it.
+        // A limit that would let publishers go on for ever, and overflow the values that they compute with it.
         taken.set(i64::MAX);
         counters.push(taken);
     }

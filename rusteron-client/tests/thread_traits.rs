@@ -1,10 +1,10 @@
-//! What threads, and those who catch a panic, may do with each type of the crate.
+//! Traits of each type of the crate for threads, and for callers that catch a panic.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 #[test]
 fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
-    /// What is said of a type where the implementation beside, which goes first, does not apply.
+    /// The answers for a type to which the implementation beside, which has precedence, does not apply.
     trait No {
         const SEND: bool = false;
         const SYNC: bool = false;
@@ -56,9 +56,8 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         )*};
     }
     use rusteron_client::*;
-    // A type that is missing here is `Send`, `Sync` and safe to unwind past by itself, being made of
-    // numbers and texts. Handles lead to the handlers of their client, of which nobody knows what they do
-    // when they panic.
+    // A type that is missing here consists of numbers and texts, so it is `Send`, `Sync` and safe to unwind
+    // past. Handles lead to the handlers of their client, and these can do anything when they panic.
     traits_of! {
         // Handles that keep their client open.
         Aeron: "Send Sync Clone",
@@ -71,7 +70,7 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         Registration<Subscription>: "Send",
         Registration<Counter>: "Send",
         AsyncDestination: "Send",
-        // What is borrowed from them.
+        // Types that borrow from the types above.
         BufferClaim<'static>: "Send Sync RefUnwindSafe",
         Image<'static>: "Send",
         Images<'static>: "Send",
@@ -79,7 +78,7 @@ fn what_threads_may_do_with_each_type_is_what_it_can_bear() {
         CountersReader<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         Counters<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         SubscriptionBuilder<'static>: "Send",
-        // What owns memory or a mapping of its own.
+        // Types that own memory or a mapping of their own.
         Context: "Send Sync",
         Handler: "Send Sync",
         CncFile: "Send Sync UnwindSafe RefUnwindSafe",

@@ -1,4 +1,4 @@
-//! What the raw bindings declare: functions, structs, enums in bindgen's constants, aliases.
+//! Declarations of the raw bindings: functions, structs, enums in bindgen's constants, aliases.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::error::Error;
 /// The declarations of one or more files of raw bindings.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    /// In the order of the bindings, which is that of the header.
+    /// In the order of the bindings, which is the order of the header.
     pub(crate) functions: Vec<Function>,
     structs: HashMap<String, Vec<Field>>,
     constants: Vec<(String, CType)>,
@@ -27,18 +27,18 @@ pub(crate) struct Field {
     pub(crate) ty: CType,
 }
 
-/// As much of a C type as the generator needs to tell apart.
+/// A C type, in as much detail as the generator needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CType {
     Void,
     Bool,
-    /// An integer that Rust calls by the same name on every platform.
+    /// An integer with the same name on every Rust platform.
     Integer(&'static str),
-    /// C's `int`: a result code or a truth value, depending on who returns it.
+    /// C's `int`: a result code or a truth value, depending on the function.
     Int,
     /// `const char *`.
     Text,
-    /// Any other pointer, with the name of what it points to.
+    /// Any other pointer, with the name of its target type.
     Pointer(String),
     Callback,
     /// A name that the bindings declare.
@@ -61,14 +61,14 @@ impl Bindings {
         self.functions.iter().find(|function| function.name == name)
     }
 
-    /// The struct behind a name or an alias of it.
+    /// Returns the struct of a name, or of an alias.
     pub(crate) fn structure(&self, name: &str) -> Option<(String, &[Field])> {
         let CType::Named(name) = self.resolve(&CType::Named(name.to_owned())) else { return None };
         let fields = self.structs.get(&name)?;
         Some((name, fields))
     }
 
-    /// The C names of an enum's values; empty when the bindings know no enum of this name.
+    /// Returns the C names of an enum's values. Empty if the bindings have no enum of this name.
     pub(crate) fn enum_values(&self, enum_name: &str) -> Vec<&str> {
         let prefix = format!("{enum_name}_");
         let of_this_enum = |ty: &CType| matches!(ty, CType::Named(name) if name == enum_name);

@@ -10,8 +10,8 @@ use crate::{doc, name};
 
 /// A C struct, filled in by Aeron, that becomes an owned Rust struct.
 ///
-/// The Rust struct has the private conversion `from_raw(raw: &...) -> Self`, which is `unsafe`
-/// exactly when the C struct has strings, because they are read through pointers.
+/// The Rust struct has the private conversion `from_raw(raw: &...) -> Self`. It is `unsafe` exactly
+/// if the C struct has strings, because strings are read through pointers.
 #[derive(Debug, Clone)]
 pub struct ConstantsSpec {
     c_name: String,
@@ -25,8 +25,8 @@ pub struct ConstantsSpec {
 }
 
 impl ConstantsSpec {
-    /// A C struct by its tag or typedef, and the name of the Rust struct. `raw` and `support` are
-    /// the paths of the bindings and of the support module in the crate that uses the result.
+    /// Takes a C struct by its tag or typedef, and the name of the Rust struct. `raw` and `support`
+    /// are the paths of the bindings and of the support module in the including crate.
     pub fn new(
         c_name: impl Into<String>,
         rust_name: impl Into<String>,
@@ -45,31 +45,31 @@ impl ConstantsSpec {
         }
     }
 
-    /// The description of the struct, in Markdown, where the header has none or a wrong one.
+    /// Sets the description of the struct, in Markdown, if the header has none or a wrong one.
     pub fn summary(mut self, markdown: impl Into<String>) -> Self {
         self.summary = Some(markdown.into());
         self
     }
 
-    /// Leaves a field out; `reason` says why it is not a constant of Rust's.
+    /// Leaves a field out. `reason` says why the field is no constant in Rust.
     pub fn skip(mut self, field: impl Into<String>, reason: impl Into<String>) -> Self {
         self.skipped.insert(field.into(), reason.into());
         self
     }
 
-    /// Gives a field another name.
+    /// Renames a field.
     pub fn rename(mut self, field: impl Into<String>, name: impl Into<String>) -> Self {
         self.renamed.insert(field.into(), name.into());
         self
     }
 
-    /// The description of a field by its C name, where the header has none or a wrong one.
+    /// Sets the description of a field by its C name, if the header has none or a wrong one.
     pub fn doc(mut self, field: impl Into<String>, markdown: impl Into<String>) -> Self {
         self.docs.insert(field.into(), markdown.into());
         self
     }
 
-    /// The Rust struct; what is missing goes to `problems`.
+    /// Returns the Rust struct. Adds missing declarations to `problems`.
     pub(crate) fn generate(
         &self,
         bindings: &Bindings,
@@ -168,7 +168,7 @@ impl ConstantsSpec {
     }
 }
 
-/// Adds the initializer of a field that is copied as it is.
+/// Adds the initializer of a field that is copied unchanged.
 fn copied<'a>(read: &mut String, name: &str, c_field: &str, ty: &'a str) -> &'a str {
     let _ = writeln!(read, "            {name}: raw.{c_field},");
     ty

@@ -13,7 +13,7 @@ use crate::template::{Access, Method};
 
 /// A context: the family of C functions that share a prefix.
 ///
-/// Every function `<prefix>_set_<name>` and `<prefix>_get_<name>` becomes a method, and every other
+/// Every function `<prefix>_set_<name>` and `<prefix>_get_<name>` becomes a method. Every other
 /// function of the family must be declared as [written by hand](Self::hand_written).
 #[derive(Debug, Clone)]
 pub struct ContextSpec {
@@ -27,9 +27,9 @@ pub struct ContextSpec {
 }
 
 impl ContextSpec {
-    /// The Rust type that gets the methods, and the prefix of the C functions without the last
-    /// underscore (`aeron_context`; the C type is the prefix and `_t`). `raw` and `support` are the
-    /// paths of the bindings and of the support module in the crate that uses the result.
+    /// Takes the Rust type that gets the methods, and the prefix of the C functions without the
+    /// last underscore (`aeron_context`; the C type is the prefix and `_t`). `raw` and `support`
+    /// are the paths of the bindings and of the support module in the including crate.
     pub fn new(
         rust_name: impl Into<String>,
         prefix: impl Into<String>,
@@ -47,14 +47,15 @@ impl ContextSpec {
         }
     }
 
-    /// Says what bindings and headers cannot tell about a setting.
+    /// Adds facts about a setting that bindings and headers do not have.
     pub fn setting(mut self, setting: Setting) -> Self {
         self.settings.push(setting);
         self
     }
 
-    /// Leaves a C function out. `item_or_reason` tells the reader of the spec which Rust item reaches
-    /// it, or why none does; the using crate's table of [coverage](crate::coverage!) is what proves it.
+    /// Leaves a C function out. `item_or_reason` names the Rust item that reaches the function, or
+    /// the reason why there is none. It is for readers of the spec; the including crate's table of
+    /// [coverage](crate::coverage!) proves it.
     pub fn hand_written(
         mut self,
         function: impl Into<String>,
@@ -64,13 +65,13 @@ impl ContextSpec {
         self
     }
 
-    /// Implements `Debug` for the Rust type as well, with everything that can be read of it.
+    /// Implements `Debug` for the Rust type as well, with every readable setting.
     pub fn debug(mut self) -> Self {
         self.is_debug = true;
         self
     }
 
-    /// The `impl` block; what is missing or unknown goes to `problems`.
+    /// Returns the `impl` block. Adds missing and unknown names to `problems`.
     pub(crate) fn generate(
         &self,
         bindings: &Bindings,
@@ -106,7 +107,7 @@ impl ContextSpec {
                 )),
             }
         }
-        // The same setting misses its description twice, once for each method.
+        // A setting without a description is reported once, and not for each method.
         let mut seen = Vec::new();
         problems.retain(|problem| {
             let new = !seen.contains(problem);
@@ -118,7 +119,7 @@ impl ContextSpec {
         }
         for accessor in &accessors {
             let mut item = format!("{}::{}", self.rust_name, accessor.rust_name);
-            // Takes anything that can be read as a path.
+            // The setter takes any type that can be read as a path.
             if accessor.access == Access::Set && matches!(accessor.mapping, Mapping::Path) {
                 item += " as fn(_, &'static str) -> _";
             }
@@ -174,7 +175,7 @@ impl ContextSpec {
         }
     }
 
-    /// Every function of the family that is not written by hand, by setting.
+    /// Returns every function of the family that is not written by hand, by setting.
     fn pairs<'a>(&self, bindings: &'a Bindings, problems: &mut Vec<String>) -> Vec<Pair<'a>> {
         let family = format!("{}_", self.prefix);
         let mut pairs: Vec<Pair<'a>> = Vec::new();
@@ -205,7 +206,7 @@ impl ContextSpec {
         pairs
     }
 
-    /// What the spec says about a setting, found by the setter's or the getter's name.
+    /// Returns the spec's entry for a setting, found by the setter's or the getter's name.
     fn setting_of(&self, name: &str, access: Access) -> Setting {
         let of_getter =
             |setting: &&Setting| access == Access::Get && setting.getter.as_deref() == Some(name);
@@ -302,14 +303,14 @@ impl ContextSpec {
         }
     }
 
-    /// The doc comment of a method, in Markdown; `None` without a description.
+    /// Returns the doc comment of a method, in Markdown. `None` without a description.
     fn describe(
         &self,
         accessor: &Accessor<'_>,
         (comments, defaults): (&Comments, &Defaults),
     ) -> Option<String> {
         let setting = &accessor.pair.setting;
-        // The setter stands first in the headers, so it is the one that has the comment.
+        // The setter stands first in the headers, so the comment is the setter's.
         let mut environment = setting.environment.clone();
         let mut description = setting.summary.clone();
         for (_, function) in &accessor.pair.functions {
@@ -327,7 +328,7 @@ impl ContextSpec {
         blocks.extend(accessor.reading().map(str::to_owned));
         if let Some(name) = environment {
             let values = defaults.of(&name);
-            // Some descriptions say it, and what follows from it.
+            // Some descriptions already state the default and its consequences.
             let is_said = ["default is", "the default", "by default"]
                 .iter()
                 .any(|phrase| blocks[0].contains(phrase));
@@ -348,11 +349,11 @@ impl ContextSpec {
 pub(crate) struct Wrapped {
     pub(crate) function: String,
     pub(crate) item: String,
-    /// For a setter whose setting has a getter as well.
+    /// Set for a setter whose setting has a getter as well.
     pub(crate) round_trip: Option<RoundTrip>,
 }
 
-/// The two methods of a setting, and how what one takes differs from what the other returns.
+/// The two methods of a setting, and how the setter's type differs from the getter's.
 #[derive(Debug)]
 pub(crate) struct RoundTrip {
     pub(crate) setter: String,
@@ -375,7 +376,7 @@ impl Pair<'_> {
     }
 }
 
-/// A C function with everything needed to write its method.
+/// A C function with all data for its method.
 struct Accessor<'a> {
     access: Access,
     function: &'a Function,
@@ -419,7 +420,7 @@ impl Accessor<'_> {
         says_so && matches!(self.mapping, Mapping::Integer("usize" | "u64" | "i64"))
     }
 
-    /// A value of the setting, for readers.
+    /// Formats a value of the setting for readers.
     fn write(&self, value: i128) -> String {
         let in_largest = |units: &[(&str, i128)]| {
             let unit = units.iter().find(|(_, size)| value != 0 && value % size == 0);
@@ -439,14 +440,14 @@ impl Accessor<'_> {
         }
     }
 
-    /// What Aeron makes of values of the environment variable that are out of range. The largest numbers
-    /// of C's types are no limits.
+    /// Describes how Aeron treats values of the environment variable that are out of range. The
+    /// largest numbers of C's types are no limits.
     fn limits(&self, values: Values) -> String {
         let is_limit = |value: &i128| {
             let unlimited = [i32::MIN.into(), i32::MAX.into(), i64::MIN.into(), i64::MAX.into()];
             !unlimited.contains(value)
         };
-        // Zero is the least of what is not signed.
+        // Zero is the minimum of unsigned types.
         let is_signed = matches!(self.mapping, Mapping::Integer("i32" | "i64"));
         let least = values.least.filter(is_limit).filter(|least| is_signed || *least != 0);
         let most = values.most.filter(is_limit);
@@ -489,8 +490,8 @@ impl Accessor<'_> {
     }
 }
 
-/// Gives every accessor its Rust name: a `Duration` needs no unit in its name, unless two settings
-/// would then share one.
+/// Gives every accessor its Rust name. A `Duration` needs no unit in its name, unless two settings
+/// would then share a name.
 fn name_methods(context: &str, accessors: &mut [Accessor<'_>], problems: &mut Vec<String>) {
     let short_name = |accessor: &Accessor<'_>| {
         let name = accessor.pair.setting.rust_name();

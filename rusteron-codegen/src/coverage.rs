@@ -1,4 +1,4 @@
-//! Whether every C function of a header is reached by a Rust item.
+//! Checks that every C function of a header is reached by a Rust item.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,31 +9,31 @@ use proc_macro2::{TokenStream, TokenTree};
 use crate::error::Error;
 use crate::header;
 
-/// What the generator knows of a header, for a test that
-/// [`Generator::write_coverage_to_out_dir`](crate::Generator::write_coverage_to_out_dir) wrote it for.
+/// The generator's list of a header's functions, for a test.
+/// [`Generator::write_coverage_to_out_dir`](crate::Generator::write_coverage_to_out_dir) writes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Generated {
-    /// Every function that the header declares, in its order.
+    /// Every function that the header declares, in the header's order.
     pub declared: &'static [&'static str],
-    /// Those that generated Rust methods wrap.
+    /// The functions that generated Rust methods wrap.
     pub wrapped: &'static [&'static str],
 }
 
 /// One row of a table of coverage, made by [`coverage!`](crate::coverage).
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// The C functions that the row is about.
+    /// The C functions of the row.
     pub functions: &'static [&'static str],
-    /// How they are covered.
+    /// The kind of coverage.
     pub how: How,
 }
 
-/// How a C function is covered.
+/// Kinds of coverage of a C function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The crate calls the function, or hands its address to C.
     Calls,
-    /// The crate does the same without it.
+    /// The crate does the same without calling the function.
     Replaces,
     /// No Rust item reaches the function, for this reason.
     Omits(&'static str),
@@ -47,9 +47,10 @@ pub enum How {
 /// - `replaces f => Item;` names Rust items that do what a function does without calling it;
 /// - `omits f, g: "reason";` says why no item reaches some functions.
 ///
-/// An item is the path of a function, method or constructor, and the table does not compile if it does
-/// not exist or is not public. One with type parameters, `impl Trait` included, needs `as` and a type
-/// of function that decides them; `_` stands for what it leaves open. `drop::<T>` names `T`'s `Drop`.
+/// An item is the path of a function, method or constructor. If the item does not exist or is not
+/// public, the table does not compile. An item with type parameters, `impl Trait` included, needs
+/// `as` and a function type that determines them; in that type, `_` can be inferred. `drop::<T>`
+/// names `T`'s `Drop`.
 ///
 /// ```
 /// # struct Client;
@@ -87,7 +88,7 @@ macro_rules! coverage {
     }};
 }
 
-/// What a crate's sources say: which identifiers are in its code, and which words in its texts.
+/// Words of a crate's sources: the identifiers in its code, and the words in its documentation.
 #[derive(Debug, Default)]
 pub struct Sources {
     code: HashSet<String>,
@@ -95,7 +96,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// No sources.
+    /// Creates an empty set of sources.
     pub fn new() -> Self {
         Self::default()
     }
@@ -104,7 +105,7 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or is not made of Rust's tokens.
+    /// If a file cannot be read, or does not consist of Rust's tokens.
     pub fn rust_dir(mut self, dir: impl AsRef<Path>) -> Result<Self, Error> {
         self.add_rust_dir(dir.as_ref())?;
         Ok(self)
@@ -117,7 +118,7 @@ impl Sources {
     /// If the file cannot be read.
     pub fn c_file(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
         let code = header::without_comments(&read(path.as_ref())?);
-        // The names of headers are none of functions.
+        // Names of headers are no function names.
         let code = code.lines().filter(|line| !line.trim_start().starts_with("#include"));
         self.code.extend(code.flat_map(words).map(str::to_owned));
         Ok(self)
@@ -138,7 +139,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Comments are no tokens, but those for documentation are: attributes with a text.
+    /// Ordinary comments are no tokens. Doc comments are: attributes with a text.
     fn add_tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {
@@ -155,12 +156,12 @@ impl Sources {
     }
 }
 
-/// What is wrong with a table; empty if nothing is.
+/// Returns the problems of a table; empty if there are none.
 ///
-/// Every declared function must be wrapped by the generator or in the table, once, and nothing else
-/// may be. A function that is [called](How::Calls) must be in the code of the sources; one that is
-/// [replaced](How::Replaces) must not be, but in their documentation. There may be `most_reasons`
-/// different reasons at the most.
+/// Every declared function must be wrapped by the generator or be in the table, once. No other
+/// function may be in the table. A [called](How::Calls) function must be in the code of the
+/// sources. A [replaced](How::Replaces) function must not be in the code, but must be in the
+/// documentation. There may be at most `most_reasons` different reasons.
 pub fn coverage_problems(
     generated: Generated,
     table: &[Row],

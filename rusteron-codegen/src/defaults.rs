@@ -1,17 +1,17 @@
-//! The defaults and ranges of settings, found in C's sources by their environment variables.
+//! Defaults and ranges of settings, found in C's sources by environment variable.
 
 use std::collections::HashMap;
 
-/// What C's sources say about the values of settings.
+/// Values of settings in C's sources.
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
     /// The text of every macro without parameters, by its name.
     macros: HashMap<String, String>,
-    /// The expressions for the least and the most, by the macro that names the variable.
+    /// The expressions for the minimum and the maximum, by the macro that names the variable.
     ranges: HashMap<String, (String, String)>,
 }
 
-/// What is known of one setting.
+/// Known values of one setting.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Values {
     pub(crate) default: Option<i128>,
@@ -19,7 +19,7 @@ pub(crate) struct Values {
     pub(crate) most: Option<i128>,
 }
 
-/// The names of C's standard library, and of macros that stand for no more than a number.
+/// Names of C's standard library, and macros that are just a number.
 const KNOWN: &[(&str, i128)] = &[
     ("false", 0),
     ("true", 1),
@@ -32,7 +32,7 @@ const KNOWN: &[(&str, i128)] = &[
 ];
 
 impl Defaults {
-    /// Adds the macros of a file, and the ranges that it reads environment variables with.
+    /// Adds the macros of a file, and the ranges with which the file reads environment variables.
     pub(crate) fn add(&mut self, text: &str) {
         for line in text.replace("\\\n", " ").lines() {
             let definition = line.trim().strip_prefix("#define ").unwrap_or_default().trim_start();
@@ -49,7 +49,7 @@ impl Defaults {
         }
     }
 
-    /// What is known of the setting with an environment variable.
+    /// Returns the known values of the setting with an environment variable.
     pub(crate) fn of(&self, environment: &str) -> Values {
         let quoted = format!("{environment:?}");
         let names = self.macros.iter().filter(|(_, body)| **body == quoted);
@@ -63,7 +63,7 @@ impl Defaults {
         Values { default, least: self.value(&least), most: self.value(&most) }
     }
 
-    /// The value of a sum or product of numbers and macros; `None` for anything else.
+    /// Returns the value of a sum or product of numbers and macros. `None` for anything else.
     fn value(&self, expression: &str) -> Option<i128> {
         let mut rest = expression.trim();
         let value = self.sum(&mut rest)?;
@@ -92,7 +92,7 @@ impl Defaults {
         }
         let name = word(rest);
         match name {
-            // Also of `INT64_C(1000)`, which is a number like any other.
+            // In `INT64_C(1000)`, the macro's argument is the number.
             "" | "INT32_C" | "UINT16_C" | "UINT32_C" | "INT64_C" | "UINT64_C" => {
                 let value = if take(rest, "(") { self.sum(rest)? } else { return None };
                 take(rest, ")").then_some(value)
@@ -107,7 +107,7 @@ impl Defaults {
     }
 }
 
-/// The arguments of a call, from behind its opening parenthesis.
+/// Returns the arguments of a call, from behind its opening parenthesis.
 fn arguments(text: &str) -> Option<Vec<String>> {
     let (mut depth, mut found) = (0, vec![String::new()]);
     for character in text.chars() {
@@ -135,7 +135,7 @@ fn take(rest: &mut &str, token: &str) -> bool {
     true
 }
 
-/// A name or number, which may be empty.
+/// Splits off a name or number, which may be empty.
 fn word<'a>(rest: &mut &'a str) -> &'a str {
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
     let (word, after) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));

@@ -3,7 +3,7 @@
 /// The width of generated lines.
 pub(crate) const WIDTH: usize = 100;
 
-/// The description of a javadoc comment as Markdown; empty when there is none.
+/// Returns the description of a javadoc comment as Markdown. Empty if there is none.
 ///
 /// Block tags (`@param`, `@return`, ...) describe C's parameters and end the description.
 pub(crate) fn markdown(javadoc: &str) -> String {
@@ -32,7 +32,7 @@ pub(crate) fn markdown(javadoc: &str) -> String {
     blocks.join("\n\n")
 }
 
-/// Markdown as doc comment lines of at most 100 columns.
+/// Returns Markdown as doc comment lines of at most 100 columns.
 pub(crate) fn comment(markdown: &str, indent: usize) -> String {
     let mut out = String::new();
     let mut push = |line: &str| {
@@ -53,7 +53,8 @@ pub(crate) fn comment(markdown: &str, indent: usize) -> String {
     out
 }
 
-/// A description that fits both a setter and a getter: a noun phrase instead of an instruction.
+/// Returns a description that fits both a setter and a getter: a noun phrase instead of an
+/// instruction.
 pub(crate) fn neutral(markdown: &str) -> String {
     let (first, rest) = markdown.split_once("\n\n").unwrap_or((markdown, ""));
     let mut first = first.strip_prefix("Property name for ").unwrap_or(first);
@@ -84,14 +85,14 @@ pub(crate) fn without_time_unit(markdown: &str) -> String {
     text
 }
 
-/// A comment line without its leading asterisks, also of a crooked ` * */`.
+/// Returns a comment line without its leading asterisks, also for a crooked ` * */`.
 fn undecorated(line: &str) -> &str {
     let Some(text) = line.trim_start().strip_prefix('*') else { return line };
     let text = text.strip_prefix(' ').unwrap_or(text);
     if text.trim() == "*" { "" } else { text }
 }
 
-/// The line that ends the code block which `line` starts.
+/// Returns the line that ends the code block of which `line` is the start.
 fn code_end(line: &str) -> Option<&'static str> {
     [("@code", "@endcode"), ("<pre>", "</pre>")]
         .into_iter()
@@ -104,7 +105,7 @@ fn paragraphs(prose: &str) -> Vec<String> {
         prose = prose.replace(tag, "\n\n");
     }
     prose = prose.replace("<li>", "\n\n<li>").replace("</li>", "\n\n");
-    // A line that held nothing but a tag leaves blanks between two line ends.
+    // A line with only a tag leaves blanks between two line ends.
     let lines: Vec<_> = prose.lines().map(str::trim).collect();
     lines
         .split(|line| line.is_empty())
@@ -139,7 +140,7 @@ fn inline(text: &str) -> String {
                 out.push_str(&format!("<{url}>"));
                 rest = &rest[url.len()..];
             } else if word.contains('_') {
-                // C's names; with their parentheses when they are called.
+                // C's names are code, with their parentheses in calls.
                 let called = if after.starts_with("()") { "()" } else { "" };
                 out.push_str(&format!("`{word}{called}`"));
                 rest = &after[called.len()..];
@@ -158,8 +159,8 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// The content and length of the code that `text` starts with. Aeron once forgets the `>` of a
-/// closing tag.
+/// Returns the content and length of the code at the start of `text`. Aeron once forgets the `>` of
+/// a closing tag.
 fn code_span(text: &str) -> Option<(&str, usize)> {
     if let Some(body) = text.strip_prefix("<code>") {
         let end = body.find("</code")?;
@@ -218,8 +219,8 @@ pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// At the start of a line these words would begin a list in the middle of a paragraph; of numbers
-/// only 1 can.
+/// Returns whether the word would begin a list at the start of a line in a paragraph. Of the
+/// numbers, only 1 can.
 fn starts_block(word: &str) -> bool {
     matches!(word, "-" | "+" | "*" | "1." | "1)")
 }

@@ -20,8 +20,8 @@ pub struct EnumSpec {
 }
 
 impl EnumSpec {
-    /// A C enum by its tag or typedef, and the name of the Rust enum. `raw` is the path of the
-    /// module with the bindings in the crate that uses the result, such as `rusteron_sys::driver`.
+    /// Takes a C enum by its tag or typedef, and the name of the Rust enum. `raw` is the path of
+    /// the module with the bindings in the including crate, such as `rusteron_sys::driver`.
     pub fn new(
         c_name: impl Into<String>,
         rust_name: impl Into<String>,
@@ -36,19 +36,19 @@ impl EnumSpec {
         }
     }
 
-    /// The description of the enum, in Markdown, where the header has none or a wrong one.
+    /// Sets the description of the enum, in Markdown, if the header has none or a wrong one.
     pub fn summary(mut self, markdown: impl Into<String>) -> Self {
         self.summary = Some(markdown.into());
         self
     }
 
-    /// The description of one variant, by its Rust name, where the header has none.
+    /// Sets the description of one variant, by its Rust name, if the header has none.
     pub fn doc(mut self, variant: impl Into<String>, markdown: impl Into<String>) -> Self {
         self.docs.insert(variant.into(), markdown.into());
         self
     }
 
-    /// The name behind the typedef, which is what the constants are declared with.
+    /// Returns the name behind the typedef, with which the constants are declared.
     pub(crate) fn resolved_name(&self, bindings: &Bindings) -> String {
         match bindings.resolve(&CType::Named(self.c_name.clone())) {
             CType::Named(name) => name,
@@ -61,7 +61,7 @@ impl EnumSpec {
         name::variants(&values.collect::<Vec<_>>()).into_iter().next().unwrap_or_default()
     }
 
-    /// The Rust enum; what is missing goes to `problems`.
+    /// Returns the Rust enum. Adds missing declarations to `problems`.
     pub(crate) fn generate(
         &self,
         bindings: &Bindings,
@@ -135,7 +135,7 @@ impl EnumSpec {
     }
 }
 
-/// An arm of a `match`, broken as rustfmt would.
+/// Returns an arm of a `match`, broken as rustfmt would break it.
 fn arm(pattern: &str, value: &str) -> String {
     let line = format!("            {pattern} => {value},\n");
     if line.len() <= doc::WIDTH + 1 {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Everything that stands in the way of generating, collected so that one build shows all of it.
+/// All reasons why nothing can be generated, collected so that one build shows all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     problems: Vec<String>,
@@ -11,12 +11,12 @@ impl Error {
         Self { problems: vec![problem.into()] }
     }
 
-    /// `Ok` when there are no problems.
+    /// Returns `Ok` if there are no problems.
     pub(crate) fn check(problems: Vec<String>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
-    /// Each problem, as one readable text; there is at least one.
+    /// Returns each problem as a readable text. There is at least one.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }

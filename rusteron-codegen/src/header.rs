@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Documentation that the headers give to functions, types and their members.
+/// Documentation of functions, types and their members in the headers.
 #[derive(Debug, Default)]
 pub(crate) struct Comments {
     functions: HashMap<String, FunctionComment>,
@@ -11,7 +11,7 @@ pub(crate) struct Comments {
     declared: Vec<String>,
 }
 
-/// What a header says about a function.
+/// A header's documentation of a function.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionComment {
     /// The raw text between the comment marks.
@@ -20,7 +20,7 @@ pub(crate) struct FunctionComment {
     pub(crate) environment: Option<String>,
 }
 
-/// What a header says about a struct or enum.
+/// A header's documentation of a struct or enum.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TypeComment {
     pub(crate) text: Option<String>,
@@ -31,9 +31,9 @@ pub(crate) struct TypeComment {
 impl Comments {
     /// Adds the comments of one header.
     ///
-    /// Aeron documents a setting above the macro of its environment variable, and the setter and
-    /// getter follow, sometimes after a typedef. So a macro's comment waits for the next function;
-    /// any other comment belongs to the declaration directly below it.
+    /// Aeron documents a setting above the macro of its environment variable. The setter and getter
+    /// follow, sometimes after a typedef. So a macro's comment waits for the next function. Any
+    /// other comment belongs to the declaration directly below it.
     pub(crate) fn add(&mut self, text: &str) {
         let mut comment = None;
         let mut setting: Option<FunctionComment> = None;
@@ -73,12 +73,12 @@ impl Comments {
         self.functions.get(name).cloned().unwrap_or_default()
     }
 
-    /// The names of all functions, in the order of their first declarations.
+    /// Returns the names of all functions, in the order of their first declarations.
     pub(crate) fn declared(&self) -> &[String] {
         &self.declared
     }
 
-    /// Looks a struct or enum up by its tag or by its typedef.
+    /// Finds a struct or enum by its tag or by its typedef.
     pub(crate) fn type_(&self, name: &str) -> Option<&TypeComment> {
         self.types.get(name)
     }
@@ -93,7 +93,7 @@ enum Item<'a> {
     Declaration(&'a str),
 }
 
-/// Splits a header into comments, macros and declarations; good for well-formed C only.
+/// Splits a header into comments, macros and declarations. Valid for well-formed C only.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
                     return Some(Item::Variable(name.to_owned()));
                 }
             } else if let Some(linkage) = rest.strip_prefix("extern \"C\"") {
-                // The block's content is what matters: its braces are skipped like blanks.
+                // The block's braces are skipped like blanks, and its content is scanned.
                 let open = linkage.find('{').map_or(0, |at| at + 1);
                 self.at += rest.len() - linkage.len() + open;
             } else if rest.starts_with('}') || rest.starts_with(';') {
@@ -140,7 +140,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The length of the comment that `text` starts with.
+/// Returns the length of the comment at the start of `text`.
 fn comment_length(text: &str) -> Option<usize> {
     if let Some(body) = text.strip_prefix("/*") {
         Some(body.find("*/").map_or(text.len(), |end| end + 4))
@@ -151,7 +151,8 @@ fn comment_length(text: &str) -> Option<usize> {
     }
 }
 
-/// C code with nothing but blanks where comments are. Good for code without comment marks in strings.
+/// Returns C code with blanks in place of comments. Valid for code without comment marks in
+/// strings.
 pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -165,7 +166,7 @@ pub(crate) fn without_comments(text: &str) -> String {
     out + rest
 }
 
-/// The length of a preprocessor line with its continuations.
+/// Returns the length of a preprocessor line with its continuations.
 fn directive_length(text: &str) -> usize {
     let mut length = 0;
     for line in text.split_inclusive('\n') {
@@ -188,7 +189,7 @@ fn environment_variable(directive: &str) -> Option<&str> {
     is_variable.then_some(value)
 }
 
-/// Up to the `;` outside all brackets, or the `}` of a function's body.
+/// Returns the length up to the `;` outside all brackets, or up to the `}` of a function's body.
 fn declaration_length(text: &str) -> usize {
     let is_type = ["typedef", "struct", "enum", "union"].iter().any(|word| text.starts_with(word));
     let mut depth = 0usize;
@@ -215,7 +216,7 @@ fn declaration_length(text: &str) -> usize {
     at
 }
 
-/// The name of the function that a declaration declares, if it does.
+/// Returns the name of the declared function, if the declaration is of a function.
 fn function_name(declaration: &str) -> Option<&str> {
     let head = &declaration[..declaration.find('(')?];
     if head.starts_with("typedef") || head.contains(['{', '=']) {
@@ -224,7 +225,7 @@ fn function_name(declaration: &str) -> Option<&str> {
     head.split(|c: char| !is_word(c)).rfind(|word| !word.is_empty())
 }
 
-/// The tag and the typedef of a struct or enum, and what is between its braces.
+/// Returns the tag and the typedef of a struct or enum, and the text between its braces.
 fn type_names(declaration: &str) -> Option<(Vec<&str>, &str)> {
     let (head, rest) = declaration.split_once('{')?;
     let (body, tail) = rest.rsplit_once('}')?;

@@ -1,19 +1,22 @@
 //! Generates rusteron's safe wrappers of repetitive C declarations, at build time.
 //!
-//! Input are the raw bindings of rusteron-sys, as text, and Aeron's C headers, for their comments;
-//! output is Rust text that a crate `include!`s. Three kinds of declarations are repetitive enough:
+//! The input is the text of rusteron-sys's raw bindings, and Aeron's C headers for their comments.
+//! The output is Rust text that a crate `include!`s. Three kinds of declarations are repetitive
+//! enough:
 //!
 //! - [`ContextSpec`], setters and getters of a context, with `Duration`, `&str`, `Path` and enums
 //!   instead of numbers and pointers;
 //! - [`ConstantsSpec`], structs that Aeron fills in, as owned Rust structs;
 //! - [`EnumSpec`], enums.
 //!
-//! Nothing is guessed and nothing is left out in silence: a function that cannot be generated must
-//! be named as written by hand, a setting without a comment must be described, a string setter must
-//! say who owns the string, and a name that Aeron no longer has is an error. All errors are reported
-//! at once. Two further outputs are for tests: a list of every function of the headers, with which,
-//! [`coverage!`] and [`coverage_problems`] a crate shows that it reaches all of them; and
-//! [a call for every setting](Generator::generate_round_trips) that can be set and read.
+//! Nothing is guessed, and nothing is left out without an error. A function that cannot be
+//! generated must be named as written by hand. A setting without a comment must be described. A
+//! string setter must say who owns the string. A name that Aeron no longer has is an error. All
+//! errors are reported at once.
+//!
+//! Two further outputs are for tests. One is a list of every function of the headers: with the
+//! list, [`coverage!`] and [`coverage_problems`], a crate shows that it reaches all functions. The
+//! other is [a call for every setting](Generator::generate_round_trips) that can be set and read.
 //!
 //! # What the using crate provides
 //!
@@ -25,11 +28,12 @@
 //!
 //! The support module, whose path the specs name:
 //!
-//! - `type Result<T>` and `trait Fallible`, implemented for `c_int`, whose method
-//!   `fn into_result(self) -> Result<..>` makes an error of a negative number;
+//! - `type Result<T>` and `trait Fallible`, implemented for `c_int`. Its method `fn
+//!   into_result(self) -> Result<..>` makes an error of a negative number;
 //! - `fn c_string(setting: &'static str, value: &str) -> Result<CString>`, which refuses NUL, and
-//!   `fn c_path(setting: &'static str, path: &Path) -> Result<CString>`, which also refuses what is
-//!   empty or longer than Aeron's own buffer, because Aeron cuts such paths off in silence;
+//!   `fn c_path(setting: &'static str, path: &Path) -> Result<CString>`, which also refuses empty
+//!   paths and paths longer than Aeron's own buffer, because Aeron cuts such paths off without an
+//!   error;
 //! - `fn nanos(setting: &'static str, value: Duration) -> Result<u64>`, and `millis` likewise, which
 //!   rounds up; a setter of an `int64_t`, which Aeron 1.54 does not have, needs `nanos_i64` or
 //!   `millis_i64`;
@@ -79,23 +83,23 @@ pub use enumeration::EnumSpec;
 pub use error::Error;
 pub use setting::Setting;
 
-/// A file the generator reads: its name, for errors, and its text.
+/// A file that the generator reads: its name, for errors, and its text.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The file's name, as errors should show it.
+    /// The file's name, as shown in errors.
     pub name: String,
     /// The file's content.
     pub text: String,
 }
 
 impl Source {
-    /// A file by name and text.
+    /// Creates a source from a name and a text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into() }
     }
 }
 
-/// Collects what to generate and generates it.
+/// Collects specs and generates their code.
 #[derive(Debug)]
 pub struct Generator {
     bindings: bindings::Bindings,
@@ -109,7 +113,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator over the given bindings and headers.
+    /// Creates a generator for the given bindings and headers.
     ///
     /// # Errors
     ///
@@ -135,9 +139,9 @@ impl Generator {
         })
     }
 
-    /// A generator for a build script: finds the named bindings in `DEP_AERON_BINDINGS` and the
-    /// named headers in the directories of `DEP_AERON_INCLUDE`, which rusteron-sys publishes to
-    /// the crates that depend on it directly.
+    /// Creates a generator for a build script. Finds the named bindings in `DEP_AERON_BINDINGS` and
+    /// the named headers in the directories of `DEP_AERON_INCLUDE`. rusteron-sys publishes both
+    /// variables to crates that depend on it directly.
     ///
     /// # Errors
     ///
@@ -152,8 +156,8 @@ impl Generator {
         Ok(Self { inputs, ..Self::new(&bindings, &headers)? })
     }
 
-    /// Reads the defaults and ranges of settings, for their documentation, in C's sources: those with
-    /// the macros, and the one that reads the environment variables.
+    /// Reads the defaults and ranges of settings from C's sources, for their documentation. The
+    /// sources are the files with the macros, and the file that reads the environment variables.
     pub fn defaults(mut self, sources: &[Source]) -> Self {
         sources.iter().for_each(|source| self.defaults.add(&source.text));
         self
@@ -171,7 +175,7 @@ impl Generator {
         Ok(self.defaults(&sources))
     }
 
-    /// The files that [`from_build_env`](Self::from_build_env) read.
+    /// Returns the files that [`from_build_env`](Self::from_build_env) read.
     pub fn inputs(&self) -> &[PathBuf] {
         &self.inputs
     }
@@ -201,21 +205,22 @@ impl Generator {
         self
     }
 
-    /// The Rust text.
+    /// Returns the Rust text.
     ///
     /// # Errors
     ///
-    /// If anything is missing, unknown or contradictory in the specs; all of it at once.
+    /// If names are missing, unknown or contradictory in the specs. The error has all of them.
     pub fn generate(&self) -> Result<String, Error> {
         let (out, _) = self.generate_with_methods()?;
-        // Specs carry paths and names that nothing has checked yet.
+        // Paths and names in specs are unchecked until here.
         syn::parse_file(&out)
             .map_err(|error| Error::new(format!("the generated text is not Rust: {error}")))?;
         Ok(out)
     }
 
-    /// What a coverage test `include!`s: an expression of type [`Generated`], of all functions that the
-    /// headers declare. It names every generated method, so the contexts have to be in scope.
+    /// Returns an expression of type [`Generated`] for a coverage test to `include!`. It has all
+    /// functions that the headers declare, and names every generated method, so the contexts have
+    /// to be in scope.
     ///
     /// # Errors
     ///
@@ -237,9 +242,9 @@ impl Generator {
         Ok(out)
     }
 
-    /// What a test `include!`s that sets and reads every setting: a block with a call of its macro
-    /// `round_trip!` for each setter whose setting can be read as well, such as
-    /// `round_trip!(set_mtu_length, mtu_length, value);`. The last word is
+    /// Returns a block for a test to `include!` that sets and reads every setting. For each setter
+    /// whose setting can be read as well, the block has a call of the test's macro `round_trip!`,
+    /// such as `round_trip!(set_mtu_length, mtu_length, value);`. The last word is
     ///
     /// - `value` if the setter takes what the getter returns;
     /// - `text` for `&str` in and `Cow<str>` out;
@@ -305,8 +310,8 @@ impl Generator {
         self.write(Path::new(&variable("OUT_DIR")?).join(file_name))
     }
 
-    /// Generates and writes what a [coverage test](Self::generate_coverage) includes to a file in the
-    /// build script's `OUT_DIR`.
+    /// Generates the text for a [coverage test](Self::generate_coverage), and writes it to a file
+    /// in the build script's `OUT_DIR`.
     ///
     /// # Errors
     ///
@@ -315,8 +320,8 @@ impl Generator {
         write_file(&Path::new(&variable("OUT_DIR")?).join(file_name), self.generate_coverage()?)
     }
 
-    /// Generates and writes what a [test of all settings](Self::generate_round_trips) includes to a file
-    /// in the build script's `OUT_DIR`.
+    /// Generates the text for a [test of all settings](Self::generate_round_trips), and writes it
+    /// to a file in the build script's `OUT_DIR`.
     ///
     /// # Errors
     ///
@@ -326,7 +331,7 @@ impl Generator {
     }
 }
 
-/// The elements of an array, a line each.
+/// Returns the elements of an array, one a line.
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
     names.map(|name| format!("            {name:?},\n")).collect()
 }

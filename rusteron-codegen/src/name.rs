@@ -1,6 +1,7 @@
 //! From Aeron's names to Rust's.
 
-/// Strict and reserved keywords of the 2024 edition, and the names that even `r#` cannot rescue.
+/// Strict and reserved keywords of the 2024 edition, and the names for which even `r#` is not
+/// allowed.
 const KEYWORDS: &[&str] = &[
     "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue",
     "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if",
@@ -9,26 +10,26 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// A C name as a Rust identifier: keywords get a trailing underscore.
+/// Returns a C name as a Rust identifier. Keywords get a trailing underscore.
 pub(crate) fn identifier(name: &str) -> String {
     if KEYWORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
 
-/// Enum constants without the prefix they share, in camel case:
-/// `AERON_MODE_SHARED_NETWORK` next to `AERON_MODE_SHARED` becomes `SharedNetwork`.
+/// Returns enum constants without their common prefix, in camel case: `AERON_MODE_SHARED_NETWORK`
+/// next to `AERON_MODE_SHARED` becomes `SharedNetwork`.
 pub(crate) fn variants(constants: &[&str]) -> Vec<String> {
     let prefix = common_prefix(constants);
     constants.iter().map(|constant| identifier(&camel_case(&constant[prefix..]))).collect()
 }
 
-/// Length of the prefix of whole words that all names share, leaving each at least one word.
+/// Returns the length of the common prefix of whole words. At least one word of each name remains.
 fn common_prefix(names: &[&str]) -> usize {
     let Some(first) = names.first() else { return 0 };
     let ends = first.match_indices('_').map(|(at, _)| at + 1);
     ends.take_while(|&end| {
         names.iter().all(|name| name.len() > end && name.starts_with(&first[..end]))
     })
-    // A variant cannot start with a digit, so a prefix that would leave one is too long.
+    // A variant cannot start with a digit. The prefix has to be short enough for that.
     .filter(|&end| names.iter().all(|name| !name.as_bytes()[end].is_ascii_digit()))
     .last()
     .unwrap_or(0)

@@ -1,12 +1,12 @@
-//! What a build script says about one setting of a context, and how its C type becomes Rust.
+//! A build script's facts about one setting of a context, and the conversion of its C type to Rust.
 
 use crate::bindings::{Bindings, CType};
 use crate::enumeration::EnumSpec;
 
-/// What the bindings and headers cannot tell about one setting of a context.
+/// Facts about one setting of a context that bindings and headers do not have.
 ///
-/// Every setting that takes a string needs one, which says whether Aeron copies the string
-/// ([`copied`](Self::copied)) or keeps the pointer ([`retained`](Self::retained)): the C
+/// Every setting with a string needs one. It says whether Aeron copies the string
+/// ([`copied`](Self::copied)) or retains the pointer ([`retained`](Self::retained)). The C
 /// signatures are equal, and a wrong guess is a dangling pointer.
 #[derive(Debug, Clone)]
 pub struct Setting {
@@ -21,7 +21,7 @@ pub struct Setting {
     pub(crate) bytes: bool,
 }
 
-/// What Aeron does with a string that it is given.
+/// Aeron's use of a string that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
     Copied,
@@ -38,7 +38,8 @@ pub(crate) enum Form {
 }
 
 impl Setting {
-    /// A setting by Aeron's name: `driver_timeout_ms` of `aeron_context_set_driver_timeout_ms`.
+    /// Takes a setting by Aeron's name: `driver_timeout_ms` of
+    /// `aeron_context_set_driver_timeout_ms`.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -53,83 +54,83 @@ impl Setting {
         }
     }
 
-    /// The description, in Markdown, where the header has none or a wrong one.
+    /// Sets the description, in Markdown, if the header has none or a wrong one.
     pub fn summary(mut self, markdown: impl Into<String>) -> Self {
         self.summary = Some(markdown.into());
         self
     }
 
-    /// A further paragraph, in Markdown, below the description.
+    /// Adds a paragraph, in Markdown, below the description.
     pub fn note(mut self, markdown: impl Into<String>) -> Self {
         self.note = Some(markdown.into());
         self
     }
 
-    /// The environment variable that sets the default, where the header does not name it.
+    /// Sets the environment variable of the default, if the header does not name it.
     pub fn environment(mut self, variable: impl Into<String>) -> Self {
         self.environment = Some(variable.into());
         self
     }
 
-    /// The name of the getter (without prefix and `get_`), where Aeron's differs from the setter's.
+    /// Sets the name of the getter (without prefix and `get_`), if it differs from the setter's.
     pub fn getter(mut self, name: impl Into<String>) -> Self {
         self.getter = Some(name.into());
         self
     }
 
-    /// The name that the methods take instead of Aeron's.
+    /// Sets the name of the methods, in place of Aeron's.
     pub fn rename(mut self, name: impl Into<String>) -> Self {
         self.renamed = Some(name.into());
         self
     }
 
-    /// The name of the methods, unless it loses a unit of time.
+    /// Returns the name of the methods, before a unit of time is removed.
     pub(crate) fn rust_name(&self) -> &str {
         self.renamed.as_deref().unwrap_or(&self.name)
     }
 
-    /// Aeron copies the string before the setter returns.
+    /// States that Aeron copies the string before the setter returns.
     pub fn copied(mut self) -> Self {
         self.ownership = Some(Ownership::Copied);
         self
     }
 
-    /// Aeron keeps the pointer: the context keeps the string until it is dropped, with
-    /// `fn retain(&mut self, value: CString) -> *const c_char`.
+    /// States that Aeron retains the pointer. The context retains the string until it is dropped,
+    /// with `fn retain(&mut self, value: CString) -> *const c_char`.
     pub fn retained(mut self) -> Self {
         self.ownership = Some(Ownership::Retained);
         self
     }
 
-    /// The string is a path: `impl AsRef<Path>` in, `&Path` out.
+    /// States that the string is a path: `impl AsRef<Path>` in, `&Path` out.
     pub fn path(mut self) -> Self {
         self.form = Form::Path;
         self
     }
 
-    /// The string is one of a fixed set, because Aeron would look any other name up with `dlsym`
-    /// and call what it finds. `rust_type` is the path of a type with
-    /// `fn as_c_str(&self) -> &CStr` and `fn from_c_str(&CStr) -> Option<Self>`; the getter
-    /// returns an `Option` of it.
+    /// States that the string is one of a fixed set, because Aeron would look up any other name
+    /// with `dlsym` and call the result. `rust_type` is the path of a type with `fn as_c_str(&self)
+    /// -> &CStr` and `fn from_c_str(&CStr) -> Option<Self>`. The getter returns an `Option` of the
+    /// type.
     pub fn choice(mut self, rust_type: impl Into<String>) -> Self {
         self.form = Form::Choice(rust_type.into());
         self
     }
 
-    /// The duration may be absent, which C writes as -1: `Option<Duration>` in and out.
+    /// States that the duration may be absent, which C writes as -1: `Option<Duration>` in and out.
     pub fn optional(mut self) -> Self {
         self.form = Form::Optional;
         self
     }
 
-    /// The number is one of bytes, although neither its name nor the header says so.
+    /// States that the number counts bytes, although neither its name nor the header says so.
     pub fn bytes(mut self) -> Self {
         self.bytes = true;
         self
     }
 }
 
-/// How one setting crosses the border.
+/// The conversion of one setting between Rust and C.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mapping {
     Bool,
@@ -143,7 +144,8 @@ pub(crate) enum Mapping {
 }
 
 impl Mapping {
-    /// What the setter takes and the getter returns, for a [round trip](crate::Generator::generate_round_trips).
+    /// Returns the kind of the setter's parameter and the getter's result, for a [round
+    /// trip](crate::Generator::generate_round_trips).
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -161,13 +163,13 @@ pub(crate) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit that a setting's name ends in, and the name without it.
+    /// Splits a setting's name into the unit that it ends in, and the name without the unit.
     pub(crate) fn of(name: &str) -> Option<(Self, &str)> {
         let nanos = name.strip_suffix("_ns").map(|base| (Self::Nanos, base));
         nanos.or_else(|| name.strip_suffix("_ms").map(|base| (Self::Millis, base)))
     }
 
-    /// The name of the support function that converts a `Duration`.
+    /// Returns the name of the support function that converts a `Duration`.
     pub(crate) fn function(self) -> &'static str {
         match self {
             Self::Nanos => "nanos",
@@ -183,7 +185,8 @@ impl TimeUnit {
     }
 }
 
-/// How a value of C type `ty` crosses; the problem is a reason to write the function by hand.
+/// Returns the conversion of a value of C type `ty`. The error is a reason to write the function by
+/// hand.
 pub(crate) fn mapping(
     ty: &CType,
     setting: &Setting,
@@ -218,7 +221,7 @@ pub(crate) fn mapping(
     }
 }
 
-/// A C type in words, for errors.
+/// Describes a C type in words, for errors.
 pub(crate) fn describe(ty: &CType) -> String {
     match ty {
         CType::Void => "nothing".into(),

@@ -8,7 +8,7 @@ use crate::bindings::CType;
 use crate::doc;
 use crate::setting::{Mapping, TimeUnit};
 
-/// What a C function does to its context.
+/// The effect of a C function on its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Set,
@@ -47,7 +47,7 @@ impl Method {
 
     fn setter(&self) -> String {
         let Self { setting, support, mapping, .. } = self;
-        // The statement that makes C's value out of Rust's, what C is given, and why that is sound.
+        // The statement that converts Rust's value, the argument for C, and the safety argument.
         let mut statement = String::new();
         let mut argument = "value".to_owned();
         let mut reason = format!("{LIVE}, which `&mut self` reserves for this call.");
@@ -132,14 +132,15 @@ impl Method {
             }
             Mapping::Integer(name) => ((*name).to_owned(), unsafe_line("", &call, "", &reads)),
             Mapping::Duration(unit) => {
-                // Where C reads as signed what it was set as unsigned, the cast undoes it.
+                // If the setter takes an unsigned number and the getter returns a signed one, the
+                // cast undoes it.
                 let cast = if self.output == CType::Integer("u64") { "" } else { " as u64" };
                 let body = unsafe_line("let value = ", &call, &format!("{cast};"), &reads);
                 let convert = format!("        {DURATION}::{}(value)\n", from(*unit));
                 (DURATION.to_owned(), body + &convert)
             }
             Mapping::OptionalDuration(unit) => {
-                // As unsigned, -1 is the one value that the setter writes for `None`.
+                // As unsigned, -1 is the value that the setter writes for `None`.
                 let cast = if self.output == CType::Integer("u64") { "" } else { " as u64" };
                 let body = unsafe_line("let value = ", &call, &format!("{cast};"), &reads);
                 let convert = format!(
@@ -177,7 +178,7 @@ impl Method {
         signature(&self.rust_name, &["&self"], &ty) + &body
     }
 
-    /// The support function that converts a `Duration` to what the setter takes.
+    /// Returns the support function that converts a `Duration` to the setter's type.
     fn converter(&self, unit: TimeUnit) -> String {
         let signed = if self.parameter == CType::Integer("i64") { "_i64" } else { "" };
         format!("{}{signed}", unit.function())
@@ -191,7 +192,7 @@ fn from(unit: TimeUnit) -> &'static str {
     }
 }
 
-/// The first line of a method, or the first lines when one is too long.
+/// Returns the signature of a method, on several lines if one is too long.
 fn signature(name: &str, parameters: &[&str], output: &str) -> String {
     let line = format!("    pub fn {name}({}) -> {output} {{\n", parameters.join(", "));
     if line.len() <= doc::WIDTH + 1 {

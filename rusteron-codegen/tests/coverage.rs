@@ -1,4 +1,4 @@
-//! What the coverage of a header finds wrong, and what it takes for right.
+//! Headers in which the coverage check finds a fault, and headers that it accepts.
 
 #![allow(missing_docs)]
 

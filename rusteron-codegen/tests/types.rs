@@ -1,4 +1,4 @@
-//! Constants and enums: what is generated, and each mistake that a spec can make.
+//! Constants and enums: the generated code, and each mistake that a spec can make.
 
 mod common;
 

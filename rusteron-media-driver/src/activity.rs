@@ -1,17 +1,18 @@
-//! Whether a directory has a driver.
+//! Checks a directory for a running driver.
 
 use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::{CncFile, ErrorKind, Result};
 
-/// Whether a media driver is using a directory: its files are there, and it has said that it is alive
-/// within the timeout, which is usually the [driver timeout](crate::Context::driver_timeout), 10 s.
+/// Returns whether a media driver is using a directory: its files are there, and its last heartbeat
+/// is within the timeout. The timeout is usually the [driver
+/// timeout](crate::Context::driver_timeout), 10 s.
 ///
-/// A driver that has ended in good order is not active; one that was killed is until the timeout is
-/// over. Files that are not a driver's, or of another version of the protocol, count for nothing.
+/// A driver that was closed is not active. A driver that was killed stays active until the timeout
+/// is over. Files of another program, or of another version of the protocol, do not count.
 ///
-/// Waits up to the timeout for a driver that is in the middle of making its files.
+/// If a driver is creating its files, waits for it up to the timeout.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a path that is empty or too

@@ -1,9 +1,9 @@
-//! What a driver calls back.
+//! Callbacks of a driver.
 
 use std::ffi::{CStr, c_char, c_void};
 
+use rusteron_client::__private::{self as ffi, Fallible, Retained};
 use rusteron_client::Result;
-use rusteron_client::ffi::{self, Fallible, Retained};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
@@ -13,8 +13,8 @@ pub(crate) type TerminationValidator = dyn FnMut(&[u8]) -> bool + Send;
 pub(crate) type AgentOnStart = dyn Fn(&str) + Send + Sync;
 type AgentStart = dyn Fn(&CStr) + Send + Sync;
 
-/// What C holds pointers to, until the context is closed. Handlers that were replaced stay as well,
-/// because that is simplest and replacing one is rare.
+/// State that C holds pointers to, until the context is closed. Replaced handlers stay as well:
+/// that is simplest, and replacing a handler is rare.
 #[derive(Default)]
 pub(crate) struct Callbacks {
     termination_hooks: Vec<Retained<TerminationHook>>,
@@ -23,16 +23,16 @@ pub(crate) struct Callbacks {
 }
 
 impl Context {
-    /// Sets what to do when somebody asks the driver to end, and its
-    /// [validator](Self::set_termination_validator) agrees.
+    /// Sets the hook for requests to end the driver. It is called if the
+    /// [validator](Self::set_termination_validator) accepts the request.
     ///
-    /// The driver goes on: ending it is up to the application, which usually wakes the thread that
-    /// owns the [`MediaDriver`](crate::MediaDriver) and lets it drop it. The hook cannot: a thread does
-    /// not outlive itself, and the driver would be leaked.
+    /// The driver goes on: ending the driver is up to the application. Usually the hook wakes the
+    /// thread that owns the [`MediaDriver`](crate::MediaDriver), and that thread drops it. The hook
+    /// itself cannot drop it: a thread cannot join itself, and the driver would be leaked.
     ///
-    /// The hook runs on the conductor's thread, once for each request, and holds up the driver
-    /// meanwhile. It must not wait for the driver: the blocking functions of a client fail in it. A
-    /// panic in it is caught and logged.
+    /// The hook runs on the conductor's thread, once for each request, and the driver waits for it.
+    /// The hook must not wait for the driver: in the hook, the blocking functions of a client fail.
+    /// A panic in the hook is caught and logged.
     ///
     /// # Errors
     /// None with a valid context.
@@ -76,15 +76,15 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets who may end the driver: the validator gets the token of a
+    /// Sets the validator of requests to end the driver. The validator gets the token of a
     /// [request](crate::request_driver_termination), and returns whether the
     /// [hook](Self::set_termination_hook) is to be called.
     ///
     /// By default every request is refused, unless the environment variable
     /// `AERON_DRIVER_TERMINATION_VALIDATOR` is `allow`.
     ///
-    /// It runs on the conductor's thread, as the hook does. A panic in it is caught and logged, and
-    /// refuses the request.
+    /// The validator runs on the conductor's thread, as the hook does. A panic in the validator is
+    /// caught and logged, and refuses the request.
     ///
     /// # Errors
     /// None with a valid context.
@@ -108,12 +108,12 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets what each of the driver's threads does first: the hook gets the role of its agent, such as
-    /// `conductor`, `sender` or `[conductor, sender, receiver]`.
+    /// Sets the hook that each of the driver's threads runs first. The hook gets the role of the
+    /// thread's agent, such as `conductor`, `sender` or `[conductor, sender, receiver]`.
     ///
-    /// It runs on several threads, possibly at once, after the thread's CPU affinity is set; with a
-    /// [`DriverInvoker`](crate::DriverInvoker), also on the thread that launches it. A panic in it is
-    /// caught and logged.
+    /// The hook runs on several threads, possibly at once, after the thread's CPU affinity is set.
+    /// With a [`DriverInvoker`](crate::DriverInvoker), it also runs on the launching thread. A
+    /// panic in the hook is caught and logged.
     ///
     /// # Errors
     /// None with a valid context.
@@ -127,8 +127,8 @@ impl Context {
         Ok(self)
     }
 
-    /// Hands C the one function that threads call when they start, if there is anything for it to do:
-    /// the affinity, then what the environment has set, then the hook.
+    /// Gives C the single function that threads call when they start, if it has anything to do. The
+    /// function applies the affinity, then the hook of the environment, then this hook.
     pub(crate) fn install_agent_on_start(&mut self) -> Result<()> {
         let hook = self.agent_on_start.take();
         let has_affinity = self.has_cpu_affinity();
@@ -147,8 +147,8 @@ impl Context {
                 unsafe { sys::aeron_set_thread_affinity_on_start(state, role.as_ptr()) };
             }
             if let Some(inherited) = inherited {
-                // SAFETY: a function that whoever set the environment vouches for; it gets what
-                // Aeron's own program gives it.
+                // SAFETY: the user who set the environment vouches for the function; it gets the
+                // arguments that Aeron's own program gives it.
                 unsafe { inherited(state, role.as_ptr()) };
             }
             if let Some(hook) = &hook {
@@ -172,7 +172,7 @@ impl Context {
 /// A context that several threads read.
 struct Shared(*mut sys::aeron_driver_context_t);
 
-// SAFETY: what is done with the pointer is said where it is used.
+// SAFETY: each use of the pointer has its own argument.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -185,7 +185,8 @@ impl Shared {
 }
 
 unsafe extern "C" fn termination_hook(clientd: *mut c_void) {
-    // SAFETY: C passes what it was given, while the context lives; only the one conductor calls it.
+    // SAFETY: C passes the pointer that it was given, while the context lives. Only the one
+    // conductor calls this.
     let hook = unsafe { Retained::<TerminationHook>::exclusive(clientd) };
     ffi::run("termination hook", hook);
 }
@@ -198,10 +199,10 @@ unsafe extern "C" fn termination_validator(
     // SAFETY: as in `termination_hook`.
     let validator = unsafe { Retained::<TerminationValidator>::exclusive(clientd) };
     let token = match usize::try_from(length) {
-        // The length is the client's to write, and C does not compare it with the message's.
+        // The client writes the length, and C does not compare it with the message's.
         Ok(length @ 1..=MAX_TOKEN_LENGTH) => {
             // SAFETY: the message lies in the ring buffer, which is followed by other buffers of the
-            // same mapping that are longer than a token can be. The copy is nobody else's to change.
+            // same mapping that are longer than a token can be. No other code changes the copy.
             unsafe { std::slice::from_raw_parts(token, length) }.to_vec()
         }
         Ok(0) => Vec::new(),
@@ -212,11 +213,11 @@ unsafe extern "C" fn termination_validator(
     agrees
 }
 
-/// As long a token as Aeron's clients can send.
+/// The longest token that Aeron's clients can send.
 const MAX_TOKEN_LENGTH: usize = 4096;
 
 unsafe extern "C" fn agent_on_start(clientd: *mut c_void, role: *const c_char) {
-    // SAFETY: C passes what it was given, while the context lives.
+    // SAFETY: C passes the pointer that it was given, while the context lives.
     let start = unsafe { Retained::<AgentStart>::shared(clientd) };
     // SAFETY: the role is a terminated string, for the duration of the call.
     let role = unsafe { CStr::from_ptr(role) };

@@ -1,45 +1,13 @@
-//! Settings that Aeron would notice only after it has made the directory, or not at all.
+//! Settings that Aeron would reject only after it has made the directory, or not at all.
 
-use std::env;
-use std::ffi::OsStr;
-
-use rusteron_client::ffi;
+use rusteron_client::__private as ffi;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
 use crate::strategy::NameResolver;
 
-/// Refuses environment variables for which C would write to nowhere, or fail without a reason.
-pub(crate) fn environment() -> Result<()> {
-    // Any name may be in a library, which C loads before it looks for it.
-    if env::var_os("AERON_DRIVER_DYNAMIC_LIBRARIES").is_none_or(|names| names.is_empty()) {
-        for variable in [
-            "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA",
-            "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA",
-        ] {
-            check_variable(variable, |name| {
-                name == "default" || name == "aeron_udp_channel_transport_bindings_default"
-            })?;
-        }
-    }
-    for variable in
-        ["AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS"]
-    {
-        let is_list = |names: &OsStr| names.as_encoded_bytes().iter().any(|&byte| byte != b',');
-        check_variable(variable, is_list)?;
-    }
-    Ok(())
-}
-
-fn check_variable(variable: &str, is_valid: impl FnOnce(&OsStr) -> bool) -> Result<()> {
-    match env::var_os(variable) {
-        Some(value) if !is_valid(&value) => invalid(format!("{variable}: there is no {value:?}")),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses settings that C would not.
+/// Refuses settings that C would accept.
 pub(crate) fn settings(context: &Context) -> Result<()> {
     if let Some(agent) = context.unset_idle_strategy() {
         return invalid(format!("{agent}_idle_strategy: unset, because its setter failed"));
@@ -63,7 +31,7 @@ pub(crate) fn settings(context: &Context) -> Result<()> {
 fn check_resolver(context: &Context) -> Result<()> {
     let (name, interface) = (context.resolver_name(), context.resolver_interface());
     for (setting, value) in [("resolver_name", &name), ("resolver_interface", &interface)] {
-        // C reads the length of what is not there.
+        // C reads the length of a text without checking that there is one.
         if value.is_empty() {
             return invalid(format!("{setting}: unset, and NameResolver::Driver needs it"));
         }
@@ -76,7 +44,8 @@ fn check_resolver(context: &Context) -> Result<()> {
     if let Some(neighbor) = neighbors().find(|neighbor| !ffi::is_safe_address(neighbor, false)) {
         return invalid(format!("resolver_bootstrap_neighbor: {neighbor:?} is no address"));
     }
-    // C allocates a byte for each of the text's and one for each neighbor, and writes their addresses.
+    // C allocates one byte for each byte of the text and one for each neighbor, and writes
+    // addresses.
     let count = neighbors().count();
     if text.len() + count < count * size_of::<usize>() {
         return invalid(format!(

@@ -5,21 +5,21 @@ use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
-use rusteron_client::ffi::{self, Fallible};
-use rusteron_client::{Error, IdleStrategyKind, Result};
+use rusteron_client::__private::{self as ffi, Fallible, last_error};
+use rusteron_client::{IdleStrategyKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
-use crate::checks;
 use crate::dir_access::DirAccess;
+use crate::environment;
 use crate::loss::RetainedLoss;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
 ///
-/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables, of which
-/// Aeron cuts what is out of range to the limits that each setting names. It is changed by its
-/// setters, which mostly take any number, and then given to
-/// [`MediaDriver::launch`](crate::MediaDriver::launch), which refuses what cannot be.
+/// A new context holds Aeron's defaults, changed by the `AERON_*` environment variables. Aeron
+/// clamps values of variables to the limits that each setting names. Setters mostly accept any
+/// number. [`MediaDriver::launch`](crate::MediaDriver::launch) takes the context, and refuses
+/// invalid values.
 ///
 /// ```
 /// use rusteron_media_driver::{Context, ThreadingMode};
@@ -34,15 +34,15 @@ use crate::loss::RetainedLoss;
 pub struct Context {
     raw: NonNull<sys::aeron_driver_context_t>,
     pub(crate) kept: Kept,
-    /// Until the launch, which makes one function of this and the CPU affinity.
+    /// Set until the launch, which makes one function of this hook and the CPU affinity.
     pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
     pub(crate) dir_access: DirAccess,
 }
 
-/// What C keeps pointers to until the context is closed.
+/// Strings that C keeps pointers to until the context is closed.
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// Older ones stay as well: C may have copied the pointer.
+    /// Replaced strings stay as well: C may have copied the pointer.
     strings: Vec<CString>,
     pub(crate) callbacks: Callbacks,
     pub(crate) losses: Vec<RetainedLoss>,
@@ -56,7 +56,8 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// A context with Aeron's defaults and what the `AERON_*` environment variables say.
+    /// Creates a context with Aeron's defaults and the values of the `AERON_*` environment
+    /// variables.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) and others for an
@@ -64,14 +65,14 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_init`.
     pub fn new() -> Result<Self> {
-        checks::environment()?;
+        environment::check()?;
         let mut raw = ptr::null_mut();
         let lock = ffi::lock_context_init();
         // SAFETY: C writes the new structure's address to `raw`, or fails; the lock keeps others
         // from the static variables that it uses.
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        let raw = NonNull::new(raw).ok_or_else(Error::last)?;
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,
             kept: Kept::default(),
@@ -83,7 +84,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Sets the idle strategies of the environment once more: C has loaded them, and remembers the
+    /// Sets the idle strategies of the environment once more: C has loaded them, but remembers the
     /// names of its defaults.
     fn name_idle_strategies(&mut self) -> Result<()> {
         type Set = fn(&mut Context, IdleStrategyKind) -> Result<&mut Context>;
@@ -111,7 +112,7 @@ impl Context {
         self.raw.as_ptr()
     }
 
-    /// Keeps a string for as long as C may read it, which is until the context is closed.
+    /// Retains a string for as long as C may read it: until the context is closed.
     pub(crate) fn retain(&mut self, value: CString) -> *const c_char {
         // The bytes are on the heap and do not move with the `CString`.
         let pointer = value.as_ptr();
@@ -119,7 +120,8 @@ impl Context {
         pointer
     }
 
-    /// The idle strategy that a setter which failed left unset; C cannot run an agent without.
+    /// Returns the idle strategy that a failed setter left unset. C cannot run an agent without a
+    /// strategy.
     pub(crate) fn unset_idle_strategy(&self) -> Option<&'static str> {
         type Getter = unsafe extern "C" fn(*mut sys::aeron_driver_context_t) -> *const c_char;
         let getters: [(&str, Getter); 6] = [
@@ -138,8 +140,8 @@ impl Context {
         getters.into_iter().find(|(_, getter)| is_unset(*getter)).map(|(agent, _)| agent)
     }
 
-    /// Frees the configuration of a driver that ran and is closed now; deletes its directory if
-    /// [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) says so.
+    /// Frees the configuration of a driver that ran and is closed now. Deletes its directory if
+    /// [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) is set.
     pub(crate) fn close(self) -> Result<()> {
         let mut context = ManuallyDrop::new(self);
         // SAFETY: the structure is live, and by the `ManuallyDrop` nothing uses it again.
@@ -150,7 +152,7 @@ impl Context {
     }
 }
 
-/// One of Aeron's idle strategies by either of the names that C knows it by.
+/// Finds one of Aeron's idle strategies by either of its names in C.
 fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
     Some(match name {
         "sleeping" | "aeron_idle_strategy_sleeping" => IdleStrategyKind::Sleeping,
@@ -163,8 +165,8 @@ fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
 }
 
 impl Drop for Context {
-    /// Only reached if no driver ran: then the directory, which C would delete here as well, belongs
-    /// to somebody else.
+    /// Reached only if no driver ran. Then the directory belongs to another driver, and C would
+    /// delete it here.
     fn drop(&mut self) {
         // SAFETY: the structure is live.
         unsafe { sys::aeron_driver_context_set_dir_delete_on_shutdown(self.as_ptr(), false) };

@@ -1,4 +1,4 @@
-//! Who may use a driver's directory.
+//! Access of users to a driver's directory.
 
 use std::fmt;
 use std::path::Path;
@@ -10,8 +10,8 @@ use rusteron_sys::driver as sys;
 
 use crate::Context;
 
-/// Who may use a driver's directory, for [`Context::set_dir_access`] and for the option `--dir-access` of the
-/// program `media_driver`.
+/// Access of users to a driver's directory, for [`Context::set_dir_access`] and for the option
+/// `--dir-access` of the program `media_driver`.
 ///
 /// A process that may use the directory can read and forge all messages of the driver's streams, and can end the
 /// driver. A client needs to write to the driver's files, even if the client only subscribes.
@@ -32,10 +32,10 @@ pub enum DirAccess {
 }
 
 impl DirAccess {
-    /// All of them.
+    /// All variants.
     pub const ALL: &[Self] = &[Self::Private, Self::Group, Self::Umask];
 
-    /// Its name in options: `private`, `group`, `umask`.
+    /// Returns the name of the variant in options: `private`, `group`, `umask`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Private => "private",
@@ -62,7 +62,7 @@ impl fmt::Display for DirAccess {
 impl FromStr for DirAccess {
     type Err = Error;
 
-    /// The access of that name.
+    /// Parses the name of an access.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for any other name.
@@ -120,7 +120,8 @@ impl Context {
     }
 }
 
-/// Runs what makes a driver's files, so that only its user can open them, if that is possible.
+/// Runs the function that creates a driver's files. If possible, only the driver's user can open
+/// them.
 #[cfg(target_os = "linux")]
 pub(crate) fn make_files(
     access: DirAccess,
@@ -137,7 +138,7 @@ pub(crate) fn make_files(
         return init();
     }
     if let Some(parent) = dir.parent() {
-        // What goes wrong here goes wrong again, and is then said.
+        // An error here comes again in the launch, and is reported there.
         let _ = fs::create_dir_all(parent);
     }
     let make = || {
@@ -166,7 +167,7 @@ pub(crate) fn make_files(
     init()
 }
 
-/// Sets the modes of what a driver has just made.
+/// Sets the modes of the files and directories that a driver has just made.
 #[cfg(unix)]
 pub(crate) fn set_modes(access: DirAccess, dir: &Path) -> Result<()> {
     let (directory, file) = match access {
@@ -174,7 +175,8 @@ pub(crate) fn set_modes(access: DirAccess, dir: &Path) -> Result<()> {
         DirAccess::Group => (0o750, 0o660),
         DirAccess::Umask => return Ok(()),
     };
-    // Nobody else is let in before everything has its mode: clients wait for a file that they cannot see.
+    // No other user gets access before everything has its mode: clients wait for a file that they
+    // cannot see.
     set_mode(dir, 0o700)?;
     for name in ["publications", "images"] {
         set_mode(&dir.join(name), directory)?;
@@ -195,7 +197,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
-    /// Hands the group of a directory on to what is made in it.
+    /// Passes the group of a directory on to its files.
     const SET_GROUP_ID: u32 = 0o2000;
 
     fs::metadata(path)

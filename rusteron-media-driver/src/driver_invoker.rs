@@ -1,10 +1,10 @@
-//! A media driver that the application gives its turns.
+//! A media driver that runs in the application's idle loop.
 
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::__private::Fallible;
 use rusteron_client::{CncFile, Result};
 use rusteron_sys::driver as sys;
 
@@ -14,17 +14,17 @@ use crate::launch::Running;
 
 /// A media driver whose main agent the application invokes in a loop of its own, until it is dropped.
 ///
-/// With [`ThreadingMode::Invoker`](crate::ThreadingMode::Invoker) or `Shared`, that is all of the
-/// driver, and there is no thread but the caller's. With the other modes it is the conductor; sender
-/// and receiver have their threads.
+/// With [`ThreadingMode::Invoker`](crate::ThreadingMode::Invoker) or `Shared`, the main agent is
+/// the whole driver, and there is no thread but the caller's. With the other modes the main agent
+/// is the conductor; sender and receiver have their own threads.
 ///
-/// Between two turns a driver does nothing: no message is sent or received, no client is answered,
-/// and after the [driver timeout](Context::driver_timeout) clients take it for dead. Loops that do
-/// other things as well must come around much sooner. A blocking call of a client on the same thread
-/// waits for a driver that waits for the call to end; clients without a conductor thread
-/// (`set_use_conductor_agent_invoker`) and registrations that are polled fit in such a loop.
+/// Between two invocations the agent does nothing: no message is sent or received, and no client is
+/// answered. After the [driver timeout](Context::driver_timeout), clients consider the driver dead.
+/// A loop with other work must come around much sooner. A blocking call of a client on the same
+/// thread waits for the driver, which waits for the call to end. Clients without a conductor thread
+/// (`set_use_conductor_agent_invoker`) and polled registrations work in such a loop.
 ///
-/// It can be moved between threads, and be given its turns by one at a time.
+/// A `DriverInvoker` can be moved between threads. One thread uses it at a time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -57,20 +57,20 @@ pub struct DriverInvoker {
 }
 
 impl DriverInvoker {
-    /// Launches a driver with the context's settings, in the context's directory. This thread becomes
-    /// the one of the main agent as far as CPU affinity and
-    /// [`set_agent_on_start`](Context::set_agent_on_start) go.
+    /// Launches a driver with the context's settings, in the context's directory. CPU affinity and
+    /// [`set_agent_on_start`](Context::set_agent_on_start) apply to this thread as the thread of
+    /// the main agent.
     ///
     /// # Errors
-    /// As for [`MediaDriver::launch`](crate::MediaDriver::launch), which also says what becomes of the
-    /// directory. Every threading mode is good.
+    /// As for [`MediaDriver::launch`](crate::MediaDriver::launch), which also describes the fate of
+    /// the directory. Every threading mode is valid.
     ///
     /// Corresponds to `aeron_driver_init` and `aeron_driver_start` with a manual main loop.
     pub fn launch(context: Context) -> Result<Self> {
         launch(context, false)
     }
 
-    /// Launches a driver with the context's settings, except that its directory is its own and is
+    /// Launches a driver with the context's settings in a directory of its own. The directory is
     /// deleted when the driver is dropped or the launch fails.
     ///
     /// # Errors
@@ -80,22 +80,22 @@ impl DriverInvoker {
         launch(context, true).inspect_err(|_| embedded_dir::remove(&dir))
     }
 
-    /// One turn of the main agent's work. Returns how much there was to do, 0 for nothing.
+    /// Runs the main agent's work once. Returns the amount of work, 0 for none.
     ///
     /// # Errors
-    /// [`ErrorKind::Other`](crate::ErrorKind::Other) and others if the turn has failed, which does not
-    /// end the driver: the next one can follow. What goes wrong with its agents' work, such as a
-    /// datagram that cannot be sent, is no such failure; the agents write it to the driver's error log.
+    /// [`ErrorKind::Other`](crate::ErrorKind::Other) and others if the invocation has failed. The
+    /// driver goes on, and can be invoked again. Errors in the agents' work, such as a datagram
+    /// that cannot be sent, are no such failure; the agents write them to the driver's error log.
     ///
     /// Corresponds to `aeron_driver_main_do_work`.
     pub fn do_work(&mut self) -> Result<usize> {
         // SAFETY: the driver is live and started with a manual main loop, and by the exclusive
-        // borrow this is the only turn.
+        // borrow this is the only invocation.
         let work = unsafe { sys::aeron_driver_main_do_work(self.running.as_ptr()) };
         Ok(usize::try_from(work.into_result()?).unwrap_or(0))
     }
 
-    /// Idles as the context's strategy for the main agent says, given what a turn returned.
+    /// Idles with the context's strategy for the main agent. Takes the work count of an invocation.
     ///
     /// Corresponds to `aeron_driver_main_idle_strategy`.
     pub fn idle(&mut self, work_count: usize) {
@@ -104,28 +104,30 @@ impl DriverInvoker {
         unsafe { sys::aeron_driver_main_idle_strategy(self.running.as_ptr(), work_count) };
     }
 
-    /// Ends the driver, as dropping it does, and says whether that went well; a drop logs what went
-    /// wrong. Waits for the threads of the other agents, if there are any.
+    /// Ends the driver as dropping it does, and returns the error; a drop logs the error. Waits for
+    /// the threads of the other agents, if there are any.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) or [`Other`](crate::ErrorKind::Other) if the directory
-    /// is to be deleted ([`dir_delete_on_shutdown`](Context::dir_delete_on_shutdown)) and cannot be;
-    /// others if a thread cannot be joined, which leaves the driver's memory to it.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) or [`Other`](crate::ErrorKind::Other) if the
+    /// directory is to be deleted ([`dir_delete_on_shutdown`](Context::dir_delete_on_shutdown)) and
+    /// cannot be deleted. Others if a thread cannot be joined; the driver's memory is then leaked
+    /// to the thread.
     ///
     /// Corresponds to `aeron_driver_close` and `aeron_driver_context_close`.
     pub fn close(self) -> Result<()> {
         self.running.close()
     }
 
-    /// The directory by which clients find this driver: an absolute path.
+    /// Returns the directory with which clients find this driver: an absolute path.
     pub fn aeron_dir(&self) -> &Path {
         self.running.aeron_dir()
     }
 
-    /// What this driver says of itself: its counters, its errors, the losses of its streams.
+    /// Returns the driver's own records: its counters, its errors, the losses of its streams.
     ///
     /// # Errors
-    /// [`ErrorKind::DriverTimeout`](crate::ErrorKind::DriverTimeout) and others if somebody has deleted the driver's files.
+    /// [`ErrorKind::DriverTimeout`](crate::ErrorKind::DriverTimeout) and others if the driver's
+    /// files have been deleted.
     pub fn cnc_file(&self) -> Result<CncFile> {
         CncFile::open(self.aeron_dir(), Duration::ZERO)
     }

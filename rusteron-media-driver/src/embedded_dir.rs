@@ -1,4 +1,4 @@
-//! Where an embedded driver puts its files.
+//! Directories of embedded drivers.
 
 use std::fs;
 use std::io;
@@ -14,14 +14,14 @@ use crate::Context;
 /// Memory that is a file system, where the operating system has one.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Sets a directory that no other driver has, to be deleted with the driver.
+/// Sets a directory that no other driver has. The directory is deleted with the driver.
 pub(crate) fn choose(context: &mut Context) -> Result<PathBuf> {
     let dir = unique();
     context.set_dir(&dir)?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
     Ok(dir)
 }
 
-/// Deletes what is left of a directory, if anything.
+/// Deletes the remains of a directory, if there are any.
 pub(crate) fn remove(dir: &Path) {
     match fs::remove_dir_all(dir) {
         Ok(()) => {}
@@ -30,16 +30,16 @@ pub(crate) fn remove(dir: &Path) {
     }
 }
 
-/// A directory that no other driver has: `rusteron-<pid>-<number>-<time>`.
+/// Returns a directory that no other driver has: `rusteron-<pid>-<number>-<time>`.
 fn unique() -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // A process that was killed leaves its directory behind, and its pid is used again some day.
+    // A killed process leaves its directory behind, and another process can get the same pid later.
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     base(Path::new(SHARED_MEMORY)).join(format!("rusteron-{}-{number}-{nanos:x}", process::id()))
 }
 
-/// Shared memory if there is such a directory, the one for temporary files if not.
+/// Returns shared memory if there is such a directory, or else the directory for temporary files.
 fn base(shared_memory: &Path) -> PathBuf {
     if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() }
 }

@@ -1,4 +1,4 @@
-//! From a context to a driver, and the end of one.
+//! Launching and closing a driver.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusteron_client::ffi::{self, Fallible};
+use rusteron_client::__private::{self as ffi, Fallible, last_error};
 use rusteron_client::{CncFile, Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
@@ -15,7 +15,7 @@ use crate::checks;
 use crate::context::Context;
 use crate::{dir_access, embedded_dir};
 
-/// The setting by its name in a program, and by that in its environment.
+/// The name of the setting in a program, and its environment variable.
 const DELETE_ON_START: &str = "dir_delete_on_start (AERON_DIR_DELETE_ON_START=true)";
 
 /// A C driver with its context; stopped and freed when dropped.
@@ -25,7 +25,7 @@ pub(crate) struct Running {
     context: Option<Context>,
     /// Absolute, so that it stays the same when the process changes its working directory.
     dir: PathBuf,
-    /// Whether nobody else can have a directory of this name.
+    /// Set if no other driver can have a directory of this name.
     is_embedded: bool,
 }
 
@@ -56,7 +56,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Starts the agents' threads, except that of the main one with a manual main loop.
+    /// Starts the agents' threads. With a manual main loop, the main agent gets no thread.
     pub(crate) fn start(&self, manual_main_loop: bool) -> Result<()> {
         // SAFETY: the driver is initialised and not started; if it cannot be started, dropping it
         // stops the threads that have been.
@@ -71,7 +71,7 @@ impl Running {
         &self.dir
     }
 
-    /// Stops the driver and frees it, deletes its directory if it is to be deleted.
+    /// Stops the driver and frees it. Deletes its directory if that is configured.
     pub(crate) fn close(mut self) -> Result<()> {
         self.close_once()
     }
@@ -87,7 +87,7 @@ impl Running {
             return Err(error.with_line("the media driver is not stopped"));
         }
         let closed = context.close().map_err(|error| explain_undeleted(error, &self.dir));
-        // Under any other name, this could be a successor's by now.
+        // A directory with any other name could belong to a successor by now.
         if self.is_embedded {
             embedded_dir::remove(&self.dir);
         }
@@ -103,7 +103,7 @@ impl Drop for Running {
     }
 }
 
-/// Replaces what Aeron's own functions would do wrong with this context.
+/// Replaces settings that Aeron's own functions would handle wrongly.
 fn mend(context: &Context) -> Result<()> {
     let lock = ffi::lock_context_init();
     // SAFETY: the context is live and not yet used by a driver; the lock keeps others from making
@@ -124,9 +124,10 @@ fn mend(context: &Context) -> Result<()> {
         })
 }
 
-/// Checks the CPUs that threads are to be bound to, and resolves them, as C does in a program only.
+/// Checks and resolves the CPUs that threads are to be bound to. C does so only in its program.
 ///
-/// Without any of these settings C would find nothing, but fail where `/sys` cannot be read.
+/// Without any of these settings there is nothing to resolve, but C would fail where `/sys` cannot
+/// be read.
 fn apply_affinity(context: &Context) -> Result<()> {
     let is_of_interest = context.has_cpu_affinity()
         || context.thread_affinity_use_cpuset_offsets()
@@ -134,7 +135,7 @@ fn apply_affinity(context: &Context) -> Result<()> {
     if !is_of_interest {
         return Ok(());
     }
-    // C indexes tables of the machine's CPUs with the numbers, without looking.
+    // C indexes tables of the machine's CPUs with the numbers, without a check.
     let offsets = context.thread_affinity_use_cpuset_offsets();
     let last = if offsets { i32::from(u8::MAX) } else { last_cpu() };
     for (agent, cpu) in context.cpu_affinities() {
@@ -147,11 +148,11 @@ fn apply_affinity(context: &Context) -> Result<()> {
     unsafe { sys::rusteron_driver_context_apply_affinity(context.as_ptr()) }
         .into_result()
         .map(drop)
-        // C often puts whatever number it finds beside its text.
+        // C often puts an arbitrary number beside its text.
         .map_err(|error| error.with_kind(ErrorKind::InvalidArgument).with_line("CPU affinity"))
 }
 
-/// The highest number of a CPU; C cuts numbers down to eight bits.
+/// Returns the highest number of a CPU. C cuts numbers down to eight bits.
 fn last_cpu() -> i32 {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     // Such as `0-3,8-11`.
@@ -159,9 +160,9 @@ fn last_cpu() -> i32 {
     last.unwrap_or(i32::from(u8::MAX)).min(i32::from(u8::MAX))
 }
 
-/// Refuses a directory with anything in it that no driver has put there, because C deletes it.
+/// Refuses a directory with files that no driver has put there, because C deletes the directory.
 fn check_replaceable(dir: &Path) -> Result<()> {
-    // What cannot be read, C cannot delete either: the error is left to it.
+    // If it cannot be read, C cannot delete it either. C reports the error.
     let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
     if fs::symlink_metadata(dir.join("cnc.dat")).is_ok() {
         return check_readable(dir);
@@ -177,14 +178,14 @@ fn check_replaceable(dir: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty), message))
 }
 
-/// Refuses a file that is no driver's, or another version's: C would believe the lengths in it.
+/// Refuses a file that is not a driver's, or that is of another version: C would trust its lengths.
 fn check_readable(dir: &Path) -> Result<()> {
     let Err(error) = CncFile::open(dir, Duration::ZERO) else { return Ok(()) };
     let path = dir.join("cnc.dat");
-    // To open a pipe is to wait for somebody at its other end.
+    // Opening a pipe waits for a process at the other end.
     let may_be_pipe = fs::metadata(&path).is_ok_and(|file| !file.is_file());
     if !may_be_pipe {
-        // The version comes last, so that without one there are no lengths yet.
+        // The version is written last. Without a version, there are no lengths yet.
         let mut version = [0; 4];
         let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut version));
         if read.is_err() || version == [0; 4] {
@@ -196,8 +197,8 @@ fn check_readable(dir: &Path) -> Result<()> {
         .with_line(&format!("{DELETE_ON_START} would delete the directory")))
 }
 
-/// Whether this is one of the empty directories that a driver makes before `cnc.dat`, and leaves
-/// behind if there is no space for that.
+/// Returns whether this is one of the empty directories that a driver makes before `cnc.dat`. A
+/// driver leaves them behind if there is no space for that file.
 fn is_leftover(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     (name == "publications" || name == "images")
@@ -206,20 +207,20 @@ fn is_leftover(entry: &fs::DirEntry) -> bool {
 }
 
 fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
-    // Drivers share the state of a random number generator, which the first one initialises.
+    // Drivers share the state of a random number generator, which the first driver initialises.
     static INITIALISING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = INITIALISING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut raw = ptr::null_mut();
     // SAFETY: the context is live and no other driver's: the caller owns it.
     let initialised = unsafe { sys::aeron_driver_init(&mut raw, context.as_ptr()) };
     initialised.into_result()?;
-    NonNull::new(raw).ok_or_else(Error::last)
+    NonNull::new(raw).ok_or_else(last_error)
 }
 
-/// Says more of why a driver cannot have a directory than C does.
+/// Explains why a driver cannot have a directory, in more detail than C.
 fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
-    // C puts -1 in the place of what kept it from deleting the directory, so that it has to be asked
-    // for once more; a driver that has come meanwhile would have been deleted as well.
+    // C replaces the reason for the failed deletion by -1, so the deletion has to be tried once
+    // more. C's own attempt would have deleted a driver that has started meanwhile, too.
     if error.code() == -1 && error.message().contains("Failed to delete directory") {
         return match delete(dir) {
             Ok(()) => error.with_kind(ErrorKind::Io(io::ErrorKind::Interrupted)),
@@ -247,8 +248,8 @@ fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
         .with_line(&format!("process {pid}, whose last heartbeat is {age} ms old"))
 }
 
-/// A better kind than that of an invalid argument, which C gives to a directory of a driver that has
-/// ended and cannot be deleted, for whatever reason.
+/// Finds a better kind than an invalid argument, which C reports if the directory of an ended
+/// driver cannot be deleted, for any reason.
 fn explain_undeleted(error: Error, dir: &Path) -> Error {
     error.with_kind(match fs::symlink_metadata(dir) {
         Err(cause) => ErrorKind::Io(cause.kind()),
@@ -262,10 +263,10 @@ fn delete(dir: &Path) -> Result<()> {
     unsafe { sys::aeron_delete_directory(name.as_ptr()) }.into_result().map(drop)
 }
 
-/// Whether there is no such process, as far as this can be known.
+/// Returns whether there is no such process, as far as this process can know.
 ///
-/// A driver in another container that shares the directory has a number that means nothing here;
-/// whoever it belongs to, the error is only a better description of a refusal.
+/// A driver in another container that shares the directory has a pid that means nothing here. If
+/// the pid is another process's, only the description of the refusal is affected.
 fn is_gone(pid: i64) -> bool {
     let processes = Path::new("/proc");
     processes.join("self").exists() && !processes.join(pid.to_string()).exists()

@@ -1,21 +1,21 @@
 //! Aeron's media driver, embedded in a Rust program or run by the program `media_driver`.
 //!
 //! The driver moves messages between the clients of a machine and over the network. It is Aeron's C
-//! driver, compiled into the program; any Aeron client, in Rust, C, C++, Java or Python, can use it
-//! through its directory.
+//! driver, compiled into the program. Any Aeron client, in Rust, C, C++, Java or Python, can use
+//! the driver through its directory.
 //!
 //! # Threads
 //! [`MediaDriver::launch`] starts the driver's own threads: four for [`ThreadingMode::Dedicated`],
 //! three for [`ThreadingMode::SharedNetwork`], one for [`ThreadingMode::Shared`]. Dropping the
-//! [`MediaDriver`] ends and joins them. A [`DriverInvoker`] leaves the main agent to the caller's loop.
-//! What a driver calls back (hooks of a [`Context`]) runs on its threads.
+//! [`MediaDriver`] ends and joins them. A [`DriverInvoker`] leaves the main agent to the caller's
+//! loop. A driver's callbacks (hooks of a [`Context`]) run on its threads.
 //!
 //! # Names
-//! `Context` is the driver's here and the client's in `rusteron_client`: a program that imports
-//! everything of both has to name the one that it means.
+//! `Context` is the driver's here and the client's in `rusteron_client`. A program with glob
+//! imports of both crates has to name the context that it means.
 //!
 //! # Blocking
-//! Launching creates the driver's files, of about 50 MB by default, and waits for them; dropping
+//! Launching creates the driver's files, of about 50 MB by default, and waits for them. Dropping
 //! waits for the threads. Neither waits for a client.
 //!
 //! # Access
@@ -30,9 +30,9 @@
 //! memory, such as `/dev/shm`, each page takes its space at the first access, and a read takes space like
 //! a write. Several log buffers can be promised the same space, and other processes can take it.
 //!
-//! If the file system is full at a first access, the signal SIGBUS ends the process: a publisher, the
-//! driver, or a subscriber that polls an empty stream, because a poll reads where the next message
-//! will be. Rust code cannot turn the signal into an error.
+//! If the file system is full at a first access, the signal SIGBUS ends the process. The process
+//! can be a publisher, the driver, or a subscriber that polls an empty stream, because a poll reads
+//! where the next message will be. Rust code cannot turn the signal into an error.
 //!
 //! With [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
 //! its space when it is added, or is refused. The presets [`Embedded`](Preset::Embedded), whose log buffers
@@ -40,11 +40,11 @@
 //! default: an IPC publication would take 192 MiB at once, and adding it 0.1 s. Channels
 //! choose for themselves with `sparse=`.
 //!
-//! The directory of an embedded driver goes when that is dropped. A process that ends in another way, by
-//! a signal that it does not handle for instance, leaves it behind, with its 50 MB and all log buffers,
-//! under a name that no later launch uses: programs that run for long handle signals, or
-//! [`launch`](MediaDriver::launch) in a directory with a name of their own, where the next driver replaces
-//! what a dead one has left.
+//! The directory of an embedded driver is deleted when the driver is dropped. A process that ends
+//! in another way, such as an unhandled signal, leaves the directory behind, with its 50 MB and all
+//! log buffers. Its name is never used again. Long-running programs should handle signals, or
+//! [`launch`](MediaDriver::launch) in a directory with a fixed name. There, the next driver
+//! replaces the remains of a dead driver.
 //!
 //! ```
 //! use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
@@ -69,6 +69,7 @@ mod context;
 mod dir_access;
 mod driver_invoker;
 mod embedded_dir;
+mod environment;
 mod launch;
 mod loss;
 mod media_driver;
@@ -77,7 +78,8 @@ mod properties;
 mod settings;
 mod strategy;
 
-/// What `rusteron-codegen` makes of Aeron's headers: the context's settings and their enumerations.
+/// Output of `rusteron-codegen` from Aeron's headers: the context's settings and their
+/// enumerations.
 mod generated {
     use crate::Context;
 

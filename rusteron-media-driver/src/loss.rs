@@ -1,15 +1,15 @@
-//! Loss on purpose, for tests.
+//! Deliberate loss, for tests.
 
 use std::ffi::CString;
 use std::ptr;
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::__private::Fallible;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
 
-/// How many of the datagrams that pass a driver's sockets it loses on purpose.
+/// Rates at which a driver deliberately loses datagrams that pass its sockets.
 ///
 /// ```
 /// use rusteron_media_driver::{Context, Loss};
@@ -29,21 +29,22 @@ pub struct Loss {
     /// The share of lost datagrams from subscriptions to their publication: status messages and
     /// NAKs. From 0 for none to 1 for all.
     pub control_rate: f64,
-    /// What the sequence of losses follows from, on each channel anew. The lower 48 bits count.
+    /// Seed of the sequence of losses, which starts anew on each channel. Only the lower 48 bits
+    /// are used.
     pub seed: u64,
 }
 
-/// An interceptor that loses datagrams that arrive, as Aeron's environment variables configure it.
+/// An interceptor that loses arriving datagrams, as Aeron's environment variables configure it.
 ///
-/// These are for programs that are set up by the environment: all drivers of a process have one
-/// configuration, in the environment variable that each names. Tests that run several drivers want
-/// [`Loss`].
+/// Interceptors are for programs that are configured by the environment. All drivers of a process
+/// share one configuration, in the environment variable that each interceptor names. Tests that run
+/// several drivers want [`Loss`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UdpInterceptor {
     /// Loses datagrams at random: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS`, such as
     /// `rate=0.1|seed=7|recv-msg-mask=2`. Each agent of each driver follows the seed's sequence by
-    /// itself; those of Aeron's own programs share one, without a lock.
+    /// itself. The agents of Aeron's own programs share one sequence, without a lock.
     Loss,
     /// Loses one stretch of each term: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS`, such as
     /// `term-id=3|term-offset=0|length=4096`.
@@ -52,11 +53,11 @@ pub enum UdpInterceptor {
     MultiGapLoss,
 }
 
-/// At an address that does not change, for C to read whenever a channel is opened. Not in a `Box`,
-/// which would claim to be the only way to its content.
+/// A loss at a fixed address, which C reads whenever a channel is opened. Not a `Box`, which would
+/// claim to be the only pointer to its content.
 pub(crate) struct RetainedLoss(*mut sys::rusteron_loss_t);
 
-// SAFETY: plain memory, which nobody writes.
+// SAFETY: plain memory, which is never written.
 unsafe impl Send for RetainedLoss {}
 
 impl RetainedLoss {
@@ -78,11 +79,11 @@ impl Drop for RetainedLoss {
 }
 
 impl Context {
-    /// Lets the driver lose a share of what it sends on the channels of its publications, and of what
-    /// it receives there, for tests.
+    /// Makes the driver lose a share of the datagrams on the channels of its publications, sent and
+    /// received, for tests.
     ///
-    /// Publications lose data before it is sent, and control frames as they arrive. `None`, the
-    /// default, is for no loss.
+    /// Publications lose data before it is sent, and control frames as they arrive. The default
+    /// `None` is no loss.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for a rate that is not between 0 and 1.
@@ -90,11 +91,11 @@ impl Context {
         self.set_loss("send_loss", loss, sys::rusteron_driver_context_set_send_loss)
     }
 
-    /// Lets the driver lose a share of what arrives on the channels of its subscriptions, and of what
-    /// it sends there, for tests.
+    /// Makes the driver lose a share of the datagrams on the channels of its subscriptions,
+    /// received and sent, for tests.
     ///
-    /// Subscriptions lose data as it arrives, and control frames before they are sent. `None`, the
-    /// default, is for no loss.
+    /// Subscriptions lose data as it arrives, and control frames before they are sent. The default
+    /// `None` is no loss.
     ///
     /// # Errors
     /// As for [`set_send_loss`](Self::set_send_loss).
@@ -126,7 +127,8 @@ impl Context {
         Ok(self)
     }
 
-    /// Sets the interceptors of datagrams that arrive, in their order from the socket; none by default.
+    /// Sets the interceptors of arriving datagrams, in their order from the socket. The default is
+    /// none.
     ///
     /// # Errors
     /// None with a valid context and up to ten interceptors.
@@ -136,13 +138,13 @@ impl Context {
         &mut self,
         interceptors: &[UdpInterceptor],
     ) -> Result<&mut Self> {
-        // C puts each in front of those before.
+        // C puts each interceptor in front of the earlier ones.
         let names: Vec<_> =
             interceptors.iter().rev().map(|interceptor| interceptor.name()).collect();
         let names = CString::new(names.join(",")).unwrap_or_default();
         let names = if interceptors.is_empty() { ptr::null() } else { names.as_ptr() };
-        // SAFETY: the context is live and not yet used by a driver; the names are terminated, and those
-        // of C's table. C owns what it makes of them.
+        // SAFETY: the context is live and not yet used by a driver. The names are terminated, and
+        // are in C's table. C owns the interceptors that it creates.
         unsafe { sys::rusteron_driver_context_load_incoming_interceptors(self.as_ptr(), names) }
             .into_result()?;
         Ok(self)
@@ -150,7 +152,7 @@ impl Context {
 }
 
 impl UdpInterceptor {
-    /// Aeron's name for it.
+    /// Aeron's name for the interceptor.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",

@@ -12,8 +12,8 @@ use crate::{ThreadingMode, embedded_dir};
 
 /// A media driver that runs on its own threads in this process, until it is dropped.
 ///
-/// Several can run in one process, each in a directory of its own. Clients that are still connected
-/// when a driver is dropped find their publications and subscriptions closed.
+/// Several drivers can run in one process, each in a directory of its own. If clients are still
+/// connected when a driver is dropped, their publications and subscriptions are closed.
 pub struct MediaDriver {
     running: Running,
 }
@@ -21,27 +21,27 @@ pub struct MediaDriver {
 impl MediaDriver {
     /// Launches a driver with the context's settings, in the context's directory.
     ///
-    /// A relative directory is resolved now; changing the working directory later changes nothing.
-    /// A directory left behind by a driver that died is replaced. A directory with anything else in
-    /// it is refused, unless [`dir_delete_on_start`](Context::dir_delete_on_start) is set, which
-    /// deletes whatever is there, be it the directory of a driver that is running.
+    /// A relative directory is resolved now; changing the working directory later has no effect.
+    /// The directory of a driver that died is replaced. A directory with other files is refused,
+    /// unless [`dir_delete_on_start`](Context::dir_delete_on_start) is set. That setting deletes
+    /// any content, even the directory of a running driver.
     ///
-    /// If the launch fails, nothing is deleted, because another driver may have come to the directory
-    /// in the meantime. Most settings are checked before the directory is touched. Whatever a launch
-    /// that fails later leaves behind, the next one replaces.
+    /// If the launch fails, nothing is deleted, because another driver may have started in the
+    /// directory meanwhile. Most settings are checked before the directory is touched. A launch
+    /// that fails later leaves files behind, and the next launch replaces them.
     ///
     /// # Errors
     /// - [`ErrorKind::ActiveDriver`]: another driver is running in the directory; the text has its
     ///   process;
-    /// - [`ErrorKind::StaleDirectory`]: the driver in the directory has died, as far as this machine
-    ///   knows, so recently that it still counts as running; the text says for how long. Try again,
-    ///   or set `dir_delete_on_start`;
-    /// - [`ErrorKind::IncompatibleDriver`]: the files in the directory are those of a driver with another
-    ///   version of the protocol, or damaged;
-    /// - [`ErrorKind::Io`] with [`DirectoryNotEmpty`](std::io::ErrorKind::DirectoryNotEmpty): there are
-    ///   files in the directory, and they are not a driver's;
-    /// - [`ErrorKind::Io`] with [`PermissionDenied`](std::io::ErrorKind::PermissionDenied) or another
-    ///   kind: the directory cannot be made, or the one that is there cannot be deleted;
+    /// - [`ErrorKind::StaleDirectory`]: the driver in the directory has died, as far as this
+    ///   machine knows, but so recently that it still counts as running. The text says for how
+    ///   long. Try again, or set `dir_delete_on_start`;
+    /// - [`ErrorKind::IncompatibleDriver`]: the files in the directory are damaged, or belong to a
+    ///   driver with another version of the protocol;
+    /// - [`ErrorKind::Io`] with [`DirectoryNotEmpty`](std::io::ErrorKind::DirectoryNotEmpty): the
+    ///   directory has files that are not a driver's;
+    /// - [`ErrorKind::Io`] with [`PermissionDenied`](std::io::ErrorKind::PermissionDenied) or
+    ///   another kind: the directory cannot be made, or the existing one cannot be deleted;
     /// - [`ErrorKind::StorageSpace`]: the file system, usually shared memory, is full;
     /// - [`ErrorKind::InvalidArgument`]: a setting is out of its range, an idle strategy is unset
     ///   because its setter failed, or the threading mode is [`Invoker`](ThreadingMode::Invoker), for
@@ -55,11 +55,11 @@ impl MediaDriver {
     /// Launches a driver with Aeron's default settings in a directory of its own, which is deleted
     /// when the driver is dropped.
     ///
-    /// The directory lies in `/dev/shm` where there is one, among the temporary files elsewhere;
-    /// clients find it by [`aeron_dir`](Self::aeron_dir). The driver runs on one thread, which sleeps
-    /// up to 1 ms when there is nothing to do: [`launch_embedded_with`](Self::launch_embedded_with)
-    /// takes other settings. A process that ends without dropping the driver leaves the directory
-    /// behind, see the [crate's documentation](crate#shared-memory).
+    /// The directory lies in `/dev/shm`, or, where there is none, among the temporary files.
+    /// Clients find it by [`aeron_dir`](Self::aeron_dir). The driver runs on one thread, which
+    /// sleeps up to 1 ms when idle: [`launch_embedded_with`](Self::launch_embedded_with) takes
+    /// other settings. A process that ends without dropping the driver leaves the directory behind,
+    /// see the [crate's documentation](crate#shared-memory).
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).
@@ -71,7 +71,7 @@ impl MediaDriver {
         Self::launch_embedded_with(context)
     }
 
-    /// Launches a driver with the context's settings, except that its directory is its own and is
+    /// Launches a driver with the context's settings in a directory of its own. The directory is
     /// deleted when the driver is dropped or the launch fails.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl MediaDriver {
         launch(context, true).inspect_err(|_| embedded_dir::remove(&dir))
     }
 
-    /// Ends the driver, as dropping it does, and says whether that went well; a drop logs what went
-    /// wrong. Waits for the driver's threads.
+    /// Ends the driver as dropping it does, and returns the error; a drop logs the error. Waits for
+    /// the driver's threads.
     ///
     /// # Errors
     /// As for [`DriverInvoker::close`](crate::DriverInvoker::close).
@@ -104,15 +104,15 @@ impl MediaDriver {
         self.running.close()
     }
 
-    /// The directory by which clients find this driver: an absolute path.
+    /// Returns the directory with which clients find this driver: an absolute path.
     pub fn aeron_dir(&self) -> &Path {
         self.running.aeron_dir()
     }
 
-    /// What this driver says of itself: its counters, its errors, the losses of its streams.
+    /// Returns the driver's own records: its counters, its errors, the losses of its streams.
     ///
     /// # Errors
-    /// [`ErrorKind::DriverTimeout`] and others if somebody has deleted the driver's files.
+    /// [`ErrorKind::DriverTimeout`] and others if the driver's files have been deleted.
     ///
     /// ```
     /// use rusteron_client::SystemCounter;

@@ -11,7 +11,7 @@ use crate::{Context, ThreadingMode};
 /// A set of settings to start from, for [`Context::with_preset`] and for the option `--preset` of the
 /// program `media_driver`.
 ///
-/// What a preset does not name keeps Aeron's default or what the environment says.
+/// Settings that a preset does not name keep Aeron's default or the value from the environment.
 ///
 /// | setting | Aeron's default | `LowLatency` | `Shared` | `Embedded` |
 /// |---|---|---|---|---|
@@ -24,9 +24,9 @@ use crate::{Context, ThreadingMode};
 /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
 /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
 ///
-/// What that came to on a machine with two cores, for clients on the same two; `BENCHMARKS.md` in the
-/// repository has the spread, the command, and Java's driver beside it. `LowLatency` is slowest there, as
-/// two cores are too few for its threads.
+/// Figures of a machine with two cores, for clients on the same two.
+/// `docs/benchmarks/driver-resources.md` in the repository has the spread, the command and Java's driver.
+/// `LowLatency` is slowest there, because two cores are too few for its threads.
 ///
 /// | measured | Aeron's default | `LowLatency` | `Shared` |
 /// |---|---|---|---|
@@ -35,7 +35,8 @@ use crate::{Context, ThreadingMode};
 /// | messages a second over UDP loopback, 32 bytes | 6.3 million | 0.5 million | 3.7 million |
 /// | resident memory with that load | 155 MiB | 319 MiB | 155 MiB |
 ///
-/// What each setting does by itself, on the same machine (medians; `just benchmark-preset-settings`):
+/// Effect of each setting by itself, on the same machine (medians).
+/// `docs/benchmarks/presets.md` has the spread and the command.
 ///
 /// | setting | effect |
 /// |---|---|
@@ -50,18 +51,17 @@ use crate::{Context, ThreadingMode};
 pub enum Preset {
     /// For the shortest round trips, on a machine with at least three cores to give away.
     ///
-    /// Each agent has a thread. Sender and receiver never sleep and never leave their cores, so that
-    /// no message waits for a thread to wake up; they take two whole cores. The conductor, which no
+    /// Each agent has a thread. Sender and receiver never sleep and never leave their cores, so no
+    /// message waits for a thread to wake up; the two take two whole cores. The conductor, which no
     /// message passes, yields, so that it can share a core. Log buffers are allocated as a whole
-    /// when they are added, which takes longer and takes their whole space, so that no message meets
-    /// a page that is not there.
+    /// when they are added, so no message meets a missing page. Adding then takes longer, and takes
+    /// the whole space.
     ///
-    /// Streams over a network with long round trips also want longer socket buffers
+    /// Streams over a network with long round trips also need longer socket buffers
     /// ([`set_socket_so_rcvbuf`](Context::set_socket_so_rcvbuf),
     /// [`set_socket_so_sndbuf`](Context::set_socket_so_sndbuf)) and a longer
-    /// [window](Context::set_rcv_initial_window_length). How long they may be is up to the operating
-    /// system (`net.core.rmem_max` and `net.core.wmem_max` on Linux), which is why they are not part
-    /// of the preset.
+    /// [window](Context::set_rcv_initial_window_length). The operating system limits their lengths
+    /// (`net.core.rmem_max` and `net.core.wmem_max` on Linux). So they are not part of the preset.
     ///
     /// Bind the threads to cores that nothing else runs on, with
     /// [`set_sender_cpu_affinity`](Context::set_sender_cpu_affinity) and its like. With fewer cores than
@@ -69,15 +69,15 @@ pub enum Preset {
     LowLatency,
     /// For a driver that shares a machine with other work.
     ///
-    /// One thread does everything, and backs off to sleeps of up to 1 ms when there is nothing to do:
-    /// next to no processor time when idle, and up to 1 ms of latency for the first message after a
+    /// One thread does everything, and backs off to sleeps of up to 1 ms when idle. It takes next
+    /// to no processor time then, and adds up to 1 ms of latency to the first message after a
     /// pause.
     Shared,
-    /// For drivers that belong to a program or a test: several of them, coming and going.
+    /// For drivers of a program or a test, of which several may run, and only for a while.
     ///
-    /// As [`Shared`](Self::Shared), with log buffers that are small enough for many on a small
-    /// `/dev/shm` (a message may be up to 128 KiB long). The driver checks its timeouts ten times as
-    /// often; the timeouts, such as that of clients that have gone, are Aeron's.
+    /// As [`Shared`](Self::Shared), with small log buffers: many fit on a small `/dev/shm`. A
+    /// message may be up to 128 KiB long. The driver checks its timeouts ten times as often. The
+    /// timeouts themselves, such as that of clients that have gone, are Aeron's.
     ///
     /// Log buffers are not sparse: each takes 3 MiB when it is added, or is refused with
     /// [`ErrorKind::StorageSpace`]. A sparse log buffer would end the program with SIGBUS if the file
@@ -88,10 +88,10 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// All of them.
+    /// All presets.
     pub const ALL: &[Self] = &[Self::LowLatency, Self::Shared, Self::Embedded];
 
-    /// Its name in options: `low-latency`, `shared`, `embedded`.
+    /// Returns the name of the preset in options: `low-latency`, `shared`, `embedded`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LowLatency => "low-latency",
@@ -100,10 +100,11 @@ impl Preset {
         }
     }
 
-    /// Its settings as environment variables and their values, for drivers that are programs.
+    /// Returns the settings as environment variables and their values, for drivers that are
+    /// programs.
     ///
-    /// As properties (`aeron.threading.mode` for `AERON_THREADING_MODE`) Aeron's Java driver takes them
-    /// as well.
+    /// Aeron's Java driver also takes them, as properties (`aeron.threading.mode` for
+    /// `AERON_THREADING_MODE`).
     ///
     /// ```
     /// use rusteron_media_driver::Preset;
@@ -126,7 +127,7 @@ impl Preset {
     }
 }
 
-/// A setting for programs, by its environment variable, and for contexts.
+/// A setting: the environment variable for programs, and the setter for contexts.
 struct Setting {
     variable: &'static str,
     value: &'static str,
@@ -174,7 +175,7 @@ const SHARED: &[Setting] = &[
     },
 ];
 
-/// Beside those of [`SHARED`].
+/// Added to [`SHARED`].
 const EMBEDDED: &[Setting] = &[
     Setting {
         variable: "AERON_TERM_BUFFER_SPARSE_FILE",
@@ -199,8 +200,8 @@ const EMBEDDED: &[Setting] = &[
 ];
 
 impl Context {
-    /// A context with Aeron's defaults, what the `AERON_*` environment variables say, and the
-    /// settings of a preset, which win.
+    /// Creates a context with Aeron's defaults, the values of the `AERON_*` environment variables,
+    /// and the settings of a preset. The preset overrides the others.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -233,7 +234,7 @@ impl fmt::Display for Preset {
 impl FromStr for Preset {
     type Err = Error;
 
-    /// The preset of that name.
+    /// Parses the name of a preset.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for any other name.

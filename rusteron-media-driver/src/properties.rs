@@ -1,21 +1,23 @@
-//! Settings from wherever Aeron's own driver takes them.
+//! Settings from the sources of Aeron's own driver.
 
-use rusteron_client::ffi::{self, Fallible};
+use rusteron_client::__private::{self as ffi, Fallible};
 use rusteron_client::{Result, load_properties_file};
 use rusteron_sys::driver as sys;
 
-/// Sets environment variables as the properties at a location say, for the contexts made afterwards: a
-/// path, `file://` and a path, or the `http://` URL of a text, which is fetched without encryption.
+/// Sets environment variables from the properties at a location, for contexts that are made
+/// afterwards. The location is a path, `file://` and a path, or the `http://` URL of a text, which
+/// is fetched without encryption.
 ///
-/// The form of properties is that of [`load_properties`](rusteron_client::load_properties).
+/// The properties have the form of [`load_properties`](rusteron_client::load_properties).
 ///
 /// # Errors
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) and others for what cannot be read or fetched, and
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for what is no property.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) and others if the location cannot be read or fetched;
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a line that is no
+/// property.
 ///
 /// # Safety
-/// No other thread may read or write environment variables meanwhile, which includes making a
-/// context: call this at the beginning of `main`, as [`std::env::set_var`] wants to be.
+/// Meanwhile, no other thread may read or write environment variables. Making a context reads them.
+/// Call this at the beginning of `main`, as [`std::env::set_var`] requires.
 ///
 /// Corresponds to `aeron_properties_load`, which takes a missing file for an empty one.
 pub unsafe fn load_properties_from(location: &str) -> Result<()> {

@@ -1,17 +1,17 @@
-//! Settings that take more than one value, which the generator leaves to hands.
+//! Settings with more than one value, which are written by hand instead of generated.
 
 use std::ops::RangeInclusive;
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::__private::Fallible;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
 
 impl Context {
-    /// Sets the group tag that subscriptions send with their status messages, for
-    /// [tagged flow control](crate::FlowControlStrategy::MulticastTagged), where a channel does not
-    /// say; `None`, the default, is for no tag.
+    /// Sets the group tag in the status messages of subscriptions, for [tagged flow
+    /// control](crate::FlowControlStrategy::MulticastTagged). A channel can override it. The
+    /// default `None` is no tag.
     ///
     /// # Errors
     /// None with a valid context.
@@ -31,7 +31,7 @@ impl Context {
         Ok(self)
     }
 
-    /// The group tag that subscriptions send with their status messages, if any.
+    /// Returns the group tag in the status messages of subscriptions, if there is one.
     ///
     /// Corresponds to `aeron_driver_context_get_receiver_group_tag_is_present` and
     /// `aeron_driver_context_get_receiver_group_tag_value`.
@@ -44,8 +44,8 @@ impl Context {
             })
     }
 
-    /// Sets the ports from which the driver takes one for a publication's control address with port
-    /// 0; `None`, the default, leaves it to the operating system.
+    /// Sets the range of ports for control addresses of publications with port 0. The default
+    /// `None` leaves the port to the operating system.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for a range that is empty or not within 1 to 65534.
@@ -65,7 +65,7 @@ impl Context {
         Ok(self)
     }
 
-    /// The ports from which the driver takes one for a publication's control address.
+    /// Returns the range of ports for control addresses of publications.
     ///
     /// Corresponds to `aeron_driver_context_get_sender_wildcard_port_range`.
     pub fn sender_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
@@ -81,8 +81,8 @@ impl Context {
         ((low, high) != (0, 0)).then_some(low..=high)
     }
 
-    /// Sets the ports from which the driver takes one for a subscription's endpoint with port 0;
-    /// `None`, the default, leaves it to the operating system.
+    /// Sets the range of ports for endpoints of subscriptions with port 0. The default `None`
+    /// leaves the port to the operating system.
     ///
     /// # Errors
     /// As for [`set_sender_wildcard_port_range`](Self::set_sender_wildcard_port_range).
@@ -102,7 +102,7 @@ impl Context {
         Ok(self)
     }
 
-    /// The ports from which the driver takes one for a subscription's endpoint.
+    /// Returns the range of ports for endpoints of subscriptions.
     ///
     /// Corresponds to `aeron_driver_context_get_receiver_wildcard_port_range`.
     pub fn receiver_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
@@ -133,7 +133,7 @@ impl Context {
     }
 }
 
-/// C searches a range that ends in 65535 for ever once all ports are taken, and takes 0 for none.
+/// If all ports are taken, C searches a range that ends in 65535 forever. C reads 0 as none.
 fn bounds(name: &str, ports: Option<RangeInclusive<u16>>) -> Result<(u16, u16)> {
     let Some(ports) = ports else { return Ok((0, 0)) };
     let (low, high) = ports.into_inner();

@@ -4,14 +4,14 @@ use std::ffi::CStr;
 use std::fmt;
 use std::str::FromStr;
 
-use rusteron_client::ffi::Fallible;
+use rusteron_client::__private::Fallible;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
 
-/// An enumeration of names that C looks up in a table of its own. Only these ever get there: C would
-/// look up any other as a function of the program, and call it.
+/// An enumeration of names that C looks up in its own table. Only these names reach C: C would look
+/// up any other name as a function of the program, and call it.
 macro_rules! strategy {
     (
         $(#[$meta:meta])*
@@ -26,10 +26,10 @@ macro_rules! strategy {
         }
 
         impl $type {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Aeron's name for it, which is also what its settings take.
+            /// Returns Aeron's name for the variant, which settings accept as well.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -59,7 +59,7 @@ macro_rules! strategy {
         impl FromStr for $type {
             type Err = Error;
 
-            /// The strategy of that name.
+            /// Parses the name of a strategy.
             ///
             /// # Errors
             /// [`ErrorKind::InvalidArgument`] for any other name; the text lists the names.
@@ -75,25 +75,27 @@ macro_rules! strategy {
 }
 
 strategy! {
-    /// How a driver's publications heed the windows that their receivers report.
+    /// Flow control of a driver's publications: the receivers' windows that a sender obeys.
     ///
-    /// A channel that says `fc=` overrides it for multicast and multi-destination publications.
+    /// For multicast and multi-destination publications, `fc=` in the channel overrides it.
     FlowControlStrategy, "flow control strategy";
-    /// The window of the receiver, of which there is one. Aeron's default for unicast.
+    /// The window of the only receiver. Aeron's default for unicast.
     UnicastMax = "unicast_max",
-    /// The window of the fastest receiver: slower ones lose messages. Aeron's default for multicast.
+    /// The window of the fastest receiver. Slower receivers lose messages. Aeron's default for
+    /// multicast.
     MulticastMax = "multicast_max",
-    /// The window of the slowest receiver: it slows down the others.
+    /// The window of the slowest receiver, which slows down the others.
     MulticastMin = "multicast_min",
-    /// The window of the slowest receiver among those with the
-    /// [group tag](Context::set_flow_control_group_tag): only these slow down the others.
+    /// The window of the slowest receiver with the [group
+    /// tag](Context::set_flow_control_group_tag). Only receivers with the tag slow down the others.
     MulticastTagged = "multicast_tagged",
 }
 
 strategy! {
-    /// How a driver's receivers size the window that they report to a sender.
+    /// Congestion control of a driver's receivers: the size of the window that they report to a
+    /// sender.
     CongestionControlStrategy, "congestion control strategy";
-    /// What the channel says with `cc=`, a static window if it says nothing. Aeron's default.
+    /// The strategy that `cc=` in the channel names, or else a static window. Aeron's default.
     FromChannel = "default",
     /// A window of constant length.
     Static = "static",
@@ -103,15 +105,15 @@ strategy! {
 }
 
 strategy! {
-    /// How a driver finds the addresses behind the names in channels.
+    /// Name resolution of a driver: from names in channels to addresses.
     NameResolver, "name resolver";
     /// By the operating system. Aeron's default.
     System = "default",
-    /// By asking other drivers, which [`set_resolver_name`](Context::set_resolver_name) and
-    /// [`set_resolver_interface`](Context::set_resolver_interface) make this one known to.
+    /// By asking other drivers. [`set_resolver_name`](Context::set_resolver_name) and
+    /// [`set_resolver_interface`](Context::set_resolver_interface) make this driver known to them.
     Driver = "driver",
-    /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for tests:
-    /// rows of name, address and the address to which it resolves again, such as
+    /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for
+    /// tests. Rows have a name, an address and the address of the second resolution, such as
     /// `a,127.0.0.1,127.0.0.2|b,127.0.0.1,127.0.0.1`. Other names go to the operating system.
     CsvTable = "csv_table",
 }
@@ -133,8 +135,8 @@ impl Context {
         Ok(self)
     }
 
-    /// The flow control of unicast publications; `None` for one that is not Aeron's, which only the
-    /// environment can set.
+    /// Returns the flow control of unicast publications. `None` for a strategy that is not Aeron's,
+    /// which only the environment can set.
     ///
     /// Corresponds to `aeron_driver_context_get_unicast_flowcontrol_supplier`.
     pub fn unicast_flow_control(&self) -> Option<FlowControlStrategy> {
@@ -162,7 +164,8 @@ impl Context {
         Ok(self)
     }
 
-    /// The flow control of multicast publications; `None` for one that is not Aeron's.
+    /// Returns the flow control of multicast publications. `None` for a strategy that is not
+    /// Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_multicast_flowcontrol_supplier`.
     pub fn multicast_flow_control(&self) -> Option<FlowControlStrategy> {
@@ -193,7 +196,7 @@ impl Context {
         Ok(self)
     }
 
-    /// The congestion control of images; `None` for one that is not Aeron's.
+    /// Returns the congestion control of images. `None` for a strategy that is not Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_congestioncontrol_supplier`.
     pub fn congestion_control(&self) -> Option<CongestionControlStrategy> {
@@ -205,10 +208,10 @@ impl Context {
         })
     }
 
-    /// Sets how names are resolved.
+    /// Sets the name resolver.
     ///
-    /// [`NameResolver::Driver`] needs a [resolver name](Self::set_resolver_name) and a
-    /// [resolver interface](Self::set_resolver_interface), without which the launch fails.
+    /// [`NameResolver::Driver`] needs a [resolver name](Self::set_resolver_name) and a [resolver
+    /// interface](Self::set_resolver_interface). Without them, the launch fails.
     ///
     /// # Errors
     /// None with a valid context.
@@ -222,7 +225,7 @@ impl Context {
         Ok(self)
     }
 
-    /// How names are resolved; `None` for a resolver that is not Aeron's.
+    /// Returns the name resolver. `None` for a resolver that is not Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_name_resolver_supplier`.
     pub fn name_resolver(&self) -> Option<NameResolver> {
@@ -253,7 +256,8 @@ fn name_resolver_supplier(resolver: NameResolver) -> sys::aeron_name_resolver_su
     unsafe { sys::rusteron_name_resolver_supplier(resolver.as_c_str().as_ptr()) }
 }
 
-/// The strategy whose function has an address: each is one function of the C library.
+/// Finds the strategy by the address of its function: each strategy is one function of the C
+/// library.
 fn find<T: Copy>(all: &[T], set: usize, address: impl Fn(T) -> Option<usize>) -> Option<T> {
     all.iter().copied().find(|strategy| address(*strategy) == Some(set))
 }

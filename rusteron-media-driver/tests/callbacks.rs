@@ -1,4 +1,4 @@
-//! What a driver calls back, on which threads, and until when.
+//! The callbacks of a driver, their threads, and their end.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn the_hook_is_called_for_the_requests_that_the_validator_accepts() {
         assert_eq!(seen.recv_timeout(PATIENCE).expect("the token"), token);
     }
     called.recv_timeout(PATIENCE).expect("the call");
-    // The driver goes on until somebody drops it.
+    // The driver goes on until it is dropped.
     connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
     drop(driver);
     assert!(called.try_recv().is_err(), "called for one request of four");

@@ -68,7 +68,8 @@ impl Way {
     }
 }
 
-/// What is printed: names with their values, and names with the reason why there is none.
+/// Returns the printed text, and its names with their values or with the reason why there is no
+/// value.
 fn print_config(command: &mut Command) -> (BTreeMap<String, String>, String) {
     let output = command.arg("--print-config").output().expect("the program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -82,7 +83,7 @@ fn values(text: &str) -> BTreeMap<String, String> {
     lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// A valid value other than the one that is printed without the variable.
+/// A valid value that differs from the value printed without the variable.
 fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
     let special = match name {
         "AERON_DIR" => home.join("aeron").display().to_string(),
@@ -146,7 +147,7 @@ fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
     let home = tempfile::tempdir().expect("a directory");
     let mut names = names_in_the_sources();
     assert!(names.len() > 120, "found {} only", names.len());
-    // The one that is not Aeron's.
+    // The variable that is not Aeron's.
     names.insert("RUSTERON_DIR_ACCESS".to_owned());
     let (defaults, text) = print_config(&mut media_driver());
     let shown: BTreeSet<_> = text
@@ -163,7 +164,7 @@ fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
         assert_ne!(Some(&value), defaults.get(name), "{name}");
         let mut variables = required_with(name, home.path());
         variables.insert(name.clone(), value);
-        // This one changes, with what it needs, and nothing else.
+        // Only this variable changes, with the variables that it needs.
         let mut expected = defaults.clone();
         expected.extend(variables.clone());
         if name == "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY" {
@@ -178,7 +179,7 @@ fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
     }
 }
 
-/// What a driver refuses a variable without, or says elsewhere.
+/// Returns variables that a driver needs beside this one, or that redirect its output.
 fn required_with(name: &str, home: &Path) -> BTreeMap<String, String> {
     let path = |file: &str| home.join(file).display().to_string();
     let required = match name {
@@ -202,7 +203,7 @@ fn what_is_said_to_be_unread_is_read_nowhere() {
     assert_eq!(unread.len(), 9, "{unread:?}");
     let root = Path::new(env!("RUSTERON_DRIVER_SOURCE"));
     let sources = |file: &str| fs::read_to_string(root.join(file)).expect("a source");
-    // Those of the loss generators are read by a function that nobody calls.
+    // The variables of the loss generators are read by a function that nothing calls.
     for file in ["aeron_driver_context.c", "aeron_driver.c", "aeronmd.c"] {
         assert!(!sources(file).contains("debug_channel_endpoint_configuration_install"), "{file}");
     }

@@ -26,7 +26,7 @@ fn set_umask() {
     unsafe { libc::umask(UMASK as libc::mode_t) };
 }
 
-/// What is open while the files are looked at.
+/// The streams that are open while the files are looked at.
 type Ends = Vec<(ExclusivePublication, Subscription)>;
 
 /// A stream over IPC and one over UDP, so that there are log buffers of publications and of an image.
@@ -69,7 +69,7 @@ fn all(directory: u32, file: u32) -> BTreeMap<String, u32> {
     directories.into_iter().chain(files.map(|name| (name.to_owned(), file))).collect()
 }
 
-/// What the umask of this process, which no driver alters, makes of a file.
+/// Checks the mode that this process's umask gives to a file. No driver alters the umask.
 fn check_umask() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("file");
@@ -116,7 +116,7 @@ fn a_directory_of_ones_own_is_private_and_what_is_above_it_as_the_process_wants(
     let home = tempfile::tempdir().expect("a directory");
     let above = home.path().join("some/where");
     let dir = above.join("aeron");
-    // The second one replaces what the first has left.
+    // The second driver replaces the files of the first.
     for _ in 0..2 {
         let driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
         let _streams = streams(&dir);
@@ -126,7 +126,7 @@ fn a_directory_of_ones_own_is_private_and_what_is_above_it_as_the_process_wants(
     }
 }
 
-/// A look at the wrong moment is all that another user needs, who can then go on reading `cnc.dat`.
+/// Another user needs only a look at the wrong moment, and can then go on reading `cnc.dat`.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_files_of_a_driver_are_at_no_time_open_to_others() {
@@ -178,7 +178,7 @@ fn a_group_can_be_let_in_and_all_whom_the_umask_lets_in() {
     }
 }
 
-/// Whether this is the superuser, who can become another one; says so if not.
+/// Returns whether this is the superuser, who can become another user. If not, says so.
 fn is_superuser() -> bool {
     // SAFETY: reads a number of the process's.
     let is_superuser = unsafe { libc::geteuid() } == 0;
@@ -223,7 +223,7 @@ fn the_group_is_that_of_a_parent_that_hands_it_on() {
 
 const DIR: &str = "RUSTERON_TEST_DIR";
 
-/// Runs a client as another user; returns what it has to say.
+/// Runs a client as another user, and returns its output.
 fn run_client(dir: &Path, user: u32, group: u32) -> String {
     use std::os::unix::process::CommandExt;
     let home = tempfile::tempdir().expect("a directory");
@@ -287,7 +287,7 @@ fn clients_of_another_user_are_kept_out_or_let_in_with_the_group() {
     }
 }
 
-/// Prints what is logged.
+/// Prints the logged events.
 struct Printer;
 
 impl log::Log for Printer {
@@ -321,7 +321,7 @@ fn a_client_warns_of_a_default_directory_of_another_user() {
     if !is_superuser() {
         return;
     }
-    // Of this name is the default directory of a process whose environment says so.
+    // A process's default directory has this name if its environment says so.
     let name = format!("rusteron-test-{}", std::process::id());
     let dir = Path::new("/dev/shm").join(format!("aeron-{name}"));
     let mut context = driver_context_in(&dir);
@@ -445,7 +445,7 @@ fn a_driver_without_modes() {
 
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    // The second launch replaces what the first has left.
+    // The second launch replaces the files of the first.
     for _ in 0..2 {
         let error = MediaDriver::launch(driver_context_in(&dir)).expect_err("no modes");
         assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::PermissionDenied), "{error}");

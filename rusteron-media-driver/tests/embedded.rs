@@ -102,7 +102,7 @@ fn a_launched_driver_keeps_its_directory_unless_told_otherwise() {
     let dir = home.path().join("kept");
     drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
     assert!(dir.join("cnc.dat").is_file());
-    // Its successor replaces what is left.
+    // Its successor replaces the remaining files.
     let mut context = driver_context_in(&dir);
     context.set_dir_delete_on_shutdown(true).expect("a setting");
     drop(MediaDriver::launch(context).expect("a driver"));
@@ -340,7 +340,7 @@ fn log_buffers_that_are_not_sparse_are_refused_before_a_file_system_is_full() {
     let Some(small) = SmallFileSystem::mount("64m") else {
         return;
     };
-    // What a driver needs for itself is 47 MB, then not sparse either; a log buffer takes 12 MB.
+    // The driver itself then needs 47 MB, not sparse either. A log buffer takes 12 MB.
     for channel in [
         "aeron:ipc?term-length=4m".to_owned(),
         format!("aeron:udp?term-length=4m|endpoint=127.0.0.1:{}", free_port()),
@@ -352,7 +352,7 @@ fn log_buffers_that_are_not_sparse_are_refused_before_a_file_system_is_full() {
             .expect("settings");
         let driver = MediaDriver::launch(context).expect("a driver");
         let aeron = connect(&driver);
-        // Nothing is written to the first, which has its space all the same.
+        // Nothing is written to the first log buffer, which has its space all the same.
         let first = aeron.add_publication(&channel, 1).expect("there is space for one");
         let error = aeron.add_publication(&channel, 2).expect_err("no space for a second");
         assert_eq!(error.kind(), ErrorKind::StorageSpace, "{channel}: {error:?}");

@@ -15,7 +15,7 @@ use rusteron_client::Aeron;
 use rusteron_media_driver::{Context, MediaDriver, Preset};
 use support::{SmallFileSystem, connect, connected_pair, exchange};
 
-/// Runs tests of this file one at a time, and apart from those of other files.
+/// Runs tests of this file one at a time, and apart from the tests of other files.
 ///
 /// C opens files without `O_CLOEXEC`. A process that is started meanwhile keeps them open, and with them the space and the
 /// mounted file system of another test.
@@ -26,8 +26,8 @@ fn lock() -> MutexGuard<'static, ()> {
 
 const DIR: &str = "RUSTERON_TEST_DIR";
 
-/// A client in a process of its own, whose log buffer is in a file system that others fill. Returns what the client
-/// said, and the signal that ended it.
+/// A client in a process of its own, with a log buffer in a file system that others fill. Returns the client's
+/// output, and the signal that ended it.
 fn run_client_while_the_file_system_fills(context: Context) -> (String, Option<i32>) {
     let dir = context.dir().to_owned();
     let driver = MediaDriver::launch(context).expect("a driver");
@@ -74,7 +74,7 @@ fn clients_of_the_embedded_preset_survive_a_file_system_that_others_fill() {
     assert!(text.contains("exchanged"), "signal {signal:?}: {text}");
 }
 
-/// What the documentation says of sparse log buffers; without it, the test above would show nothing.
+/// Shows the documented behaviour of sparse log buffers. Without it, the test above would show nothing.
 #[test]
 fn reading_a_sparse_log_buffer_on_a_full_file_system_ends_the_process() {
     let _one_at_a_time = lock();

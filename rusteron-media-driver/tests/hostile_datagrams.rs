@@ -1,4 +1,4 @@
-//! Datagrams that no driver sends, to drivers that believe what a header says.
+//! Datagrams that no driver sends, to drivers that trust the headers.
 
 mod support;
 
@@ -121,7 +121,7 @@ fn resolution_entries_beyond_their_datagram_are_invalid() {
         resolution(&[whole.clone(), entry(-9, b"there")]),
         // One that is longer than its datagram.
         resolution(&[entry(i16::MAX, b"there")]),
-        // A later one that fits into the datagram, and not into what is left of it.
+        // A later entry that fits into the datagram, but not into the rest of it.
         resolution(&[whole.clone(), whole.clone(), entry(40, b"there")]),
         // Headers that are cut off.
         resolution(&[whole.clone(), vec![1, 0, 0, 0]]),

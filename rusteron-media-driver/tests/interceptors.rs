@@ -80,7 +80,7 @@ fn launch() -> MediaDriver {
     MediaDriver::launch_embedded_with(context).expect("a driver")
 }
 
-/// A stream that goes on without what was lost.
+/// A stream that goes on without the lost messages.
 fn stream(aeron: &Aeron) -> (Publication, Subscription) {
     let channel = format!("aeron:udp?endpoint=127.0.0.1:{}|term-length=1m", free_port());
     let subscription =

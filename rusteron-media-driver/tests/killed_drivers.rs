@@ -37,7 +37,7 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     driver.signal("KILL");
     driver.end();
 
-    // The loops go on all the while, as those of a program would.
+    // The loops go on all the while, as the loops of a program would.
     let mut received = 0;
     let publisher_end = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| {
@@ -63,8 +63,8 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     let error = aeron.add_subscription("aeron:ipc", 1).expect_err("no driver");
     assert_eq!(error.kind(), ErrorKind::ClientClosed);
 
-    // A driver in its place, and a client in this one's, carry on. Without the option the driver
-    // would take its predecessor for alive until the driver timeout is over.
+    // A successor of the driver, and a successor of this client, carry on. Without the option, the
+    // driver would take its predecessor for alive until the driver timeout is over.
     drop((publication, subscription, aeron));
     let mut successor = DriverProcess::start(&dir, &["--delete-on-start"]);
     assert!(successor.line().starts_with("media driver ready"));
@@ -158,7 +158,7 @@ fn services_survive_drivers_that_are_killed_and_restarted() {
     });
 }
 
-/// Over UDP, the other side's driver can be the one that is killed.
+/// Over UDP, the driver of the other side can be killed too.
 #[test]
 fn a_publication_finds_the_subscriber_again_whose_driver_was_killed() {
     let home = tempfile::tempdir().expect("a directory");
@@ -183,13 +183,13 @@ fn a_publication_finds_the_subscriber_again_whose_driver_was_killed() {
         await_that("the subscriber's error", || {
             subscription.poll(|_, _| {}, 10) == Err(PollError::Closed)
         });
-        // Not by offers: one that is still taken would be the next subscriber's.
+        // Not by offers: an offer that is still accepted would be the next subscriber's.
         await_that("the publication to notice", || !publication.is_connected());
         assert_eq!(publication.offer(b"to nobody"), Err(OfferError::NotConnected));
     }
 }
 
-/// Claims, a message, a counter and a registration in the hands of a client whose driver is killed.
+/// A client holds claims, a message, a counter and a registration while its driver is killed.
 #[test]
 fn what_is_held_when_a_driver_is_killed_stays_usable() {
     let home = tempfile::tempdir().expect("a directory");

@@ -7,7 +7,7 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use rusteron_client::{Aeron, CncFile, request_driver_termination};
 use rusteron_media_driver::UdpInterceptor;
@@ -231,8 +231,8 @@ fn threading_modes_have_the_documented_threads() {
     }
 }
 
-#[test]
-fn properties_are_fetched_from_a_url() {
+/// The program's answer to `--print-config` with properties from a server.
+fn print_config_from_server(properties: &str) -> Output {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/driver.properties", listener.local_addr().expect("an address"));
     std::thread::scope(|scope| {
@@ -243,19 +243,31 @@ fn properties_are_fetched_from_a_url() {
             while request.read_line(&mut line).is_ok_and(|length| length > 2) {
                 line.clear();
             }
-            let text = "aeron.mtu.length=2048\n";
             write!(
                 connection,
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}",
-                text.len()
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{properties}",
+                properties.len()
             )
             .expect("an answer");
         });
-        let output = media_driver().arg("--print-config").arg(&url).output().expect("the program");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-        let text = String::from_utf8(output.stdout).expect("text");
-        assert!(text.contains("\nAERON_MTU_LENGTH=2048\n"), "{text}");
-    });
+        media_driver().arg("--print-config").arg(&url).output().expect("the program")
+    })
+}
+
+#[test]
+fn properties_are_fetched_from_a_url() {
+    let output = print_config_from_server("\n\r\n \t \n  aeron.mtu.length=2048\n\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("\nAERON_MTU_LENGTH=2048\n"), "{text}");
+}
+
+#[test]
+fn properties_from_a_url_without_a_name_are_refused() {
+    let output = print_config_from_server("       =x\n");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{text}");
+    assert!(text.contains("line 1 malformed"), "{text}");
 }
 
 #[test]

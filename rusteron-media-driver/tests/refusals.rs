@@ -1,4 +1,4 @@
-//! Launches that are refused, and what the errors say.
+//! Launches that are refused, and their errors.
 
 #![cfg(all(unix, feature = "binary"))]
 
@@ -89,7 +89,7 @@ fn a_pipe_in_place_of_the_drivers_file_is_refused_without_waiting_for_its_other_
     let (sender, receiver) = std::sync::mpsc::channel();
     let dir = home.path().to_owned();
     std::thread::spawn(move || {
-        // Nobody listens any more once the test has failed.
+        // The receiver is gone once the test has failed.
         let _ = sender.send(MediaDriver::launch(driver_context_in(&dir)));
     });
     let error = receiver.recv_timeout(support::PATIENCE).expect("an answer").expect_err("a pipe");
@@ -97,9 +97,9 @@ fn a_pipe_in_place_of_the_drivers_file_is_refused_without_waiting_for_its_other_
     assert!(fs::symlink_metadata(&pipe).is_ok());
 }
 
-/// The program, run by somebody who may not do much.
+/// The program, run by a user with few rights.
 fn as_nobody(command: &mut Command, home: &Path) -> Option<DriverProcess> {
-    // The superuser may do anything; and only the superuser can be somebody else.
+    // The superuser has all rights; and only the superuser can become another user.
     const NOBODY: u32 = 65534;
     let is_superuser = fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| status.contains("\nUid:\t0\t0\t"));

@@ -1,4 +1,4 @@
-//! What a driver takes, it gives back. Alone in its process, which is what it looks at.
+//! A driver gives back every resource that it takes. The test is alone in its process, and looks at that.
 
 #![cfg(target_os = "linux")]
 
@@ -121,7 +121,7 @@ fn two_hundred_drivers_later_no_thread_file_mapping_or_directory_is_left() {
             }
         }
     };
-    // What is made once and kept comes with the first of each kind.
+    // Resources that are made once and retained come with the first cycle of each kind.
     cycles(0..4);
     assert_eq!(standard_input(), input, "what a driver has not opened is not its to close");
     let before = resources();

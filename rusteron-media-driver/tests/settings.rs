@@ -1,4 +1,4 @@
-//! What is set is what is read, and what the documentation says of defaults and limits is so.
+//! Settings read back as they were set. The documented defaults and limits are right.
 
 mod support;
 
@@ -54,7 +54,7 @@ fn every_setting_is_read_as_it_was_set_and_changes_no_other() {
     let generated = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
     let setters = generated.wrapped.iter().filter(|name| name.contains("_context_set_"));
     assert_eq!(reads.len(), setters.count(), "not every generated setter has a getter");
-    // Those that are written by hand.
+    // The setters that are written by hand.
     round_trip!(set_unicast_flow_control, unicast_flow_control, choice);
     round_trip!(set_multicast_flow_control, multicast_flow_control, choice);
     round_trip!(set_congestion_control, congestion_control, choice);
@@ -69,7 +69,7 @@ fn every_setting_is_read_as_it_was_set_and_changes_no_other() {
     }
 }
 
-/// What the documentation says is generated from C's sources, by the names of environment variables.
+/// The documentation's defaults are generated from C's sources, by the names of environment variables.
 #[test]
 fn the_documented_defaults_are_those_of_a_fresh_context() {
     let context = Context::new().expect("a context");
@@ -90,7 +90,7 @@ fn the_documented_defaults_are_those_of_a_fresh_context() {
     assert!(compared > 40, "{compared} only");
 }
 
-/// What stands behind `Default:` above a getter.
+/// Returns the text behind `Default:` above a getter.
 fn documented_default(getter: &str) -> Option<&'static str> {
     let generated = include_str!(concat!(env!("OUT_DIR"), "/generated.rs"));
     let (before, _) = generated.split_once(&format!("    pub fn {getter}(&self)"))?;
@@ -154,7 +154,7 @@ trait Setting: Clone + Debug + PartialEq {
     /// A valid value that is not this one.
     fn another(&self) -> Self;
 
-    /// Whether it is what the documentation says.
+    /// Returns whether the setting has the documented value.
     fn is(&self, _documented: &str) -> bool {
         false
     }

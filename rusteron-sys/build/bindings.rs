@@ -1,7 +1,7 @@
 //! Regenerates the raw bindings from Aeron's headers (feature `bindgen`).
 //!
-//! No comments are carried over, so that the result depends on declarations only; the formatter is
-//! a library, so that it does not depend on an installed rustfmt.
+//! No comments are carried over, so the result depends only on declarations. The formatter is a
+//! library, so the result does not depend on an installed rustfmt.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::manifest_dir;
 use crate::source::Sources;
 
 struct Unit {
-    /// Both the header in `shim/` and the Rust file are called so.
+    /// The name of both the header in `shim/` and the Rust file.
     name: &'static str,
-    /// Files whose declarations belong to this unit; everything else is taken from `uses`.
+    /// Files whose declarations belong to this unit. Other declarations come from `uses`.
     allowed_files: &'static str,
     uses: &'static str,
 }
@@ -52,7 +52,8 @@ impl Unit {
             .clang_arg(format!("-I{}", manifest_dir().join("shim").display()))
             .allowlist_file(self.allowed_files)
             .allowlist_recursively(self.uses.is_empty())
-            // va_list is a different type on every platform, and nobody calls it from Rust.
+            // va_list is a different type on every platform, and Rust never calls a function with
+            // it.
             .opaque_type(".*va_list.*")
             .blocklist_type("aeron_fprintf_handler_t")
             .blocklist_function("aeron_(set|get)_fprintf_handler")

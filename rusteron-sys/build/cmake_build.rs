@@ -26,7 +26,7 @@ pub(crate) fn build(sources: &Sources, features: Features, target: &Target) -> R
     if features.archive {
         libraries.push("aeron_archive_c_client_static");
     }
-    // The driver's library contains the client's code, so that only one of the two may be linked.
+    // The driver's library contains the client's code, so only one of the two may be linked.
     libraries.push(if features.driver { "aeron_driver_static" } else { "aeron_static" });
 
     let mut config = configure(sources, features, target)?;
@@ -62,7 +62,7 @@ fn check_version() -> Result<(), String> {
     }
 }
 
-/// The program, as the `cmake` crate chooses it.
+/// Returns the program, as the `cmake` crate chooses it.
 fn cmake() -> String {
     env::var("CMAKE").unwrap_or_else(|_| "cmake".to_string())
 }
@@ -87,7 +87,7 @@ fn configure(
         config.define(name, value);
     }
     if let Some(codecs) = &sources.codecs {
-        // As a list of directories and not as a flag, because flags are split at spaces.
+        // A list of directories instead of a flag, because flags are split at spaces.
         config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
     }
     for flag in env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
@@ -105,8 +105,8 @@ fn module_dir() -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// A file that has CMake compile the guarded calls as the shim's, in each directory whose target contains them,
-/// once all directories are known.
+/// Writes a file for CMake that renames the guarded calls to the shim's functions. It applies to
+/// each directory whose target contains them, once all directories are known.
 fn guards_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
     let path = out_dir().join("guards.cmake");
     let mut text = String::new();
@@ -128,7 +128,7 @@ fn guards_file(sources: &Sources, features: Features) -> Result<PathBuf, String>
     Ok(path)
 }
 
-/// CMake takes a backslash for the beginning of an escape sequence.
+/// CMake reads a backslash as the start of an escape sequence.
 fn for_cmake(path: PathBuf) -> String {
     let path = path.to_string_lossy();
     if cfg!(windows) { path.replace('\\', "/") } else { path.into_owned() }

@@ -12,7 +12,7 @@ use crate::{AERON_VERSION, manifest_dir};
 /// Extra flags for the C compiler, separated by white space, after all others.
 pub(crate) const C_FLAGS_VARIABLE: &str = "RUSTERON_CFLAGS";
 
-/// The whole of what is compiled, and how: also what the parity test compares with CMake.
+/// All files and flags of the compilation. The parity test compares them with CMake's.
 pub(crate) struct Plan {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) defines: Vec<(String, Option<String>)>,
@@ -31,7 +31,7 @@ impl Plan {
         collect_c_files(&sources.client_dir(), &mut files)?;
         if features.driver {
             collect_c_files(&sources.driver_dir(), &mut files)?;
-            // The C program's main(); the Rust binary `media_driver` stands in its place.
+            // The C program's main(). The Rust binary `media_driver` replaces it.
             files.retain(|file| file.file_name().is_none_or(|name| name != "aeronmd.c"));
         }
         if features.archive {
@@ -65,7 +65,7 @@ impl Plan {
         build.try_compile("rusteron_aeron").map_err(failed)
     }
 
-    /// The shim, and what Aeron's CMake target for the chosen features does not contain.
+    /// The shim, and the files that Aeron's CMake target for the chosen features lacks.
     #[cfg(feature = "cmake")]
     pub(crate) fn compile_beside_cmake(
         &self,
@@ -136,7 +136,7 @@ fn defines(target: &Target) -> Vec<(String, Option<String>)> {
         ("AERON_VERSION_MAJOR".to_string(), number()),
         ("AERON_VERSION_MINOR".to_string(), number()),
         ("AERON_VERSION_PATCH".to_string(), number()),
-        // A released tree carries no git history to take a commit from.
+        // A released tree has no git history with a commit.
         ("AERON_VERSION_GITSHA".to_string(), Some("\"release\"".to_string())),
         ("_FILE_OFFSET_BITS".to_string(), Some("64".to_string())),
         ("NDEBUG".to_string(), None),

@@ -1,8 +1,9 @@
-//! Calls inside Aeron that go through a check of ours first.
+//! Calls inside Aeron that go through a check in the shim first.
 //!
-//! Aeron's sources are compiled as they are. In the files below, a macro on the compiler's command line
-//! renames one call: `aeron_image_create` becomes `rusteron_image_create`, a function of the shim that checks
-//! what the caller takes on trust, and then calls Aeron's function.
+//! Aeron's sources are compiled unchanged. In the files below, a macro on the compiler's command
+//! line renames one call. For example, `aeron_image_create` becomes `rusteron_image_create`, a
+//! function of the shim. The function checks the arguments that its caller trusts, and then calls
+//! Aeron's function.
 
 use std::fs;
 use std::path::Path;
@@ -24,6 +25,10 @@ const CLIENT: &[Guard] = &[
         file: "aeron-client/src/main/c/aeron_subscription.c",
         calls: &["aeron_image_poll", "aeron_image_controlled_poll", "aeron_image_block_poll"],
     },
+    Guard {
+        file: "aeron-client/src/main/c/util/aeron_properties_util.c",
+        calls: &["aeron_http_retrieve"],
+    },
 ];
 
 const DRIVER: &[Guard] = &[
@@ -41,7 +46,7 @@ const DRIVER: &[Guard] = &[
     },
 ];
 
-/// The files that decode messages of an archive, and those that poll images themselves.
+/// Files that decode messages of an archive, and files that poll images themselves.
 const ARCHIVE: &[Guard] = &[
     Guard {
         file: "aeron-archive/src/main/c/client/aeron_archive_async_client.c",
@@ -65,14 +70,14 @@ const ARCHIVE: &[Guard] = &[
     },
 ];
 
-/// The guards of what is compiled.
+/// Returns the guards of the compiled files.
 pub(crate) fn guards(features: Features) -> impl Iterator<Item = &'static Guard> {
     let driver = features.driver.then_some(DRIVER).into_iter().flatten();
     let archive = features.archive.then_some(ARCHIVE).into_iter().flatten();
     CLIENT.iter().chain(driver).chain(archive)
 }
 
-/// Refuses a tree in which a guarded call is not there any more: its macro would rename nothing.
+/// Refuses a tree without a guarded call: its macro would rename nothing.
 pub(crate) fn check(tree: &Path, features: Features) -> Result<(), String> {
     for guard in guards(features) {
         let path = tree.join(guard.file);
@@ -87,7 +92,7 @@ pub(crate) fn check(tree: &Path, features: Features) -> Result<(), String> {
     Ok(())
 }
 
-/// The function of the shim that stands before Aeron's.
+/// Returns the name of the shim's function that replaces a call.
 pub(crate) fn guarded(call: &str) -> String {
     format!("rusteron{}", call.strip_prefix("aeron").unwrap_or(call))
 }

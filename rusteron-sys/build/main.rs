@@ -1,7 +1,8 @@
-//! Compiles Aeron's C code once, into one static library, and publishes where its headers are.
+//! Compiles Aeron's C code once, into one static library, and publishes the directories of its
+//! headers.
 //!
-//! `source` finds the tree, `target` knows what each platform needs, `compile` drives `cc`
-//! (or `cmake_build` drives CMake), `guards` names the calls of Aeron's that the shim checks, `bindings`
+//! `source` finds the tree. `target` has the needs of each platform. `compile` drives `cc`, or
+//! `cmake_build` drives CMake. `guards` names the calls of Aeron's that the shim checks. `bindings`
 //! regenerates the Rust declarations on request.
 
 #[cfg(feature = "bindgen")]
@@ -22,7 +23,7 @@ use std::process::exit;
 
 use source::{Features, Sources};
 
-/// The one place that names the Aeron release this crate is made for.
+/// The Aeron release of this crate, named only here.
 const AERON_VERSION: &str = "1.54.0";
 
 fn main() {
@@ -82,7 +83,7 @@ fn locate(features: Features) -> Result<Sources, String> {
     lookup.sources(features.archive)
 }
 
-/// Hands the tree to build scripts of dependent crates as `DEP_AERON_*`, and to this crate's own
+/// Passes the tree to build scripts of dependent crates as `DEP_AERON_*`, and to this crate's own
 /// code and tests as compile-time environment variables.
 fn publish(sources: &Sources, features: Features, plan: &compile::Plan) -> Result<(), String> {
     let bindings = if cfg!(feature = "bindgen") {

@@ -1,7 +1,7 @@
 //! Finds the Aeron source tree: the environment, the crate itself, the submodule, the package.
 //!
-//! Nothing in here reads the environment or prints: `Lookup` is told everything, so that
-//! `tests/source_lookup.rs` can include this file and try every place.
+//! This file neither reads the environment nor prints: `Lookup` has all inputs. So
+//! `tests/source_lookup.rs` can include the file and try every place.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names a checked-out Aeron tree to compile instead of any other.
+/// Environment variable with a checked-out Aeron tree to compile instead of any other.
 pub(crate) const SOURCE_DIR_VARIABLE: &str = "AERON_SOURCE_DIR";
 
 /// The published package that carries the tree in `aeron/` and the archive codecs in `generated/`.
@@ -21,7 +21,7 @@ const ARCHIVE: &str = "aeron-archive/src/main/c";
 const VERSION_FILE: &str = "version.txt";
 const CODEC_MARKER: &str = "c/aeron_archive_client/messageHeader.h";
 
-/// Which parts of Aeron the enabled Cargo features ask for.
+/// Parts of Aeron that the enabled Cargo features need.
 #[derive(Clone, Copy)]
 pub(crate) struct Features {
     pub(crate) driver: bool,
@@ -32,11 +32,11 @@ pub(crate) struct Features {
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) tree: PathBuf,
-    /// The directory that `#include "c/aeron_archive_client/..."` is relative to; set when asked for.
+    /// The directory that `#include "c/aeron_archive_client/..."` is relative to; set if requested.
     pub(crate) codecs: Option<PathBuf>,
-    /// What was passed over, in words for the user.
+    /// Trees that were passed over, in words for the user.
     pub(crate) warnings: Vec<String>,
-    /// Existing places outside the tree whose change would change what is found.
+    /// Existing paths outside the tree. If one changes, the search can find another tree.
     watched: Vec<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ impl Sources {
         self.tree.join(ARCHIVE)
     }
 
-    /// Everything whose change must rebuild the library.
+    /// Returns all paths whose change must rebuild the library.
     pub(crate) fn inputs(&self, features: Features) -> Vec<PathBuf> {
         let mut inputs = vec![self.tree.join(VERSION_FILE)];
         inputs.extend(self.include_dirs(features));
@@ -77,14 +77,14 @@ impl Sources {
     }
 }
 
-/// Everything that decides which tree is found.
+/// All inputs of the search.
 pub(crate) struct Lookup<'a> {
     pub(crate) version: &'a str,
     /// The directory of this crate's manifest.
     pub(crate) manifest_dir: &'a Path,
     /// The value of `AERON_SOURCE_DIR`.
     pub(crate) source_dir: Option<OsString>,
-    /// Where Cargo unpacked the package, or why that is not known.
+    /// Returns the directory where Cargo unpacked the package, or why it is unknown.
     pub(crate) package_dir: &'a dyn Fn() -> Result<PathBuf, String>,
 }
 
@@ -108,10 +108,10 @@ impl Lookup<'_> {
         Ok(Sources { tree, codecs, warnings: found.warnings, watched: found.watched })
     }
 
-    /// The three places that need no network. A tree that somebody asked for by name must be right;
-    /// a submodule of another version is passed over with a warning.
+    /// Searches the three places that need no network. A tree that the user named must be right. A
+    /// submodule of another version is passed over with a warning.
     fn find_local_tree(&self, found: &mut Found) -> Result<(), String> {
-        // An empty value is how a shell or a CI file says "not set".
+        // An empty value means "not set" in a shell or a CI file.
         if let Some(dir) = self.source_dir.as_ref().filter(|dir| !dir.is_empty()) {
             let tree = PathBuf::from(dir);
             if tree.is_relative() {
@@ -179,7 +179,8 @@ impl Lookup<'_> {
         Ok(())
     }
 
-    /// Codecs lie beside a packaged tree; for a git checkout, which has none, the package has them.
+    /// Codecs lie beside a packaged tree. A git checkout has none; its codecs come from the
+    /// package.
     fn codecs(&self, tree: &Path) -> Result<PathBuf, String> {
         let beside = [
             tree.parent().map(|parent| parent.join("generated")),
@@ -221,9 +222,9 @@ struct Found {
     watched: Vec<PathBuf>,
 }
 
-/// Asks Cargo where it unpacked the package that this crate's manifest locks.
+/// Asks Cargo for the directory of the package that this crate's manifest locks.
 pub(crate) fn package_from_cargo(manifest_dir: &Path, version: &str) -> Result<PathBuf, String> {
-    // Without the network first: it is faster, and it is all that a second build needs.
+    // Tries without the network first: that is faster, and enough for a second build.
     query_cargo(manifest_dir, version, true).or_else(|_| query_cargo(manifest_dir, version, false))
 }
 
@@ -233,7 +234,7 @@ fn query_cargo(manifest_dir: &Path, version: &str, offline: bool) -> Result<Path
     command
         .args(["metadata", "--format-version", "1", "--manifest-path"])
         .arg(manifest_dir.join("Cargo.toml"))
-        // The query is about the registry's cache, not about what is being built.
+        // The query is about the registry's cache, not about the current build.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
@@ -252,9 +253,9 @@ fn query_cargo(manifest_dir: &Path, version: &str, offline: bool) -> Result<Path
     Ok(dir.to_path_buf())
 }
 
-/// The package's `manifest_path` in Cargo's JSON. Its directory is called `name-version`, or just
-/// `name` when it was vendored, which no other package's is, so a whole JSON parser would add
-/// nothing but build time.
+/// Finds the package's `manifest_path` in Cargo's JSON. Its directory is called `name-version`, or
+/// just `name` if it is vendored. No other package's directory is, so a whole JSON parser would
+/// only add build time.
 pub(crate) fn manifest_path(metadata: &str, version: &str) -> Option<PathBuf> {
     const KEY: &str = "\"manifest_path\":\"";
     let versioned = format!("{PACKAGE}-{version}");

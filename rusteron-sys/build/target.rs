@@ -1,6 +1,6 @@
-//! What each platform needs: the facts that Aeron's CMakeLists probe for, as a table.
+//! Needs of each platform: the facts that Aeron's CMakeLists probe for, as a table.
 //!
-//! Everything is decided by the target Cargo compiles for; the host never matters.
+//! Cargo's target decides everything; the host never matters.
 
 use std::env;
 
@@ -15,7 +15,7 @@ pub(crate) enum Platform {
     Linux,
     MacOs,
     Windows,
-    /// Not in the table: Aeron's own build system finds out what it needs.
+    /// Not in the table: Aeron's own build system finds its needs.
     #[cfg(feature = "cmake")]
     Other,
 }
@@ -46,13 +46,13 @@ impl Target {
         Ok(Self { os, msvc: environment == "msvc", aarch64: architecture == "aarch64" })
     }
 
-    /// Preprocessor names without a value, in the order CMake would find them.
+    /// Preprocessor names without a value, in the order of CMake's checks.
     pub(crate) fn defines(&self) -> &'static [&'static str] {
         match self.os {
-            // HAVE_ARC4RANDOM stays off although glibc 2.36 has it: the library would then not
-            // start on an older glibc. /dev/urandom serves the same purpose.
-            // _GNU_SOURCE is left to the files that ask for it: aeron_error.c needs the other
-            // strerror_r(), and would lose the text of every error of the operating system.
+            // HAVE_ARC4RANDOM stays off although glibc 2.36 has it: with it, the library would not
+            // start on an older glibc. /dev/urandom serves the same purpose. _GNU_SOURCE is left to
+            // the files that ask for it. With it, aeron_error.c, which needs the other
+            // strerror_r(), would lose the text of every error of the operating system.
             Platform::Linux => &[
                 "_DEFAULT_SOURCE",
                 "HAVE_FALLOCATE",

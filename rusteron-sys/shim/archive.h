@@ -1,4 +1,4 @@
-/* What the bindings of the archive client are generated from. */
+/* Headers from which the archive client's bindings are generated. */
 #include "aeronc.h"
 #include "client/aeron_archive.h"
 #include "rusteron_archive.h"

@@ -1,4 +1,4 @@
-/* What the bindings of the client are generated from. */
+/* Headers from which the client's bindings are generated. */
 #include "aeronc.h"
 #include "aeron_client_error.h"
 #include "aeron_common.h"

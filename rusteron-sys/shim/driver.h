@@ -1,4 +1,4 @@
-/* What the bindings of the media driver are generated from. */
+/* Headers from which the media driver's bindings are generated. */
 #include <stddef.h>
 #include "aeronc.h"
 #include "aeronmd.h"

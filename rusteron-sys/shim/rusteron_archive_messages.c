@@ -1,11 +1,11 @@
 /*
- * C decodes messages of an archive as its own version of the schema has them, and trusts their lengths: a text of
- * 0xFFFFFFFF bytes makes it write outside of its buffer (aeron_archive_control_response_poller.c:226 and 272,
- * aeron_archive_async_client.c:438), one that is longer than the message makes it hand out memory that nobody has
- * written to, and a block of another length than its own makes it read lengths where there are none.
+ * C decodes messages of an archive by its own version of the schema, and trusts their lengths. A text of 0xFFFFFFFF
+ * bytes makes C write outside of its buffer (aeron_archive_control_response_poller.c:226 and 272,
+ * aeron_archive_async_client.c:438). A text longer than the message makes C return memory that was never written. A
+ * block of an unexpected length makes C read lengths at wrong offsets.
  *
- * So C gets no message as it came. It gets a copy that was made of checked parts, with the block as long as C takes
- * it to be. Messages that C passes over are not looked into.
+ * So C never gets the message itself. It gets a copy of checked parts, with a block of the length that C expects.
+ * Messages that C passes over are not checked.
  */
 #include <inttypes.h>
 
@@ -28,7 +28,7 @@
 typedef struct rusteron_archive_layout_stct
 {
     const char *name;
-    /* What C decodes; and what there was in the first version of the schema, after which fields are optional. */
+    /* The block that C decodes, and the block of the schema's first version. Later fields are optional. */
     size_t block_length;
     size_t min_block_length;
     size_t text_count;
@@ -45,7 +45,7 @@ typedef struct rusteron_archive_poll_stct
 }
 rusteron_archive_poll_t;
 
-/* Whether C decodes messages with this number. */
+/* Returns whether C decodes messages with this id. */
 static bool rusteron_archive_layout(rusteron_archive_layout_t *layout, uint16_t template_id)
 {
     memset(layout, 0, sizeof(*layout));
@@ -102,7 +102,7 @@ static uint32_t rusteron_little_endian(const uint8_t *buffer, size_t length)
     return value;
 }
 
-/* The end of the last text, or 0 with an error if the message does not have what it says. */
+/* Returns the end of the last text. If the message is shorter than its lengths say, returns 0 with an error. */
 static size_t rusteron_archive_checked_length(
     const rusteron_archive_layout_t *layout, size_t block_length, const uint8_t *buffer, size_t length)
 {
@@ -159,7 +159,7 @@ static size_t rusteron_archive_checked_length(
     return end;
 }
 
-/* C refuses such numbers itself, and then also the next message, whatever is in it. */
+/* C refuses such numbers itself, but then also refuses the next message, whatever it contains. */
 static bool rusteron_archive_has_known_code(
     const rusteron_archive_layout_t *layout, uint16_t template_id, const uint8_t *block)
 {
@@ -209,7 +209,7 @@ static aeron_controlled_fragment_handler_action_t rusteron_archive_deliver(
     const uint16_t schema_id = (uint16_t)rusteron_little_endian(buffer + 4, sizeof(uint16_t));
     if (aeron_archive_client_messageHeader_sbe_schema_id() != schema_id)
     {
-        /* In C's words. */
+        /* The text is C's. */
         AERON_SET_ERR(
             -1,
             "found schema id: %i that doesn't match expected id: %i",
@@ -232,7 +232,10 @@ static aeron_controlled_fragment_handler_action_t rusteron_archive_deliver(
         return AERON_ACTION_BREAK;
     }
 
-    /* Zeros, as from aeron_alloc(), are the null values of optional fields, and end the last text, as C expects. */
+    /*
+     * Zeros, as from aeron_alloc(), are the null values of optional fields. They also terminate the last text, as C
+     * expects.
+     */
     uint8_t *copy = NULL;
     const size_t texts_length = end - HEADER_LENGTH - block_length;
     const size_t copy_length = HEADER_LENGTH + layout.block_length + texts_length;
@@ -261,7 +264,10 @@ static aeron_controlled_fragment_handler_action_t rusteron_archive_on_message(
     void *clientd, const uint8_t *buffer, size_t length, aeron_header_t *header)
 {
     rusteron_archive_poll_t *poll = (rusteron_archive_poll_t *)clientd;
-    /* Another publisher's, in the same poll: it has to wait, or it would be lost with the outcome that there is. */
+    /*
+     * A message of another publisher in the same poll. This poll has its outcome already, so the message has to
+     * wait for the next poll, or it would be lost.
+     */
     if (poll->is_over)
     {
         return AERON_ACTION_ABORT;
@@ -273,8 +279,8 @@ static aeron_controlled_fragment_handler_action_t rusteron_archive_on_message(
 }
 
 /*
- * aeron_subscription_controlled_poll() with an assembler, whose delegate gets checked messages. A message that is
- * refused fails the poll, and does not come again.
+ * As aeron_subscription_controlled_poll() with an assembler, whose delegate gets checked messages. A refused
+ * message fails the poll, and is not delivered again.
  */
 int rusteron_subscription_controlled_poll(
     aeron_subscription_t *subscription,

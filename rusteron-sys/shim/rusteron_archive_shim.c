@@ -1,6 +1,6 @@
 /*
- * C defines the structure of a replay merge in the file of its functions only. That file is compiled here once more,
- * for the structure; its functions get names that nobody calls.
+ * C defines the structure of a replay merge only in the file of its functions. That file is compiled here once
+ * more, for the structure. Its functions get unused names.
  */
 #define aeron_archive_replay_merge_init rusteron_unused_replay_merge_init
 #define aeron_archive_replay_merge_do_work rusteron_unused_replay_merge_do_work
@@ -24,14 +24,16 @@ int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
 int aeron_archive_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
 
 /*
- * aeron_archive_replay_merge_handle_async_destination(), which forgets the destination of the replay if the driver has
- * refused it: C would later ask the driver to remove it, and that is refused as well, so that a close never ends.
+ * As aeron_archive_replay_merge_handle_async_destination(), but forgets the replay destination if the driver has
+ * refused it. Otherwise C would later ask the driver to remove the destination. The driver refuses that as well,
+ * and a close never ends.
  */
 static int rusteron_replay_merge_handle_destination(aeron_archive_replay_merge_t *replay_merge)
 {
     /*
-     * The first command of a merge. The second adds the live destination, the third removes that of the replay; the
-     * removal by a close that fails is not pending any more (aeron_archive_replay_merge.c:758).
+     * The first command of a merge adds the replay destination. The second adds the live destination, and the third
+     * removes the replay destination. The removal by a failed close is no longer pending
+     * (aeron_archive_replay_merge.c:758).
      */
     const bool is_replay_destination_pending =
         NULL != replay_merge->async_destination && !replay_merge->is_live_added;
@@ -54,7 +56,10 @@ int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_
     }
     aeron_archive_control_response_poller_t *poller =
         aeron_archive_control_response_poller(replay_merge->aeron_archive);
-    /* Of an earlier poll. A second poll in one call follows an answer, so that there is one signal at the most. */
+    /*
+     * The signal is of an earlier poll. A second poll in one call follows an answer, so there is one signal at
+     * most.
+     */
     poller->is_recording_signal = false;
     const int result = aeron_archive_replay_merge_do_work(work_count_p, replay_merge);
     if (poller->is_recording_signal && poller->control_session_id == replay_merge->control_session_id)
@@ -87,12 +92,12 @@ static void rusteron_closing_idle(void *state, int work_count)
     closing->idle_strategy_func(closing->idle_strategy_state, work_count);
     if (aeron_is_closed(closing->replay_merge->aeron))
     {
-        /* The client frees it when it goes. */
+        /* The client frees it when the client is closed. */
         closing->replay_merge->async_destination = NULL;
     }
 }
 
-/* What C's close begins with. A replay destination that the driver refuses is no reason not to close. */
+/* The first part of C's close. A replay destination that the driver refuses does not prevent the close. */
 static int rusteron_replay_merge_await_destination(aeron_archive_replay_merge_t *replay_merge)
 {
     aeron_archive_context_t *context = aeron_archive_get_archive_context(replay_merge->aeron_archive);
@@ -120,7 +125,7 @@ static int rusteron_replay_merge_await_destination(aeron_archive_replay_merge_t 
     return 0;
 }
 
-/* C's close, without removing a destination that is not there. */
+/* C's close, without removing a destination that does not exist. */
 static int rusteron_replay_merge_close_destinations(aeron_archive_replay_merge_t *replay_merge)
 {
     if (rusteron_replay_merge_await_destination(replay_merge) < 0)
@@ -131,7 +136,7 @@ static int rusteron_replay_merge_close_destinations(aeron_archive_replay_merge_t
     const aeron_archive_replay_merge_state_t state = replay_merge->state;
     if (NULL == replay_merge->replay_destination)
     {
-        /* Of a merge in this state, C's close leaves the destinations alone. */
+        /* In this state, C's close does not remove destinations. */
         replay_merge->state = MERGED;
     }
     const int result = aeron_archive_replay_merge_close(replay_merge);
@@ -160,11 +165,13 @@ int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
     if (0 == result && NULL != image)
     {
         /*
-         * C took a reference of the image, once (aeron_archive_replay_merge.c:616), and its close forgets it; the
-         * image would then stay mapped until the client closes. With the reference, which ends here, and as long as the
-         * subscription is not closed, which is the caller's, the conductor frees the image at no time before: closing
-         * the subscription counts down twice for an image that has not gone yet (aeron_client_conductor.c:1589,
-         * 1628), so that afterwards would be too late. The count is atomic, and nobody has the pointer any more.
+         * C took a reference of the image, once (aeron_archive_replay_merge.c:616), and C's close forgets the
+         * reference. The image would then stay mapped until the client closes.
+         *
+         * The reference has to be released here, before the caller closes the subscription. Until then the
+         * conductor frees no image with a reference. Closing the subscription counts down twice for an image that
+         * has not gone yet (aeron_client_conductor.c:1589, 1628), so that a release afterwards would be too late.
+         * The count is atomic, and the pointer is not used again.
          */
         aeron_image_release(image);
     }
@@ -191,7 +198,7 @@ int rusteron_closed_client_create(aeron_t **closed_client, aeron_t *client)
         AERON_APPEND_ERR("%s", "");
         return -1;
     }
-    /* Of a conductor that is closed, C looks at nothing but why. */
+    /* Of a closed conductor, C reads only the reason. */
     closed->client.conductor.is_closed = true;
     closed->client.conductor.fatal_error_code = client->conductor.fatal_error_code;
     closed->client.runner.do_work = rusteron_closed_client_do_work;

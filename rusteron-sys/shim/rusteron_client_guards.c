@@ -3,11 +3,12 @@
 #include "aeron_subscription.h"
 #include "concurrent/aeron_counters_manager.h"
 #include "util/aeron_error.h"
+#include "util/aeron_http_util.h"
 
 /*
- * Whether the counter of the image's position still is the image's. A driver that reaches the client's timeout
- * frees its counters, and gives them to other clients later; a client that was stopped meanwhile learns of that
- * after its next poll. Drivers that do not say which image a counter is for leave 0.
+ * Returns whether the image's position counter still belongs to the image. A driver that reaches the client's
+ * timeout frees the client's counters, and later gives them to other clients. A client that was suspended meanwhile
+ * learns of that after its next poll. Drivers that do not say which image a counter is for leave 0.
  */
 static bool rusteron_owns_position(
     const volatile int64_t *position, int64_t subscription_registration_id, int64_t correlation_id)
@@ -21,14 +22,14 @@ static bool rusteron_owns_position(
     return registration_id == subscription_registration_id && (reference_id == correlation_id || 0 == reference_id);
 }
 
-/* Whether a stream with such terms comes to the position, and a frame can start there. */
+/* Returns whether a stream with such terms reaches the position, and a frame can start there. */
 static bool rusteron_is_stream_position(int64_t position, int32_t term_length)
 {
     const int64_t max_position = ((int64_t)term_length) * (INT64_C(1) << 31);
     return position >= 0 && position <= max_position && 0 == position % AERON_LOGBUFFER_FRAME_ALIGNMENT;
 }
 
-/* What the conductor does for an image that has gone; it does not for one that could not be made. */
+/* As the conductor does for an image that has gone. For an image that could not be made, the conductor does not. */
 static void rusteron_release_log_buffer(aeron_client_conductor_t *conductor, aeron_log_buffer_t *log_buffer)
 {
     if (--log_buffer->refcnt <= 0)
@@ -39,8 +40,8 @@ static void rusteron_release_log_buffer(aeron_client_conductor_t *conductor, aer
 }
 
 /*
- * Aeron's client takes the position at which it joins a stream from the driver, which computes it of what a
- * SETUP frame says. Its polls, and ours, find the term by it.
+ * Aeron's client takes the join position of a stream from the driver, which computes it from a SETUP frame. The
+ * polls of C and of Rust find the term by that position.
  */
 int rusteron_image_create(
     aeron_image_t **image,
@@ -115,7 +116,7 @@ refuse:
 
 static bool rusteron_can_poll(const aeron_image_t *image)
 {
-    /* C says what is wrong with a missing image. */
+    /* C reports a missing image itself. */
     return NULL == image || rusteron_owns_position(
         image->subscriber_position, image->key.subscription_registration_id, image->key.correlation_id);
 }
@@ -136,4 +137,30 @@ int rusteron_image_block_poll(
     aeron_image_t *image, aeron_block_handler_t handler, void *clientd, size_t block_length_limit)
 {
     return rusteron_can_poll(image) ? aeron_image_block_poll(image, handler, clientd, block_length_limit) : 0;
+}
+
+/*
+ * Properties of a server. For an empty line, Aeron reads in front of its buffer. For blanks without a name, Aeron
+ * writes in front of its buffer. Blanks at the beginning of a line have no meaning, and neither has an empty line.
+ */
+int rusteron_http_retrieve(aeron_http_response_t **response, const char *url, int64_t timeout_ns)
+{
+    if (aeron_http_retrieve(response, url, timeout_ns) < 0)
+    {
+        return -1;
+    }
+
+    char *to = (*response)->buffer + (*response)->body_offset;
+    bool is_line_start = true;
+    for (const char *from = to; '\0' != *from; from++)
+    {
+        const bool is_blank = ' ' == *from || '\t' == *from || '\r' == *from || '\n' == *from;
+        if (!is_line_start || !is_blank)
+        {
+            is_line_start = '\n' == *from;
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return 0;
 }

@@ -16,8 +16,9 @@
 #include "util/aeron_math.h"
 
 /*
- * A SETUP frame says at which term a stream begins, and which one is active. Aeron computes a position of the
- * difference without asking whether it is negative, and subscribers index the log buffer by that position.
+ * A SETUP frame has the initial term of a stream, and the active term. Aeron computes a position from the
+ * difference without checking that the difference is not negative. Subscribers index the log buffer by that
+ * position.
  */
 int rusteron_data_packet_dispatcher_on_setup(
     aeron_data_packet_dispatcher_t *dispatcher,
@@ -38,8 +39,8 @@ int rusteron_data_packet_dispatcher_on_setup(
 }
 
 /*
- * Whether frames of the publication begin at the offset and follow each other up to the end of what is asked for,
- * or up to where nothing is published yet.
+ * Returns whether frames of the publication begin at the offset and follow each other to the end of the requested
+ * range, or to the end of the published part.
  */
 static bool rusteron_has_frames(
     const aeron_network_publication_t *publication, int32_t term_id, int32_t term_offset, int32_t length)
@@ -78,9 +79,9 @@ static bool rusteron_has_frames(
 }
 
 /*
- * Aeron sends again from where a NAK frame says, and takes what is there for the header of a frame. In the middle of
- * a message it is the message's bytes: of these Aeron computes lengths, and by them reads and sends what lies behind
- * the term. Terms have no more than 1 GiB, which the offsets have been compared with.
+ * Aeron retransmits from the offset in a NAK frame, and reads a frame header there. If the offset is in the middle
+ * of a message, the header is bytes of the message. Aeron computes lengths from these bytes, and with the lengths
+ * reads and sends memory behind the term. Terms have at most 1 GiB, with which the offsets have been compared.
  */
 int rusteron_network_publication_on_nak(
     aeron_network_publication_t *publication, int32_t term_id, int32_t term_offset, int32_t length)
@@ -106,7 +107,7 @@ void aeron_driver_name_resolver_receive(
     struct sockaddr_storage *addr,
     struct timespec *media_receive_timestamp);
 
-/* Whether each entry, name included, lies within the datagram. Aeron reports the ones of an unknown type. */
+/* Returns whether each entry, name included, lies within the datagram. Aeron reports entries of an unknown type. */
 static bool rusteron_has_resolution_entries(const uint8_t *buffer, size_t length)
 {
     size_t offset = sizeof(aeron_frame_header_t);
@@ -161,8 +162,8 @@ static bool rusteron_has_resolution_entries(const uint8_t *buffer, size_t length
 }
 
 /*
- * Aeron compares the length of an entry with that of the whole datagram, also for a later entry, and does not look
- * at the sign of a name's length. A datagram without a header is one that it counts as invalid.
+ * Aeron compares the length of an entry with the length of the whole datagram, even for a later entry, and does not
+ * check the sign of a name's length. A datagram without a header counts as invalid in Aeron.
  */
 static void rusteron_driver_name_resolver_receive(
     aeron_udp_channel_data_paths_t *data_paths,
@@ -187,7 +188,7 @@ static void rusteron_driver_name_resolver_receive(
         media_receive_timestamp);
 }
 
-/* The name resolver calls this once, with its own function to receive. */
+/* The name resolver calls this once, with its own receive function. */
 int rusteron_udp_channel_data_paths_init(
     aeron_udp_channel_data_paths_t *data_paths,
     aeron_udp_channel_interceptor_bindings_t *outgoing_interceptor_bindings,

@@ -33,7 +33,7 @@
 
 #include "rusteron_driver_shim.h"
 
-/* An endpoint whose generator cannot be allocated loses nothing. */
+/* If an endpoint's generator cannot be allocated, the endpoint loses nothing. */
 static void rusteron_attach(const aeron_loss_generator_t **slot, double rate, int64_t seed)
 {
     aeron_loss_generator_t *generator = NULL;
@@ -107,7 +107,7 @@ int rusteron_driver_context_load_incoming_interceptors(aeron_driver_context_t *c
         return -1;
     }
 
-    /* Aeron's own setter would leave the ones before to nobody. */
+    /* Aeron's own setter would leak the earlier interceptors. */
     const aeron_udp_channel_interceptor_bindings_t *before = context->udp_channel_incoming_interceptor_bindings;
     while (NULL != before)
     {
@@ -146,7 +146,7 @@ const char *rusteron_driver_context_unusable_interceptor(aeron_driver_context_t 
     return NULL;
 }
 
-/* One for each agent, which is the only one to use it. */
+/* One state for each agent, which is its only user. */
 typedef struct rusteron_loss_state_stct
 {
     aeron_udp_channel_interceptor_loss_params_t params;
@@ -154,7 +154,7 @@ typedef struct rusteron_loss_state_stct
 }
 rusteron_loss_state_t;
 
-/* As in Aeron, arguments that cannot be read are for no loss. */
+/* As in Aeron, arguments that cannot be read mean no loss. */
 static int rusteron_loss_init_incoming(
     void **interceptor_state, aeron_driver_context_t *context, aeron_udp_channel_transport_affinity_t affinity)
 {
@@ -275,7 +275,7 @@ int rusteron_driver_context_check_fixed_loss(aeron_driver_context_t *context)
     return 0;
 }
 
-/* A transport and a poller that have not been made are zeroed, so that their descriptor is 0. */
+/* If a transport and a poller have not been made, they are zeroed, and their descriptor is 0. */
 static int rusteron_resolver_transport_close(aeron_udp_channel_transport_t *transport)
 {
     return NULL == transport->error_log ? 0 : aeron_udp_channel_transport_close(transport);
@@ -292,7 +292,7 @@ static int rusteron_resolver_poller_close(aeron_udp_transport_poller_t *poller)
     return is_made ? aeron_udp_transport_poller_close(poller) : 0;
 }
 
-/* Defined by Aeron without a header. */
+/* Aeron defines it without a header. */
 extern aeron_udp_channel_transport_bindings_t aeron_udp_channel_transport_bindings_default;
 
 static AERON_INIT_ONCE rusteron_resolver_bindings_once = AERON_INIT_ONCE_VALUE;

@@ -1,8 +1,9 @@
 /*
- * C takes a reference of each image that a persistent subscription works with, and gives back none
- * (aeron_archive_persistent_subscription.c:1884, 1963, 2196; 756 and 776 forget the image). One that goes before its
- * subscription then stays mapped until the client closes. The file is compiled here once more, with the references given
- * back; of its functions only those that get to do with images are called, the others have names that nobody calls.
+ * C takes a reference of each image that a persistent subscription works with, and never releases it
+ * (aeron_archive_persistent_subscription.c:1884, 1963, 2196; 756 and 776 forget the image). An image that goes
+ * before its subscription then stays mapped until the client closes. The file is compiled here once more, with
+ * releases of the references. Only its functions that work with images are called; the other functions have unused
+ * names.
  */
 #define aeron_archive_persistent_subscription_close rusteron_persistent_subscription_close
 #define aeron_archive_persistent_subscription_context_close rusteron_unused_persistent_subscription_context_close
@@ -50,12 +51,12 @@
 #include "rusteron_archive.h"
 
 /*
- * Before its subscription is closed is the only time to give a reference back. Until then the image is there for
- * certain: the conductor frees one when nobody has a reference any more, and this one is ours. Afterwards it may not be:
- * for an image that has not gone yet, closing counts down twice, once for the list and once for the lingering
- * (aeron_client_conductor.c:1589, 1628), so that our reference keeps it no longer.
+ * The reference can be released only before the subscription is closed. Until then the image exists for certain:
+ * the conductor frees an image only without references, and this reference counts. Afterwards the image may be
+ * gone. For an image that has not gone yet, closing counts down twice, once for the list and once for the lingering
+ * (aeron_client_conductor.c:1589, 1628). So this reference no longer keeps the image.
  *
- * The count is atomic, and the image is not touched here again: its pointer is forgotten at once.
+ * The count is atomic, and the image is not accessed here again: its pointer is forgotten at once.
  */
 static void rusteron_release_image(aeron_image_t **image)
 {
@@ -74,18 +75,18 @@ static int rusteron_close_with_image(
     return aeron_subscription_close(subscription, NULL, NULL);
 }
 
-/* C closes its two subscriptions in one place each, with the variable `persistent_subscription` at hand. */
+/* C closes each of its two subscriptions in one place, where the variable `persistent_subscription` is in scope. */
 #define aeron_subscription_close(subscription, on_close_complete, clientd) \
     rusteron_close_with_image(persistent_subscription, subscription)
 
 /*
- * Indices are asked for with the live subscription only, which has no image yet. C does not always remember the answer
- * before it closes the subscription (2203, 2221).
+ * C gets images by index only from the live subscription while that has no image yet. C does not always remember
+ * the result before it closes the subscription (2203, 2221).
  */
 #define aeron_subscription_image_at_index(subscription, index) \
     (persistent_subscription->live_image = aeron_subscription_image_at_index(subscription, index))
 
-/* C adds the failure of a poll to its count of work, and tells nobody (2281). */
+/* C adds the failure of a poll to its work count, and reports it nowhere (2281). */
 static int rusteron_async_client_poll(aeron_archive_persistent_subscription_t *persistent_subscription)
 {
     const int work_count = aeron_archive_async_client_poll(persistent_subscription->archive);

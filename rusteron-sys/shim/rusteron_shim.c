@@ -36,7 +36,7 @@ _Static_assert(
     "aeron_iovec_t must be laid out as struct iovec");
 #endif
 
-/* The one that is in the place of a publication or subscription, see the header. */
+/* The stand-in for a publication or subscription, see the header. */
 typedef union rusteron_destination_owner_un
 {
     aeron_client_command_base_t base;
@@ -127,9 +127,9 @@ void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publ
 }
 
 /*
- * The result of an open conductor. Its thread can have closed it meanwhile, which is then what the
- * failure is. Without a thread nobody can have, and the failure, that the driver's buffer has no space
- * for the command, comes after the publication was freed and the notification called.
+ * The result for an open conductor. The conductor's thread can have closed it meanwhile; then that is the reason of
+ * the failure. Without a thread, the conductor cannot have been closed. The failure then is that the driver's
+ * buffer has no space for the command; it comes after the publication was freed and the notification called.
  */
 static rusteron_close_result_t rusteron_close_result(const aeron_client_conductor_t *conductor, int result)
 {
@@ -142,7 +142,7 @@ static rusteron_close_result_t rusteron_close_result(const aeron_client_conducto
     return RUSTERON_CLOSE_BEGUN;
 }
 
-/* Marks a publication as closed, unless it or its client is already. */
+/* Marks a publication as closed, unless the publication or its client is closed already. */
 static bool rusteron_mark_closed(volatile bool *publication_is_closed, aeron_client_conductor_t *conductor)
 {
     bool is_closed;
@@ -223,9 +223,9 @@ void rusteron_destination_owner_delete(void *owner)
 int rusteron_async_destination_cancel(aeron_t *client, aeron_async_destination_t *async, void *owner)
 {
     /*
-     * The conductor takes commands in order. At this one it has been past the destination command,
-     * finds it among the registering resources by its id and type, and frees it; then it calls the
-     * notification. It sends nothing to the driver, having nothing to remove for this type.
+     * The conductor executes commands in order. At this command, it has executed the destination command. It finds
+     * the destination among the registering resources by id and type, and frees it; then it calls the notification.
+     * It sends nothing to the driver, because there is nothing to remove for this type.
      */
     return aeron_client_conductor_async_remove_resource(
         async->registration_id,
@@ -238,7 +238,7 @@ int rusteron_async_destination_cancel(aeron_t *client, aeron_async_destination_t
 int rusteron_async_next_session_id_cancel(
     aeron_t *client, aeron_async_get_next_available_session_id_t *async)
 {
-    /* As for a destination. An answer of the driver that comes later finds nobody who waits for it. */
+    /* As for a destination. A later answer of the driver finds no registration. */
     return aeron_client_conductor_async_remove_resource(
         async->registration_id,
         AERON_CLIENT_MANAGED_RESOURCE_TYPE_NEXT_AVAILABLE_SESSION_ID,
@@ -324,7 +324,7 @@ rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir, int64_t *heartbea
     aeron_cnc_metadata_t *metadata = NULL;
     char filename[AERON_MAX_PATH];
 
-    /* The other failure that says EINVAL, told apart from an incompatible version below. */
+    /* The other failure with EINVAL, distinguished from an incompatible version below. */
     if (aeron_cnc_resolve_filename(aeron_dir, filename, sizeof(filename)) < 0)
     {
         return RUSTERON_CNC_FAILED;

@@ -1,9 +1,9 @@
 /*
- * What Rust needs to know about Aeron's internal structures: the addresses of the very fields that
- * the C functions use, so that both sides work on the same handle. Nothing here changes Aeron.
+ * Addresses of fields in Aeron's internal structures. The C functions use the same fields, so both sides work on
+ * the same handle. Nothing here changes Aeron.
  *
- * The `volatile` of Aeron's declarations is dropped: Rust accesses every shared field atomically,
- * with the memory order that the C code uses for it.
+ * The `volatile` of Aeron's declarations is dropped: Rust accesses every shared field atomically, with the memory
+ * order that the C code uses for the field.
  */
 #ifndef RUSTERON_SHIM_H
 #define RUSTERON_SHIM_H
@@ -15,8 +15,8 @@
 #include "aeronc.h"
 
 /*
- * The start of a counter's record among the values: its value, and whose counter it is. The driver frees the
- * counters of a client that it takes for dead, and gives them to others after a while.
+ * The start of a counter's record among the values: its value, and its owner. The driver frees the counters of a
+ * client that it considers dead, and gives them to others after a while.
  */
 typedef struct rusteron_counter_value_stct
 {
@@ -27,7 +27,7 @@ typedef struct rusteron_counter_value_stct
 }
 rusteron_counter_value_t;
 
-/* Where an exclusive publication has come to: fields that follow each other in C's structure. */
+/* The position of an exclusive publication: fields that follow each other in C's structure. */
 typedef struct rusteron_exclusive_place_stct
 {
     int64_t term_begin_position;
@@ -45,7 +45,7 @@ typedef struct rusteron_exclusive_publication_stct
     int32_t *active_term_count;
     int32_t *is_connected;
     rusteron_counter_value_t *position_limit;
-    /* The registration id of that counter, as long as it is the publication's. */
+    /* The registration id of that counter, as long as the counter is the publication's. */
     int64_t position_limit_registration_id;
     bool *is_closed;
     rusteron_exclusive_place_t *place;
@@ -70,7 +70,7 @@ typedef struct rusteron_publication_stct
     int32_t *active_term_count;
     int32_t *is_connected;
     rusteron_counter_value_t *position_limit;
-    /* The registration id of that counter, as long as it is the publication's. */
+    /* The registration id of that counter, as long as the counter is the publication's. */
     int64_t position_limit_registration_id;
     bool *is_closed;
     int64_t max_possible_position;
@@ -87,15 +87,15 @@ rusteron_publication_t;
 void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publication_t *fields);
 
 /*
- * aeron_publication_close() and aeron_exclusive_publication_close(), with results that tell whether
- * the notification is C's to call: theirs is 0 also for a publication that was closed by the
- * conductor, where it is neither called nor stored.
+ * Results of aeron_publication_close() and aeron_exclusive_publication_close() that tell whether C calls the
+ * notification. C's own result is 0 even if the conductor has closed the publication; then the notification is
+ * neither called nor stored.
  */
 typedef enum rusteron_close_result_enum
 {
-    /* Handed to the conductor; the notification, if any, is called exactly once. */
+    /* The conductor closes it. The notification, if any, is called exactly once. */
     RUSTERON_CLOSE_BEGUN = 0,
-    /* The client was closed before and frees the publication; the notification is never called. */
+    /* The client was closed before and frees the publication. The notification is never called. */
     RUSTERON_CLOSE_TOO_LATE = 1
 }
 rusteron_close_result_t;
@@ -105,7 +105,7 @@ rusteron_close_result_t rusteron_publication_close(
 rusteron_close_result_t rusteron_exclusive_publication_close(
     aeron_exclusive_publication_t *publication, aeron_notification_t on_close_complete, void *clientd);
 
-/* What destinations are added to and removed from. */
+/* Owners of destinations. */
 typedef enum rusteron_destination_owner_enum
 {
     RUSTERON_OWNER_PUBLICATION,
@@ -117,36 +117,35 @@ rusteron_destination_owner_t;
 /*
  * A stand-in for the publication or subscription in a destination command.
  *
- * C's command points to its owner, and the conductor reads the owner's type and registration id when
- * it gets to the command. By then the owner can be freed: when the queue of commands is full, closing
- * goes past it (pending_close_action). A stand-in has that type and id and nothing else, and is freed
- * only after the conductor has been past the command. Pass it, as a pointer to what it stands for, to
- * the functions aeron_*_async_add_destination(), ..._remove_destination() and
- * ..._remove_destination_by_id() only.
+ * C's command points to its owner, and the conductor reads the owner's type and registration id when it executes
+ * the command. By then the owner can be freed: when the queue of commands is full, a close overtakes the command
+ * (pending_close_action). A stand-in has only that type and id, and is freed only after the conductor has executed
+ * the command. Pass the stand-in, as a pointer to its owner's type, only to the functions
+ * aeron_*_async_add_destination(), ..._remove_destination() and ..._remove_destination_by_id().
  *
  * Returns NULL, with an error, if there is no memory.
  */
 void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64_t registration_id);
 
-/* Frees a stand-in; is an aeron_notification_t. */
+/* Frees a stand-in. The function is an aeron_notification_t. */
 void rusteron_destination_owner_delete(void *owner);
 
 /*
- * What C has for every other registration: gives up the command without waiting for its outcome. The
- * conductor frees both the command and the stand-in. On failure, -1, neither is freed here: the
- * command is freed with the client, and the stand-in still is the caller's.
+ * Cancels the command without waiting for its outcome, as C can for every other registration. The conductor frees
+ * both the command and the stand-in. On failure, -1, neither is freed here: the command is freed with the client,
+ * and the stand-in still belongs to the caller.
  */
 int rusteron_async_destination_cancel(
     aeron_t *client, aeron_async_destination_t *async, void *owner);
 
 /*
- * What C has for every registration but this and destinations: gives up a session id without waiting for
- * it. The conductor frees the command; on failure, -1, it is freed with the client.
+ * Cancels the request of a session id without waiting for it, as C can for every registration but this and
+ * destinations. The conductor frees the command. On failure, -1, it is freed with the client.
  */
 int rusteron_async_next_session_id_cancel(
     aeron_t *client, aeron_async_get_next_available_session_id_t *async);
 
-/* A list of images as the conductor installs it; starts with its change number. */
+/* A list of images as the conductor installs it. It starts with its change number. */
 typedef struct rusteron_image_list_stct
 {
     int64_t change_number;
@@ -169,7 +168,10 @@ typedef struct rusteron_image_stct
 {
     aeron_image_t *image;
     uint8_t *term_buffers[3];
-    /* As long as it is the image's, its registration id is the subscription's, its reference id the image's. */
+    /*
+     * The counter is the image's as long as its registration id is the subscription's and its reference id the
+     * image's.
+     */
     rusteron_counter_value_t *subscriber_position;
     bool *is_closed;
     size_t position_bits_to_shift;
@@ -188,13 +190,13 @@ size_t rusteron_image_list_length(const rusteron_image_list_t *list);
 /* The fields of the image at an index below the length of the list. */
 void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rusteron_image_t *fields);
 
-/* aeron_image_position(), which reads a position plainly that another thread may be writing to. */
+/* As aeron_image_position(), which reads a position with a plain load while another thread may write it. */
 int64_t rusteron_image_position(aeron_image_t *image);
 
-/* The number of the user whose rights this process has; -1 on Windows, which has no such numbers. */
+/* Returns the effective user id of this process. Returns -1 on Windows, which has no such ids. */
 int64_t rusteron_effective_user(void);
 
-/* How far the command-and-control file in a directory has come. */
+/* State of the command-and-control file in a directory. */
 typedef enum rusteron_cnc_state_enum
 {
     RUSTERON_CNC_ABSENT,
@@ -206,52 +208,52 @@ typedef enum rusteron_cnc_state_enum
 rusteron_cnc_state_t;
 
 /*
- * Looks once, without waiting. Sets aeron_errcode() and aeron_errmsg() for the last two states. `heartbeat_ms`, unless
- * it is NULL, is set for a file that is ready: to the time of the driver's last heartbeat, 0 for none yet, or to INT64_MAX
- * if the file is damaged, which aeron_init() then says.
+ * Reads the state once, without waiting. Sets aeron_errcode() and aeron_errmsg() for the last two states. If the
+ * file is ready, sets `heartbeat_ms`, unless it is NULL, to the time of the driver's last heartbeat, 0 for none
+ * yet. If the file is damaged, which aeron_init() then reports, the time is INT64_MAX.
  */
 rusteron_cnc_state_t rusteron_cnc_state(const char *aeron_dir, int64_t *heartbeat_ms);
 
 /*
- * To be called after aeron_init() has failed and before aeron_context_close(): a failed attempt has
- * unmapped the CnC file already without saying so in the context, which would unmap the same
- * addresses again, and with them whatever another thread has mapped there since.
+ * To be called after aeron_init() has failed and before aeron_context_close(). A failed attempt has unmapped the
+ * CnC file without recording that in the context. The context would unmap the same addresses again, and with them
+ * any later mapping of another thread.
  */
 void rusteron_context_forget_cnc(aeron_context_t *context);
 
-/* How long the conductor's thread is to sleep between turns without work; false if it is not to sleep. */
+/* Gets the time for which the conductor's thread sleeps when idle. Returns false if the thread does not sleep. */
 bool rusteron_context_sleeps(const aeron_context_t *context, uint64_t *duration_ns);
 
 /*
- * Has the conductor's thread call `idle` after every turn instead, with what was done in it and with
- * the address of a pointer to `idler`, which is the caller's. Before aeron_init() only. Returns -1,
- * with an error, if there is no memory.
+ * Makes the conductor's thread call `idle` after each invocation, in place of its idle strategy. `idle` gets the
+ * work count and the address of a pointer to `idler`, which belongs to the caller. Only before aeron_init().
+ * Returns -1, with an error, if there is no memory.
  */
 int rusteron_context_set_idle(
     aeron_context_t *context, void (*idle)(void *idler_address, int work_count), void *idler);
 
-/* The end of the queue of commands to the conductor's thread, which moves with each command. */
+/* The tail of the queue of commands to the conductor's thread, which moves with each command. */
 int64_t rusteron_command_position(aeron_t *client);
 
 /*
- * The length of the list of requests that await the driver's answer, and a way to cut it back. Only
- * for a client in invoker mode: aeron_async_add_publication() and its relatives, when the request
- * does not fit into the driver's buffer, free what they have just put at the end of this list.
+ * The length of the list of requests that await the driver's answer, and a way to truncate it. Only for a client in
+ * invoker mode. If a request does not fit into the driver's buffer, aeron_async_add_publication() and similar
+ * functions free the request that they have just put at the end of this list.
  */
 size_t rusteron_registering_count(const aeron_t *client);
 void rusteron_registering_truncate(aeron_t *client, size_t count);
 
 /*
- * Whether the driver has not answered a request in time. To be called before the request's outcome has
- * been polled, which would make the conductor forget it.
+ * Returns whether the driver has not answered a request in time. To be called before the request's outcome is
+ * polled, because a poll makes the conductor forget the request.
  */
 bool rusteron_registration_has_timed_out(struct aeron_client_registering_resource_stct *registering);
 
-/* What aeron_context_set_agent_on_start_function() is declared to do, and defined nowhere to do. */
+/* As aeron_context_set_agent_on_start_function(), which is declared, but defined nowhere. */
 int rusteron_context_set_agent_on_start(
     aeron_context_t *context, aeron_agent_on_start_func_t value, void *state);
 
-/* Forgets this thread's aeron_errcode() and aeron_errmsg(). */
+/* Clears this thread's aeron_errcode() and aeron_errmsg(). */
 void rusteron_err_clear(void);
 
 #endif

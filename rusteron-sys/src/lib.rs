@@ -1,17 +1,17 @@
 //! Raw declarations of Aeron's C client, media driver and archive client, and the library itself.
 //!
-//! Aeron is compiled from source into one static library by this crate's build script; nothing but a
-//! C compiler is needed. Programs use the safe crates `rusteron-client`, `rusteron-media-driver` and
-//! `rusteron-archive`; this crate is for those who write their own.
+//! This crate's build script compiles Aeron from source into one static library. It needs only a C
+//! compiler. Programs use the safe crates `rusteron-client`, `rusteron-media-driver` and
+//! `rusteron-archive`. This crate is for authors of other wrappers.
 //!
 //! - the root: the client (`aeronc.h`), counters, and the `rusteron_*` functions of the shim, which
-//!   hand out the addresses of fields that the message path works on;
+//!   return the addresses of fields that the message path works on;
 //! - `driver`: the media driver (`aeronmd.h`), with the feature `driver`;
 //! - `archive`: the archive client (`aeron_archive.h`), with the feature `archive`.
 //!
-//! Build scripts of dependent crates find Aeron's headers in `DEP_AERON_INCLUDE` (paths joined as in
-//! `PATH`), the tree in `DEP_AERON_SOURCE`, its version in `DEP_AERON_VERSION` and the text of these
-//! bindings in `DEP_AERON_BINDINGS`.
+//! Build scripts of dependent crates get four variables. `DEP_AERON_INCLUDE` has the directories of
+//! Aeron's headers (joined as in `PATH`), `DEP_AERON_SOURCE` the tree, `DEP_AERON_VERSION` its
+//! version, and `DEP_AERON_BINDINGS` the directory with the text of these bindings.
 
 #![no_std]
 

@@ -76,8 +76,8 @@ mod parity {
         cmake_files.retain(|file| !file.ends_with("/aeronmd.c"));
         compare("file", &table.files, &cmake_files, &mut report);
 
-        // One library is made of what CMake makes several of, so that every file gets what any of the
-        // targets gets. HAVE_POSIX_MEMALIGN, for one, CMake looks for in the client's target only.
+        // CMake makes several libraries, and the build script one library. So every file gets the defines of
+        // all targets. HAVE_POSIX_MEMALIGN, for example, CMake looks for in the client's target only.
         let cmake_defines = union([&client.defines, &driver.defines, &archive.defines]);
         compare("define", &table.defines, &cmake_defines, &mut report);
 
@@ -188,7 +188,7 @@ mod parity {
         }
     }
 
-    /// Whether the file, or a header beside it, contains the word.
+    /// Returns whether the file, or a header beside it, contains the word.
     fn mentions(file: &str, word: &str) -> bool {
         let contains = |path: &Path| {
             let bytes = fs::read(path).unwrap();

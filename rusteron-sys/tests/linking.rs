@@ -1,5 +1,5 @@
-//! Each enabled module's functions are in the one static library, and the shim tells how far a
-//! driver's command-and-control file has come.
+//! The functions of each enabled module are in the one static library. The shim reports how far a driver's
+//! command-and-control file has come.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -73,7 +73,7 @@ fn archive_context_keeps_the_timeout_it_is_given() {
     }
 }
 
-// What they need from the client is in a file that Aeron's CMake leaves out of the driver's library.
+// These functions need a file of the client that Aeron's CMake leaves out of the driver's library.
 #[cfg(feature = "archive")]
 #[test]
 fn archive_functions_that_build_channels_are_linked() {

@@ -1,4 +1,5 @@
-//! Where the build script looks for the Aeron sources, and what it says when they are not there.
+//! The places where the build script looks for the Aeron sources, and its error when they are not
+//! there.
 
 #[allow(dead_code, reason = "the build script uses the rest")]
 #[path = "../build/source.rs"]
@@ -17,7 +18,7 @@ const VERSION: &str = "1.54.0";
 struct Workspace {
     dir: tempfile::TempDir,
     source_dir: Option<OsString>,
-    /// Where the package is, or what asking Cargo for it fails with.
+    /// The path of the package, or the error of asking Cargo for it.
     package: Result<PathBuf, String>,
     package_queries: Cell<usize>,
 }
@@ -276,12 +277,13 @@ fn changes_are_watched_in_existing_places_only() {
     let features = Features { driver: true, archive: true };
     let inputs = || workspace.sources_with_codecs().unwrap().inputs(features);
 
-    // Cargo takes a missing path for one that changes every time. The fake tree has no CMakeLists.
+    // Cargo takes a missing path for a path that changes every time. The fake tree has no
+    // CMakeLists.
     let exists = |path: &PathBuf| path.exists() || path.ends_with("CMakeLists.txt");
     assert!(inputs().iter().all(exists), "{:?}", inputs());
     assert!(!inputs().contains(&workspace.path("aeron")));
 
-    // What git leaves for a submodule that is not checked out yet.
+    // Git leaves an empty directory for a submodule that is not checked out yet.
     fs::create_dir(workspace.path("aeron")).unwrap();
     assert!(inputs().contains(&workspace.path("aeron")));
 

@@ -1,4 +1,4 @@
-//! `rusteron driver`: what the driver is, whether it is alive, and asking it to end.
+//! `rusteron driver`: the driver's state, whether it is alive, and asking it to end.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -68,7 +68,7 @@ fn terminate(
     }
 }
 
-/// Whether one driver has said both.
+/// Returns whether both statuses are of the same driver.
 fn is_same(one: &DriverStatus, other: &DriverStatus) -> bool {
     let identity =
         |status: &DriverStatus| status.about.as_ref().map(|about| (about.pid, about.start_time));

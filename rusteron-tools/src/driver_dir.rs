@@ -1,4 +1,4 @@
-//! The directory of a media driver, and what the driver in it says of itself.
+//! The directory of a media driver, and the facts in the driver's files.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -16,10 +16,10 @@ pub(crate) struct DriverDir {
     driver_timeout: Duration,
 }
 
-/// What a driver says of itself.
+/// The state of a driver, as its files say.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct DriverStatus {
-    /// What is not UTF-8 in its name is replaced.
+    /// In the name, bytes that are not UTF-8 are replaced.
     pub(crate) dir: String,
     pub(crate) state: DriverState,
     /// `None` if no driver has been here.
@@ -27,7 +27,7 @@ pub(crate) struct DriverStatus {
     pub(crate) about: Option<DriverAbout>,
 }
 
-/// What there is to say when a driver is or has been in the directory.
+/// The facts about a driver that is or has been in the directory.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct DriverAbout {
     pub(crate) pid: i64,
@@ -81,7 +81,7 @@ impl DriverDir {
         })
     }
 
-    /// What the driver says of itself in its file, if there is one.
+    /// Returns the driver's status, as its file says, if there is one.
     pub(crate) fn status(&self, cnc: Option<&CncFile>) -> DriverStatus {
         let heartbeat_age = cnc.and_then(CncFile::heartbeat_age);
         let state = match (cnc, heartbeat_age) {

@@ -4,19 +4,19 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why the program ends without having done what it was asked to.
+/// Why the program ends without having done its task.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something went wrong: exit code 1.
     Run(String),
     /// There is no driver that is alive, and this is an answer: exit code 3, and nothing to say.
     NotAlive,
-    /// Nobody reads the output any more, which is a wish to end: exit code 0.
+    /// The reader of the output is gone, which is a wish to end: exit code 0.
     Closed,
 }
 
 impl Failure {
-    /// What was being done, and what came of it.
+    /// A failure with the action that failed, and its cause.
     pub(crate) fn run(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Run(format!("{doing}: {cause}"))
     }
@@ -28,7 +28,7 @@ impl From<rusteron_client::Error> for Failure {
     }
 }
 
-/// For output: the only input and output whose errors are passed on as they are.
+/// For output. Errors of other input and output are not passed on as they are.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -44,7 +44,7 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
         Ok(()) | Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(Failure::NotAlive) => ExitCode::from(3),
         Err(Failure::Run(text)) => {
-            // Nobody is left to be told if standard error is closed.
+            // If standard error is closed, there is no way to report the failure.
             let _ = writeln!(io::stderr(), "rusteron: {text}");
             ExitCode::FAILURE
         }

@@ -51,7 +51,7 @@ pub(crate) fn run(dir: &DriverDir, options: &LogOptions) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Hands out what is in the terms, in the order of the file, as far as the options want it.
+/// Hands out the entries of the terms, in the order of the file, as far as the options want them.
 fn for_each_entry(
     mut file: LogFile<File>,
     options: &LogOptions,
@@ -76,7 +76,7 @@ fn for_each_entry(
 /// A log buffer as a whole.
 #[derive(Debug, Serialize)]
 struct LogSummary {
-    /// What is not UTF-8 in it is replaced.
+    /// In the name, bytes that are not UTF-8 are replaced.
     file: String,
     /// How far the publisher has come; of images this is not in the file.
     position: Option<i64>,
@@ -256,7 +256,7 @@ fn find(dir: &Path, name: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn open(path: &Path) -> Result<LogFile<File>, LogFault> {
-    // To open a pipe would be to wait for somebody who writes.
+    // To open a pipe would be to wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(LogFault::Layout("not a regular file".to_owned()));
     }
@@ -275,7 +275,7 @@ fn list(dir: &Path) -> Result<LogList, Failure> {
         for path in paths {
             match open(&path) {
                 Ok(file) => logs.push(Listed::Log(LogSummary::new(&path, file.metadata()).into())),
-                // Closed between the look into the folder and the one into the file.
+                // Closed between the read of the folder and the read of the file.
                 Err(LogFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(fault) => logs.push(Listed::Fault {
                     file: path.to_string_lossy().into_owned(),

@@ -1,7 +1,7 @@
-//! Reading a log buffer file that may be damaged, that may be none, and that others may be writing to.
+//! Reads a log buffer file. The file may be damaged, may be no log buffer, and others may be writing to it.
 //!
-//! The file is read, not mapped: one that is cut off meanwhile makes a read short, and no more. The
-//! layout is that of `aeron_logbuffer_descriptor.h` and `aeron_udp_protocol.h`: three terms of the same
+//! The file is read, not mapped: if the file is cut off meanwhile, a read is short, and no more. The
+//! layout follows `aeron_logbuffer_descriptor.h` and `aeron_udp_protocol.h`: three terms of the same
 //! length, and 4,096 bytes at the end that describe them.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// How many terms a log buffer has.
 pub(crate) const PARTITION_COUNT: usize = 3;
-/// The length of a frame's header, and what all frames are aligned to.
+/// The length of a frame's header, and the alignment of all frames.
 pub(crate) const HEADER_LENGTH: u64 = 32;
 
 const METADATA_LENGTH: u64 = 4096;
@@ -25,7 +25,7 @@ const WINDOW_LENGTH: u64 = 64 * 1024;
 pub(crate) enum LogFault {
     /// It cannot be read.
     Io(io::Error),
-    /// What it says of itself cannot be.
+    /// The metadata of the file is impossible.
     Layout(String),
 }
 
@@ -44,7 +44,7 @@ impl From<io::Error> for LogFault {
     }
 }
 
-/// What a log buffer says of itself.
+/// The metadata of a log buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Metadata {
     pub(crate) kind: LogKind,
@@ -118,13 +118,13 @@ pub(crate) struct Tail {
 #[serde(into = "String")]
 pub(crate) struct Flags(pub(crate) u8);
 
-/// What is found in a term, one after the other.
+/// An entry of a term, in the term's order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "entry", rename_all = "lowercase")]
 pub(crate) enum Entry {
     Frame(Frame),
-    /// Nothing has been written here, but further on: a gap in what was received, or the part of a term
-    /// before the beginning of the stream.
+    /// Nothing has been written here, but further on. This is a gap in the received frames, or the part of a
+    /// term before the beginning of the stream.
     Gap {
         partition: usize,
         offset: u64,
@@ -149,7 +149,7 @@ pub(crate) struct Frame {
     pub(crate) position: i64,
     /// With its header.
     pub(crate) length: u32,
-    /// Whether the publisher has finished it.
+    /// `true` if the publisher has committed the frame.
     pub(crate) committed: bool,
     pub(crate) version: u8,
     pub(crate) flags: Flags,
@@ -183,7 +183,7 @@ pub(crate) struct LogFile<R> {
 }
 
 impl<R: Read + Seek> LogFile<R> {
-    /// Reads what the file says of itself, and checks that its length fits.
+    /// Reads the metadata of the file, and checks that the file's length fits.
     pub(crate) fn open(mut source: R) -> Result<Self, LogFault> {
         let length = source.seek(SeekFrom::End(0))?;
         let Some(start) = length.checked_sub(METADATA_LENGTH) else {
@@ -201,14 +201,14 @@ impl<R: Read + Seek> LogFile<R> {
         &self.metadata
     }
 
-    /// What is in one of the terms. Of payloads, `payload_limit` bytes are read.
+    /// Returns an iterator over the entries of a term. It reads `payload_limit` bytes of each payload.
     pub(crate) fn entries(&mut self, partition: usize, payload_limit: usize) -> Entries<'_, R> {
         let window = Window { start: 0, bytes: Vec::new() };
         Entries { log: self, partition, payload_limit, offset: Some(0), window }
     }
 }
 
-/// An iterator over what is in a term; made by [`LogFile::entries`].
+/// An iterator over the entries of a term; made by [`LogFile::entries`].
 #[derive(Debug)]
 pub(crate) struct Entries<'a, R> {
     log: &'a mut LogFile<R>,
@@ -248,7 +248,7 @@ impl<R: Read + Seek> Entries<'_, R> {
         self.log.metadata.term_length.unsigned_abs().into()
     }
 
-    /// What is at an offset within the term, and where to go on.
+    /// Returns the entry at an offset within the term, and the offset of the next entry.
     fn entry(&mut self, offset: u64) -> Result<(Option<Entry>, Option<u64>), String> {
         let header = self.header(offset)?;
         let header = Fields(&header);
@@ -393,7 +393,7 @@ impl Metadata {
         metadata
     }
 
-    /// Whether a file of a length can have this at its end; if not, why.
+    /// Checks that a file of a length can have this metadata at its end. If not, returns the reason.
     fn check(&self, file_length: u64) -> Result<(), String> {
         let power_of_two = |number: i32| number > 0 && number.unsigned_abs().is_power_of_two();
         let (term_length, page_size) = (self.term_length, self.page_size);

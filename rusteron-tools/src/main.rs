@@ -1,9 +1,9 @@
-//! The program `rusteron`: looks into any Aeron directory, whoever drives it.
+//! The program `rusteron`: looks into any Aeron directory, of any driver.
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`errors`],
-//! [`loss`], [`driver`], [`log`]. What they have in common: [`driver_dir`] finds the driver, [`report`]
-//! prints what was found, once or again and again, [`screen`] does so in place, [`text`] makes numbers
-//! and times readable, [`failure`] is the end. [`log_file`] reads a log buffer.
+//! [`loss`], [`driver`], [`log`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
+//! [`report`] prints the findings, once or again and again, [`screen`] does so in place, [`text`] makes
+//! numbers and times readable, [`failure`] is the end. [`log_file`] reads a log buffer.
 
 mod driver;
 mod driver_dir;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rusteron_client::PositionKind;
 
-/// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead one
+/// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead driver
 /// has left it behind
 ///
-/// Nothing but `driver --terminate` makes a difference to the driver.
+/// Only `driver --terminate` changes the driver.
 #[derive(Debug, Parser)]
 #[command(name = "rusteron", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
@@ -65,7 +65,7 @@ Examples:
   rusteron streams --json | jq '.streams[] | select(.subscriber_backlog > 1000000)'")]
     Streams(StreamsOptions),
 
-    /// What the driver is, and whether it is alive; with --terminate, asks it to end
+    /// The driver, and whether it is alive; with --terminate, asks it to end
     #[command(after_help = "\
 Exit codes: 0 if the driver is alive, 3 if it is not or there is none. With --terminate 0 if it has
 ended, 1 if it had not in time, 3 if there was none to ask.
@@ -77,7 +77,7 @@ Examples:
   rusteron driver --terminate --timeout 30s")]
     Driver(DriverOptions),
 
-    /// A log buffer file: what a stream is made of, byte by byte
+    /// A log buffer file: the frames of a stream, byte by byte
     #[command(after_help = "\
 The file may be in use: what is shown was read at different moments, and can be half of one frame and
 half of the next in the same place.
@@ -157,7 +157,7 @@ pub(crate) struct DriverOptions {
     #[arg(long)]
     pub(crate) terminate: bool,
 
-    /// What the driver's termination validator is given
+    /// The text to give to the driver's termination validator
     #[arg(long, value_name = "TEXT", default_value = "", requires = "terminate")]
     pub(crate) token: String,
 

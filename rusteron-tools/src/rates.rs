@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What counters were when they were last looked at.
+/// The values of counters when they were last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     last: Option<Sample>,
@@ -17,8 +17,8 @@ struct Sample {
 }
 
 impl Rates {
-    /// Replaces the values that were looked at last, and gives the change of each since then, per
-    /// second, in the same order; `None` for those that were not there.
+    /// Replaces the last values, and returns the change of each value since then, per second, in
+    /// the same order; `None` for values that were not there.
     pub(crate) fn update(
         &mut self,
         time: Instant,

@@ -12,9 +12,9 @@ use crate::hangup;
 use crate::options::WatchOptions;
 use crate::screen::Screen;
 
-/// What a command has found, for people and, by its serialisation, for programs.
+/// The findings of a command, for people and, by its serialisation, for programs.
 pub(crate) trait Report: Serialize {
-    /// What stays in place when the rest is scrolled.
+    /// The lines that stay in place when the rest is scrolled.
     fn header(&self) -> Vec<String>;
 
     /// The rest.
@@ -75,7 +75,7 @@ fn on_interrupt() -> Result<Receiver<()>, Failure> {
         if is_second.swap(true, Ordering::Relaxed) {
             process::exit(INTERRUPTED);
         }
-        // Nobody listens any more when the program is ending anyway.
+        // The receiver is gone only when the program is ending anyway.
         let _ = sender.send(());
     };
     hangup::stay_ignored(|| ctrlc::set_handler(interrupt))

@@ -19,7 +19,7 @@ pub(crate) struct Screen {
     first: usize,
 }
 
-/// What the user or the time asks for.
+/// A wish of the user, or of the timer.
 enum Wish {
     /// A report that is new.
     Report,
@@ -33,7 +33,7 @@ impl Screen {
     pub(crate) fn enter() -> Result<Self, Failure> {
         terminal::enable_raw_mode()
             .map_err(|error| Failure::run("cannot use the terminal for a full screen", error))?;
-        // From here on, dropping it undoes what has been done.
+        // From here on, dropping the screen undoes its changes to the terminal.
         let mut screen = Self { out: io::stdout(), first: 0 };
         queue!(screen.out, terminal::EnterAlternateScreen, terminal::DisableLineWrap, Hide)?;
         Ok(screen)
@@ -61,7 +61,7 @@ impl Screen {
         }
     }
 
-    /// Draws over what is there, so that nothing flickers.
+    /// Draws over the old lines, so that nothing flickers.
     fn draw(&mut self, header: &[String], body: &[String]) -> io::Result<()> {
         let (columns, rows) = terminal::size()?;
         let body_rows = usize::from(rows).saturating_sub(header.len()).max(1);

@@ -1,4 +1,4 @@
-//! The supervisor: starts the parts, causes faults, and looks at what comes of it.
+//! The supervisor: starts the parts, causes faults, and looks at their consequences.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -32,7 +32,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_millis(800);
 /// A condition that does not come true in this time, without faults, never does.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What lingers goes in this time.
+/// Resources that linger are gone after this time.
 const LINGERING: Duration = Duration::from_secs(30);
 /// A client that was paused past its timeout says within this time that it has ended.
 const UNDEAD: Duration = Duration::from_secs(20);
@@ -69,8 +69,8 @@ struct Campaign<'a> {
     random: Random,
     /// The driver first, then publishers, then subscribers.
     members: Vec<Member>,
-    /// When publishers are killed so that their successors have counters, logs and images made: they get the
-    /// counters of a client that is paused, and need descriptors of one that has none.
+    /// When publishers are killed so that their successors have counters, logs and images made. The successors
+    /// get the counters of a paused client, and need the descriptors of a client that has none.
     successions: Vec<Instant>,
     /// The number of the checkpoint that is under way, or 0.
     checkpoint: u64,
@@ -152,7 +152,7 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Starts the driver alone, and returns what it has then.
+    /// Starts the driver alone, and returns its state then.
     fn start_driver(&mut self) -> Result<Option<DriverState>, Failure> {
         self.launch(0)?;
         let dir = self.disk.aeron_dir();
@@ -312,7 +312,7 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Looks at everyone, ends what has lasted long enough, and starts what is missing.
+    /// Looks at every member, ends faults that have lasted long enough, and starts missing members.
     fn turn(&mut self) -> Result<(), Failure> {
         if self.interrupt.is_requested() {
             return Err(Failure::Interrupted);
@@ -367,7 +367,7 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Hears what a member has to say, and notices its end.
+    /// Reads the notices of a member, and notices its end.
     fn look_at(&mut self, index: usize) -> Result<(), Failure> {
         while let Some(notice) = self.members[index].process.as_ref().and_then(Process::notice) {
             self.hear(index, notice);
@@ -551,7 +551,7 @@ impl<'a> Campaign<'a> {
         self.members[1..].split_at(usize::from(self.options.publishers))
     }
 
-    /// What there is too much of. The first checkpoint of a process says how much is right.
+    /// Returns the resources of which there are too many. The first checkpoint of a process sets the right number.
     fn excess(&mut self) -> Vec<String> {
         let dir = self.disk.aeron_dir();
         let (publishers, subscribers) = self.clients();
@@ -560,7 +560,7 @@ impl<'a> Campaign<'a> {
             None => vec!["the driver's files cannot be read".to_owned()],
         };
         if !excess.is_empty() {
-            // What lingers in the driver lingers in the clients.
+            // Resources that linger in the driver linger in the clients.
             return excess;
         }
         let publishers = u64::from(self.options.publishers);
@@ -582,7 +582,7 @@ impl<'a> Campaign<'a> {
         excess
     }
 
-    /// Ends all processes in good order, the driver last, and looks for what they have left.
+    /// Ends all processes in good order, the driver last, and looks for the resources that they have left.
     fn end(&mut self, bare_driver: Option<&DriverState>) -> Result<(), Failure> {
         self.end_members(1..self.members.len())?;
         let dir = self.disk.aeron_dir();

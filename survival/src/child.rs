@@ -43,12 +43,12 @@ impl Process {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// What it has said and was not looked at yet.
+    /// Returns the next notice of the process that was not looked at yet.
     pub(crate) fn notice(&self) -> Option<Notice> {
         self.notices.try_recv().ok()
     }
 
-    /// What else it has said, once it has ended.
+    /// Returns the next of the remaining notices, once the process has ended.
     pub(crate) fn last_notice(&self) -> Option<Notice> {
         self.notices.recv_timeout(LAST_WORDS).ok()
     }
@@ -65,7 +65,8 @@ impl Process {
         kill_process(self.pid, signal).map_err(|error| Failure::run("cannot signal", error))
     }
 
-    /// Lets the process have no more descriptors from this number on. It keeps those that it has.
+    /// Lets the process have no more descriptors from this number on. The process keeps its
+    /// descriptors.
     pub(crate) fn limit_descriptors(&self, first: u64) -> Result<(), Failure> {
         self.limit(Rlimit { current: Some(first), maximum: self.descriptors.maximum })
     }
@@ -85,7 +86,7 @@ impl Process {
         self.child.try_wait().map_err(|error| Failure::run("cannot wait for a process", error))
     }
 
-    /// The end of what it has written to its standard error output, once it has ended.
+    /// The end of the process's standard error output, once the process has ended.
     pub(crate) fn last_words(&self) -> String {
         let mut words = Vec::new();
         while let Ok(line) = self.errors.recv_timeout(LAST_WORDS) {

@@ -60,7 +60,7 @@ impl Disk {
         let _ = fs::remove_file(self.path().join(FILLING));
     }
 
-    /// What there is in it, directories aside.
+    /// Returns the files on the disk, directories aside.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut dirs = vec![self.path().to_owned()];

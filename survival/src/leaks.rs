@@ -1,4 +1,4 @@
-//! What a process, and a driver, hold.
+//! The resources that a process, and a driver, hold.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -9,12 +9,12 @@ use rusteron_client::CncFile;
 
 use crate::settings::STREAMS;
 
-/// Anonymous memory may grow by so much: allocators keep some of what they are given back.
+/// Anonymous memory may grow by so much: allocators retain some freed memory.
 const SLACK_KIB: u64 = 8 * 1024;
 /// Clients with a conductor thread and clients without take turns in a process.
 const CONDUCTOR: u64 = 1;
 
-/// What a process holds.
+/// The resources that a process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Holdings {
     pub(crate) descriptors: u64,
@@ -95,7 +95,7 @@ const SUBSCRIBER_POSITION: i32 = 4;
 const CLIENT_HEARTBEAT: i32 = 11;
 
 impl DriverState {
-    /// That of a driver that runs in a directory.
+    /// Returns the state of a driver that runs in a directory.
     pub(crate) fn of(aeron_dir: &Path) -> Option<Self> {
         let cnc = CncFile::open(aeron_dir, Duration::ZERO).ok()?;
         let mut counters = BTreeMap::new();
@@ -111,7 +111,8 @@ impl DriverState {
         Some(Self { counters, publications, images, labels })
     }
 
-    /// Where a driver with these clients, all of which are connected, has something else.
+    /// Returns the differences of a driver with these clients, all of them connected, from the
+    /// expected state.
     pub(crate) fn differences(&self, publishers: usize, subscribers: usize) -> Vec<String> {
         let logs = STREAMS.map(|stream| if stream.is_shared { 1 } else { publishers });
         let logs: usize = logs.iter().sum();
@@ -132,7 +133,8 @@ impl DriverState {
         texts
     }
 
-    /// Where a driver whose clients have all left has more than before the first came.
+    /// Returns the resources of which a driver has more after its clients have left than before
+    /// they came.
     pub(crate) fn excess_over(&self, before: &Self) -> Vec<String> {
         let mut excess = Vec::new();
         for (type_id, count) in &self.counters {

@@ -5,15 +5,15 @@
 //! (`parts`). The supervisor chooses the faults (`faults`), carries them out (`campaign`), and looks for what the
 //! parts leave behind (`leaks`). The subscribers' checks are in `oracle`.
 //!
-//! What must hold:
+//! These conditions must hold:
 //! - Within one image, the messages of a publication arrive in order, each once, unchanged.
 //! - A gap is allowed only where the driver has given the subscriber up: its client reports that within a second.
 //! - An image that was joined at its beginning has the first message of each publication.
 //! - A client that was paused for longer than the client liveness timeout reports that it is closed.
-//! - After the faults, everyone who is left finds everyone else, and every message arrives.
-//! - Files, mappings, descriptors, threads, counters and memory then are what they were before.
+//! - After the faults, every remaining client finds all the others, and every message arrives.
+//! - Files, mappings, descriptors, threads, counters and memory then are as before.
 #![forbid(unsafe_code)]
-// What plays no part elsewhere is tested there all the same.
+// Parts that other systems do not use are tested there all the same.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The roles of the campaign, and who has them.
+//! The roles of the campaign, and their holders.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::leaks::Holdings;
 /// How many counters a publisher has.
 const COUNTERS: usize = 4;
 
-/// What a process is for.
+/// The role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Driver,
@@ -40,13 +40,13 @@ pub(crate) struct Member {
     /// How many counters the next process has, if it is a publisher.
     pub(crate) counters: usize,
     pub(crate) is_ending: bool,
-    /// Whether the driver runs, or the client has all that it needs.
+    /// `true` if the driver runs, or the client has all its resources.
     pub(crate) is_ready: bool,
     pub(crate) paused: Option<Pause>,
     pub(crate) starved_until: Option<Instant>,
     /// When the client must have said that it has ended.
     pub(crate) must_end_by: Option<Instant>,
-    /// What the process had at its first checkpoint.
+    /// The resources of the process at its first checkpoint.
     pub(crate) before: Option<Holdings>,
     pub(crate) messages: u64,
     pub(crate) skipped: u64,

@@ -1,4 +1,4 @@
-//! The messages: who sent which, with a checksum over all of it.
+//! The messages. Each names its sender and its number, with a checksum over all of it.
 
 use crate::random::mix;
 
@@ -11,7 +11,7 @@ pub(crate) const MAX_LENGTH: usize = 8 * 1024;
 /// Marks messages of the campaign.
 const MAGIC: u32 = 0x7375_7276;
 
-/// What a message says of itself.
+/// The fields of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) stream_id: i32,
@@ -66,7 +66,7 @@ impl Message {
         buffer
     }
 
-    /// Reads a message; an error says what is wrong with it.
+    /// Reads a message. An error names the fault.
     pub(crate) fn decode(buffer: &[u8]) -> Result<Self, String> {
         if buffer.len() < HEADER_LENGTH {
             return Err(format!("a message of {} bytes", buffer.len()));

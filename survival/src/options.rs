@@ -20,7 +20,7 @@ use crate::faults::FaultKind;
     disable_help_subcommand = true
 )]
 pub struct SurvivalOptions {
-    /// What the supervisor does.
+    /// The options of the supervisor.
     #[command(flatten)]
     pub campaign: CampaignOptions,
 
@@ -36,7 +36,7 @@ pub struct CampaignOptions {
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
     pub duration: Duration,
 
-    /// What the choice of faults follows from [default: a random number, which is printed]
+    /// Seed of the choice of faults [default: a random number, which is printed]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
@@ -110,13 +110,13 @@ pub struct PartOptions {
     /// The address and port of the stream over UDP
     #[arg(long, default_value = "127.0.0.1:0")]
     pub endpoint: String,
-    /// What random choices follow from
+    /// Seed of the random choices
     #[arg(long)]
     pub seed: u64,
     /// How many counters a publisher has
     #[arg(long, default_value_t = 0)]
     pub counters: usize,
-    /// Whether the driver loses datagrams
+    /// Let the driver lose datagrams
     #[arg(long)]
     pub loss: bool,
     /// The mistake to make

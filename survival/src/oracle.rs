@@ -1,4 +1,4 @@
-//! What a subscriber must see.
+//! The checks of the messages that a subscriber sees.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use crate::message::Message;
 /// overtaken.
 pub(crate) const VERDICT: Duration = Duration::from_secs(1);
 
-/// What is wrong with a message.
+/// A fault of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     /// So many messages are missing before it.
     Lost(u64),
     /// It has come before.
     Repeated,
-    /// It comes after one that was sent later.
+    /// The message comes after a message that was sent later.
     Reordered,
-    /// It is not what was sent.
+    /// The message differs from the sent message.
     Corrupted,
     /// It belongs to another stream.
     Foreign,
@@ -59,7 +59,7 @@ struct Image {
 #[derive(Debug, Default)]
 struct Sequence {
     next: u64,
-    /// Ranges that were skipped: the first, and the one after the last.
+    /// Skipped ranges: the first message, and the message after the last.
     missing: Vec<(u64, u64)>,
 }
 
@@ -99,7 +99,7 @@ impl Oracle {
         if (message.stream_id, message.session_id) != (place.stream_id, place.session_id) {
             return Err(found(Fault::Foreign, format!("{message:?}")));
         }
-        // An image that nobody has announced came between two looks at the list.
+        // An unannounced image came between two looks at the list.
         let image = self.images.entry(place.image).or_default();
         let (first, before) = (if image.is_from_start { Some(0) } else { None }, image.position);
         let is_new = !image.publications.contains_key(&message.publication);

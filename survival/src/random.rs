@@ -21,7 +21,7 @@ impl Random {
         (self.next() % (end as u64).max(1)) as usize
     }
 
-    /// Whether an event with so many chances in a hundred happens.
+    /// Returns whether an event with so many chances in a hundred happens.
     pub(crate) fn percent(&mut self, chances: usize) -> bool {
         self.below(100) < chances
     }

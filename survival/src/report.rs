@@ -1,4 +1,4 @@
-//! What came of the campaign.
+//! The results of the campaign.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,7 +34,7 @@ impl Caused {
     }
 }
 
-/// What must not be. The names are those of the report, and of the words in which parts speak of it.
+/// The forbidden faults. The names are those of the report, and of the notices in which parts report them.
 pub(crate) const FAULTS: [&str; 9] = [
     "lost",
     "repeated",
@@ -47,7 +47,7 @@ pub(crate) const FAULTS: [&str; 9] = [
     "refused",
 ];
 
-/// Descriptions of faults beyond this number are not kept.
+/// Descriptions of faults beyond this number are dropped.
 const DESCRIBED: usize = 100;
 /// So many characters of an error are printed.
 const SHOWN: usize = 120;

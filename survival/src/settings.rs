@@ -8,7 +8,7 @@ pub(crate) const CLIENT_LIVENESS: Duration = Duration::from_millis(1_000);
 pub(crate) const KEEPALIVE: Duration = Duration::from_millis(150);
 /// A freed counter goes to another owner after this.
 pub(crate) const COUNTER_REUSE: Duration = Duration::from_millis(300);
-/// The driver makes padding of what a dead publisher has claimed after this.
+/// The driver unblocks a dead publisher's claim after this time.
 pub(crate) const UNBLOCK: Duration = Duration::from_millis(1_500);
 /// How long images without data, and publications without subscribers, live.
 pub(crate) const IMAGE_LIVENESS: Duration = Duration::from_millis(1_500);
@@ -37,7 +37,7 @@ pub(crate) const STREAMS: [Stream; 3] = [IPC, SHARED, UDP];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) id: i32,
-    /// Whether the publishers share a log buffer.
+    /// `true` if the publishers share a log buffer.
     pub(crate) is_shared: bool,
 }
 

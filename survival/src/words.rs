@@ -1,8 +1,8 @@
-//! What the processes say to each other: lines of words.
+//! The messages between the processes: lines of words.
 
 use std::fmt;
 
-/// What the supervisor tells a part, on its standard input.
+/// The supervisor's orders to a part, on the part's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Publishers: send messages of this checkpoint and nothing else, slowly.
@@ -13,7 +13,7 @@ pub(crate) enum Order {
     End,
 }
 
-/// What a part tells the supervisor, on its standard output.
+/// A part's notices to the supervisor, on the part's standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// The driver runs, or a client has all its publications or subscriptions.

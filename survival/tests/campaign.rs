@@ -1,4 +1,4 @@
-//! Short campaigns: one that survives, and some that must not.
+//! Short campaigns: one survives, and some must not.
 
 #![cfg(target_os = "linux")]
 
@@ -54,7 +54,7 @@ fn skipped_message_is_noticed() {
 
 #[test]
 fn changed_message_is_noticed() {
-    // The one that was sent does not arrive.
+    // The message that was sent does not arrive.
     fails_with("corrupt", &["corrupted", "lost"]);
 }
 

@@ -1,8 +1,8 @@
 //! Sends and receives a fixed number of messages through Rust and through C, for callgrind to count.
 //!
-//! `.ci/instructions` runs it under valgrind, without options: it prints the number of messages. Then it
-//! runs it with what the functions of the module `measured` cost, everything they call included, for
-//! the report.
+//! `.ci/instructions` runs the program under valgrind, without options. The program prints the number of
+//! messages. Then `.ci/instructions` runs the program for the report. Its input is the cost of the
+//! functions of the module `measured`, with everything that they call.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Report what callgrind has counted, and compare it with what is allowed
+    /// Report callgrind's counts, and compare them with the bounds
     Report(ReportOptions),
 }
 
@@ -225,7 +225,7 @@ mod measured {
     }
 
     /// # Safety
-    /// C has filled the claim in for this message, and nobody else uses it.
+    /// C has filled the claim in for this message, and no other code uses the claim.
     #[inline(always)]
     unsafe fn commit(mut claim: sys::aeron_buffer_claim_t, message: &[u8]) {
         // SAFETY: by the contract.
@@ -252,7 +252,7 @@ mod measured {
         let mut received = 0;
         while received < MESSAGES {
             // SAFETY: the subscription is live and `&mut` its only user; `count` gets the address of a
-            // number that nobody else uses.
+            // number that no other code uses.
             received += unsafe {
                 let clientd = (&raw mut bytes).cast();
                 let subscription = subscription.as_ptr();

@@ -39,7 +39,8 @@ pub(crate) const QUIET: [&str; 2] = ["--idle", "backoff"];
 /// The same, with a driver that takes part in the round trips.
 pub(crate) const QUIET_DRIVER: [&str; 4] = ["--idle", "backoff", "--driver-idle", "backoff"];
 
-/// What lines of a program's output that begin so go on with, up to the colon.
+/// Returns the text up to the colon of each line of the output that begins with a prefix, without
+/// the prefix.
 pub(crate) fn announced<'a>(finished: &'a Finished, prefix: &str) -> Vec<&'a str> {
     let lines = finished.stdout.lines().filter_map(|line| line.strip_prefix(prefix));
     lines.filter_map(|line| line.split_once(": ")).map(|(what, _)| what).collect()
@@ -93,7 +94,7 @@ impl Results {
         let texts = document.descendants().filter(|node| node.has_tag_name("text"));
         let texts: Vec<String> =
             texts.filter_map(|node| node.text()).map(|text| text.trim().to_owned()).collect();
-        // What it has to be read with.
+        // The machine and the versions, which a reader of the chart needs.
         assert!(texts.iter().any(|text| text.contains("Aeron 1.54.0")), "{texts:?}");
         assert!(texts.iter().any(|text| text.contains(" cores, ")), "{texts:?}");
         texts

@@ -1,11 +1,11 @@
 //! A client without a thread of its own.
 //!
-//! Shows `use_conductor_agent_invoker`: the work of the client's conductor (talking to the media
-//! driver, noticing publishers and subscribers, calling handlers) is done by `Aeron::do_work`, in the
-//! program's own loop, between publishing and polling. All of the client is then on one thread.
+//! Shows `use_conductor_agent_invoker`. The client's conductor talks to the media driver, notices
+//! publishers and subscribers, and calls handlers. Here `Aeron::do_work` does that work, in the program's
+//! own loop, between publishing and polling. All of the client is then on one thread.
 //!
-//! The loop must come around often: a client that does no work for longer than the driver's client
-//! liveness timeout, 10 s by default, is taken for dead.
+//! The loop must come around often. If a client does no work for longer than the driver's client liveness
+//! timeout, 10 s by default, the driver takes the client for dead.
 
 use std::process::ExitCode;
 use std::sync::mpsc;

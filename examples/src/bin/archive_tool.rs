@@ -1,9 +1,9 @@
-//! Looks into an archive: which recordings it has, and what is in them.
+//! Lists the recordings of an archive, and shows their content.
 //!
 //! Shows:
-//! - listing recordings, and what an archive knows of each;
-//! - replays of a part of a recording, whose end is known, and replays that follow a recording that goes
-//!   on;
+//! - listing recordings, and the facts that an archive knows of each;
+//! - replays of a part of a recording, with a known end, and replays that follow an active
+//!   recording;
 //! - reading frames in blocks, headers and padding included, to account for every byte.
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
@@ -48,17 +48,18 @@ enum Command {
     List(Filter),
     /// Count the recordings
     Count(Filter),
-    /// Print what the archive knows of a recording
+    /// Print the facts that the archive knows of a recording
     Describe {
         /// The recording
         #[arg(value_name = "ID")]
         recording_id: i64,
     },
-    /// Replay what a recording has, and check that every byte is accounted for
+    /// Replay a recording, and check that every byte is accounted for
     ///
-    /// Exit code 0 says that it is: frames follow each other from the first position to the last, at the
-    /// positions that they name, and messages in several fragments are whole, but perhaps the last. The checksum is the CRC-32
-    /// of all payloads in their order, as zlib and Java have it. Copies of a recording have the same.
+    /// Exit code 0 says that every byte is. Then frames follow each other from the first position to the last,
+    /// at the positions that they name. Messages in several fragments are whole, except perhaps the last one.
+    /// The checksum is the CRC-32 of all payloads in their order, as zlib and Java compute it. Copies of a
+    /// recording have the same checksum.
     Verify {
         /// The recording
         #[arg(value_name = "ID")]
@@ -75,7 +76,7 @@ enum Command {
         /// Where to begin: where a frame begins in the recording [default: its start]
         #[arg(long, value_name = "POSITION", conflicts_with = "new")]
         from: Option<Position>,
-        /// Begin with what is recorded from now on
+        /// Begin with the messages that are recorded from now on
         #[arg(long)]
         new: bool,
         /// End after so many messages
@@ -298,7 +299,7 @@ fn verify(
     Ok(verified)
 }
 
-/// What is known of a recording when it has been replayed.
+/// The facts about a recording after its replay.
 struct Verified {
     recording_id: i64,
     initial_term_id: i32,
@@ -503,7 +504,7 @@ fn tail(
     Ok(())
 }
 
-/// What is printed of a message, and the position after it.
+/// Returns the line to print for a message, and the position after the message.
 fn line(message: &[u8], position: Position, json: bool) -> (Position, String) {
     let line = match std::str::from_utf8(message) {
         Ok(text) if json => json!({ "position": position, "text": text }).to_string(),

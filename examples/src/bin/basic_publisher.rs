@@ -3,7 +3,7 @@
 //! Shows:
 //! - connecting to a media driver that runs already, in Rust, C or Java;
 //! - adding a publication, which waits for the driver but not for a subscriber;
-//! - offering messages, and what to do when one is not taken.
+//! - offering messages, and handling a message that is rejected.
 //!
 //! Start a media driver first, and `basic_subscriber` before or after this.
 
@@ -67,8 +67,8 @@ fn run(options: &Options) -> Result<(), Failure> {
             match publication.offer(message.as_bytes()) {
                 // The message is in the log buffer; the position is the stream's after it.
                 Ok(position) => break position,
-                // Nobody is connected yet, or subscribers are slower than we are, or the log was
-                // being rotated: the same message again, after a pause.
+                // No subscriber is connected yet, or subscribers are slower than this program, or
+                // the log was being rotated. Offer the same message again after a pause.
                 Err(error) if error.is_retryable() => turns.idle(0)?,
                 // The publication is closed, or the message too long.
                 Err(error) => return Err(error.into()),
@@ -77,6 +77,6 @@ fn run(options: &Options) -> Result<(), Failure> {
         turns.idle(1)?;
         output.line(format_args!("Published \"{message}\", position {position}"))?;
     }
-    // The driver sends what is on its way even after the publication is dropped.
+    // The driver sends the remaining messages even after the publication is dropped.
     output.line(format_args!("Done: {} messages published", options.messages))
 }

@@ -57,8 +57,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let aeron = Aeron::connect(context)?;
 
-    // The handlers run on the client's own thread, the conductor, and must not keep it: they pass on
-    // what they are told. A send fails only when this function has ended, and then nobody minds.
+    // The handlers run on the client's own thread, the conductor, and must not block it. They send a note
+    // to this thread. A send fails only when this function has ended, and then the note is not needed.
     let (came, publishers) = mpsc::channel();
     let went = came.clone();
     let mut subscription = aeron
@@ -82,8 +82,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut received = 0;
     let mut lines = Vec::new();
     while received < options.messages {
-        // The message is lent for the call. It is whole, even if it came in several fragments. Only
-        // a note is taken here: printing may block, and could fail.
+        // The message is lent for the call. It is whole, even if it came in several fragments. The handler
+        // only makes a note: printing may block, and could fail.
         let handler = |message: &[u8], header: &rusteron_client::Header<'_>| {
             received += 1;
             lines.push(format!(

@@ -1,12 +1,12 @@
 //! Messages written where they will be read: in the log buffer itself.
 //!
-//! Shows claims. A claim is a place in the stream that nobody reads yet: the program writes its message
-//! there, without a buffer of its own and without a copy, and then
-//! - `commit` publishes it;
-//! - `abort`, or dropping the claim, gives the place up, and subscribers skip it.
+//! Shows claims. A claim is a range of the log buffer that no subscriber reads yet. The program writes its
+//! message there, without a buffer of its own and without a copy, and then
+//! - `commit` publishes the message;
+//! - `abort`, or dropping the claim, makes padding of the range, and subscribers skip it.
 //!
-//! A claim holds one fragment at the most. Longer messages are offered, as one of them shows. Each
-//! message has its checksum in the reserved value, 8 bytes of the header that are the application's.
+//! A claim holds one fragment at the most. Longer messages are offered, as one message shows. Each
+//! message has its checksum in the reserved value: 8 bytes of the header that belong to the application.
 
 use std::process::ExitCode;
 
@@ -57,8 +57,8 @@ fn run(options: &Options) -> Result<(), Failure> {
         let mut claim = loop {
             match publication.try_claim(QUOTE_LENGTH) {
                 Ok(claim) => break claim,
-                // Nobody is connected yet, or subscribers are slower than we are, or the log was
-                // being rotated: once more, after a pause.
+                // No subscriber is connected yet, or subscribers are slower than this program, or the log was
+                // being rotated. Claim again after a pause.
                 Err(error) if error.is_retryable() => turns.idle(0)?,
                 Err(error) => return Err(error.into()),
             }

@@ -1,10 +1,10 @@
 //! A handler that decides about the position of its stream, message by message.
 //!
-//! Shows what the four actions of a controlled poll do. Everything is published before the first
-//! poll, and the program prints with each message the subscriber's position as others, such as the
-//! publisher, can read it at that moment:
-//! - `Continue`: it moves when the poll ends;
-//! - `Commit`: it moves now, before the next message of the same poll;
+//! Shows the four actions of a controlled poll. Everything is published before the first poll. With
+//! each message, the program prints the subscriber's position at that moment, as the publisher and
+//! other processes can read it:
+//! - `Continue`: the position moves when the poll ends;
+//! - `Commit`: the position moves now, before the next message of the same poll;
 //! - `Abort`: the poll ends, and the same message comes again with the next one;
 //! - `Break`: the poll ends after this message.
 
@@ -29,7 +29,7 @@ struct Options {
     stream_id: i32,
 }
 
-/// Messages say what is to be done with them.
+/// Each message names the action to answer it with.
 const MESSAGES: [(&str, Action); 6] = [
     ("first", Action::Continue),
     ("second", Action::Continue),
@@ -56,7 +56,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 
     let mut turns = Turns::awaiting("the connection", &interrupt);
     let position_id = loop {
-        // The counter by which everybody can read how far this subscriber is.
+        // Every process can read this subscriber's position in this counter.
         let image = subscription.image_at_index(0);
         if let Some(id) = image.map(|image| image.subscriber_position_id()) {
             break id;
@@ -85,7 +85,7 @@ fn run(options: &Options) -> Result<(), Failure> {
                 .iter()
                 .find(|(text, _)| text.as_bytes() == message)
                 .map_or(Action::Continue, |(_, action)| *action);
-            // Whoever aborts always gets the same message for ever.
+            // A handler that always aborts receives the same message for ever.
             let action = match action {
                 Action::Abort if has_aborted => Action::Continue,
                 action => action,
@@ -102,7 +102,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             ));
             action
         };
-        // What is returned does not count a message that was aborted.
+        // The returned number does not count an aborted message.
         let fragments = subscription.controlled_poll(handler, 10)?;
         if !lines.is_empty() {
             let position = counters.value(position_id).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! What a media driver says of itself: counters, positions of its streams, errors and losses.
+//! Statistics that a media driver publishes: counters, positions of its streams, errors and losses.
 //!
-//! Shows `CncFile`, which reads a driver's files without being its client: the driver does not notice,
-//! and need not be alive. It works for drivers in Rust, C and Java alike, like Aeron's own tools
-//! `AeronStat`, `StreamStat`, `ErrorStat` and `LossStat`, of which it has a little each.
+//! Shows `CncFile`, which reads a driver's files without being its client. The driver does not notice,
+//! and need not be alive. The program works for drivers in Rust, C and Java alike. It shows a little of
+//! each of Aeron's own tools `AeronStat`, `StreamStat`, `ErrorStat` and `LossStat`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ fn print(cnc: &CncFile, output: &mut Output<'_>) -> Result<(), Failure> {
         ago(cnc.start_time())
     ))?;
 
-    // Those that every driver has, in the order of their ids. An older driver lacks the last ones.
+    // The counters that every driver has, in the order of their ids. An older driver lacks the last ones.
     let counters = cnc.counters();
     output.line("System counters:")?;
     for counter in SystemCounter::ALL {
@@ -75,7 +75,7 @@ fn print(cnc: &CncFile, output: &mut Output<'_>) -> Result<(), Failure> {
         }
     }
 
-    // The rest: heartbeats of clients, channels, positions, and what applications have added.
+    // The rest: heartbeats of clients, channels, positions, and counters of applications.
     output.line("Other counters:")?;
     for counter in counters.iter() {
         let system = SystemCounter::from_id(counter.id).and_then(|system| system.read(&counters));

@@ -1,9 +1,10 @@
 //! Adding publications and subscriptions without waiting for the media driver.
 //!
 //! Shows the two ways to use a `Registration`, which the functions `async_add_…` return:
-//! - polled: a loop of one's own looks once in each turn whether the driver has answered, and does
+//! - polled: in each turn, the program's own loop looks whether the driver has answered, and does
 //!   its other work meanwhile;
-//! - awaited: it is a future, for any runtime. The executor here is the smallest there is.
+//! - awaited: a `Registration` is a future, for any runtime. The executor here is the smallest
+//!   there is.
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -45,7 +46,7 @@ impl<R: Resource> Stage<R> {
     /// The resource, if the driver has confirmed it. Never waits.
     fn advance(&mut self) -> Result<Option<&mut R>, Failure> {
         if let Self::Adding(registration) = self {
-            // The outcome is given out once, so that it has to be kept.
+            // The outcome is returned once: the caller has to retain it.
             match registration.poll()? {
                 Some(resource) => *self = Self::Added(resource),
                 None => return Ok(None),
@@ -134,7 +135,7 @@ async fn add_both(
     Ok((publication, subscription))
 }
 
-/// Offers the next message if there is one to be sent; returns how many were taken.
+/// Offers the next message if there is one to send; returns how many were accepted.
 fn send(publication: &Publication, sent: &mut usize, messages: usize) -> Result<usize, Failure> {
     if *sent == messages {
         return Ok(0);

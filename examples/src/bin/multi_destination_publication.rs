@@ -1,8 +1,8 @@
-//! One publication that sends to several places.
+//! One publication that sends to several destinations.
 //!
-//! Shows a multi-destination publication (MDC): its channel has `control-mode=manual` and no endpoint,
-//! and it is told by `add_destination` and `remove_destination` whom to send to. The driver sends each
-//! message to every destination, and whoever comes later gets what is published from then on. With
+//! Shows a multi-destination publication (MDC). Its channel has `control-mode=manual` and no endpoint.
+//! `add_destination` and `remove_destination` change its destinations. The driver sends each message to
+//! every destination. A later destination gets the messages that are published from then on. With
 //! `control-mode=dynamic` and a control address, subscribers would announce themselves instead.
 
 use std::process::ExitCode;
@@ -62,8 +62,8 @@ fn run(options: &Options) -> Result<(), Failure> {
         publication.add_destination(channel)?;
         output.line(format_args!("Added the {name} destination, {channel}"))?;
     }
-    // One subscriber is enough for a publication to be connected. The other would miss what is
-    // published before it is there.
+    // One subscriber is enough for a publication to be connected. The other subscriber would miss the
+    // messages that are published before it is there.
     let mut turns = Turns::awaiting("the subscribers", &interrupt);
     while !receivers.iter().all(|receiver| receiver.subscription.is_connected()) {
         turns.idle(0)?;
@@ -82,12 +82,12 @@ fn run(options: &Options) -> Result<(), Failure> {
         publish(&publication, &format!("Message {number} to one"), &mut turns)?;
         receive(std::slice::from_mut(second), &mut turns, &mut output)?;
     }
-    // What came to the first one nevertheless would be waiting.
+    // Messages that reached the removed destination nevertheless would be waiting.
     first.received += first.subscription.poll(|_, _| {}, 10)?;
     output.line(format_args!("Done: {} and {} messages received", first.received, second.received))
 }
 
-/// Offers a message until it is taken.
+/// Offers a message until it is accepted.
 fn publish(publication: &Publication, message: &str, turns: &mut Turns) -> Result<(), Failure> {
     while let Err(error) = publication.offer(message.as_bytes()) {
         if !error.is_retryable() {

@@ -1,8 +1,8 @@
 //! A subscription that outlives its publisher, and misses nothing.
 //!
-//! Shows `PersistentSubscription`: it begins in a recording, joins the live stream when it has caught up,
-//! falls back to the recording when the publisher goes, and joins the next one, which continues the
-//! recording.
+//! Shows `PersistentSubscription`. It begins in a recording. When it has caught up, it joins the live
+//! stream. When the publisher goes, it falls back to the recording. Then it joins the next live stream,
+//! which continues the recording.
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
 
@@ -45,7 +45,7 @@ struct Options {
 
 /// How many fragments a poll takes at the most.
 const FRAGMENT_LIMIT: usize = 10;
-/// How long to wait for the archive to have written what was published.
+/// How long to wait until the archive has written the published messages.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let archive = options.archive.connect(aeron)?;
     let (channel, stream_id) = (&for_recording(&options.channel)?, options.stream_id);
 
-    // What is published before anybody subscribes is in the recording only.
+    // Messages that are published before the first subscription are in the recording only.
     let mut publication = archive.add_recorded_exclusive_publication(channel, stream_id)?;
     let turns = Turns::awaiting("the recording", &interrupt);
     let recording_id = await_recording(&archive, publication.session_id(), turns)?;
@@ -139,7 +139,7 @@ impl Receiver {
         let mut next = self.received + 1;
         while self.received < last || !self.subscription.is_live() {
             if next <= last {
-                // Not awaited: the same thread has to poll for there to be a place.
+                // Not awaited: the same thread has to poll before an offer is accepted.
                 match publication.offer(text(next).as_bytes()) {
                     Ok(_) => next += 1,
                     Err(error) if error.is_retryable() => {}

@@ -2,7 +2,7 @@
 //!
 //! Shows:
 //! - a session with an archive that runs already, such as Java's: `just run-archive-java`;
-//! - a publication that is recorded from its beginning, and waiting until all of it is;
+//! - a publication that is recorded from its beginning, and waiting until all of it is recorded;
 //! - a replay, which arrives at a subscription like any other.
 
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ struct Options {
 
 /// How many fragments a poll takes at the most.
 const FRAGMENT_LIMIT: usize = 10;
-/// How long to wait for the archive to have written what was published.
+/// How long to wait until the archive has written the published messages.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -77,7 +77,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
         .map_err(failed("cannot tell what is recorded"))?;
     output.line(format_args!("Recorded {} messages, {recorded} bytes", options.messages))?;
 
-    // The publication is still there, and so the recording is active: what has been recorded so far.
+    // The publication is still there, so the recording is active. Replay the messages recorded so far.
     let params = ReplayParams::new().length(ReplayLength::Recorded);
     let mut subscription = archive
         .replay(recording_id, &options.channel, options.stream_id.wrapping_add(1), params)

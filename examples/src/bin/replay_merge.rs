@@ -1,7 +1,8 @@
-//! Joins a live stream late, without missing what was before.
+//! Joins a live stream late, without missing its earlier messages.
 //!
-//! Shows `ReplayMerge`: a recording is replayed until it has caught up with the live stream, and then
-//! the subscription receives that, without a message lost or repeated. The publisher goes on meanwhile.
+//! Shows `ReplayMerge`. A recording is replayed until it has caught up with the live stream. Then the
+//! subscription receives the live stream, without a message lost or repeated. The publisher goes on
+//! meanwhile.
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
 
@@ -132,7 +133,7 @@ impl Publisher {
         if now < self.next {
             return Ok(());
         }
-        // Not awaited: the same thread has to poll for there to be a place.
+        // Not awaited: the same thread has to poll before an offer is accepted.
         match self.publication.offer(text(self.sent + 1).as_bytes()) {
             Ok(position) => {
                 self.position = position;
@@ -146,7 +147,7 @@ impl Publisher {
     }
 }
 
-/// Counts messages, and compares them with what is expected.
+/// Counts messages, and compares them with the expected messages.
 #[derive(Default)]
 struct Receiver {
     received: u64,

@@ -1,7 +1,8 @@
 //! Copies a recording from one archive to another.
 //!
-//! Shows replication: the archive that is to have the copy fetches it from the other one, and tells by
-//! signals how it goes. The program only asks for it, and its media driver is that of the copy.
+//! Shows replication. The destination archive fetches the copy from the source archive, and reports its
+//! progress by signals. The program only asks for the copy. Its media driver is the one of the destination
+//! archive.
 //!
 //! Needs two archives that run already. README.md says how to start Java's.
 
@@ -19,7 +20,7 @@ use rusteron_examples::sample::Turns;
 
 /// Copies a recording from one archive to another
 ///
-/// What is recorded when the program starts is copied, or, with --follow, also what comes later.
+/// Copies the messages that are recorded when the program starts or, with --follow, also those recorded later.
 #[derive(Debug, Parser)]
 #[command(name = "replicate", version)]
 struct Options {
@@ -57,7 +58,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
 
-    // Signals arrive among the archive's answers, while somebody waits for one or polls.
+    // Signals arrive among the archive's answers, while a call waits for an answer or polls.
     let (sender, signals) = mpsc::channel();
     let mut context = options.archive.context()?;
     context.set_recording_signal_consumer(move |signal| {
@@ -99,7 +100,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     };
     match await_end(&archive, &signals, &mut output, turns) {
         Err(Failure::Interrupted) => {
-            // Otherwise the archive would go on without us. It may just have come to its end.
+            // Otherwise the archive would go on without this program. The replication may just have ended.
             archive.try_stop_replication(replication_id)?;
             output.line("Stopped")?;
             Err(Failure::Interrupted)
@@ -129,7 +130,7 @@ fn await_end(
 ) -> Result<i64, Failure> {
     let mut last_position = None;
     loop {
-        // What goes wrong with the replication is an error of this call.
+        // An error of the replication is an error of this call.
         let mut work = archive.poll_for_recording_signals()?;
         for signal in signals.try_iter() {
             let RecordingSignal { kind, recording_id, position, .. } = signal;

@@ -41,7 +41,7 @@ struct Server {
     requests: Subscription,
     /// A publication for each client, by the correlation id of the image of its requests.
     clients: HashMap<i64, ExclusivePublication>,
-    /// What has been asked, by whom, and is not answered yet.
+    /// Requests without an answer yet: who asked, and what.
     open: Vec<(i64, Vec<u8>)>,
 }
 

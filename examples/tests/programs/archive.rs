@@ -17,7 +17,8 @@ use support::{JavaArchive, STREAM, await_recording, await_that, offer, record};
 pub(crate) const ARCHIVE_TOOL: &str = env!("CARGO_BIN_EXE_archive_tool");
 const REPLICATE: &str = env!("CARGO_BIN_EXE_replicate");
 
-/// A program with an archive, in which nobody is dead for being slow.
+/// A program with an archive. Its timeouts are long, so that a slow driver or archive is not taken
+/// for dead.
 pub(crate) fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
     let mut command = command(path, ["--control-channel", &java.control_channel()]);
     command.arg("--aeron-dir").arg(java.aeron_dir()).args(arguments);
@@ -34,7 +35,7 @@ pub(crate) fn succeed(java: &JavaArchive, path: &str, arguments: &[&str]) -> Fin
     finished
 }
 
-/// What `archive_tool --json` prints.
+/// Runs `archive_tool --json`, and returns its output.
 #[track_caller]
 fn tool_json(java: &JavaArchive, arguments: &[&str]) -> Value {
     let finished = succeed(java, ARCHIVE_TOOL, &[&["--json"], arguments].concat());
@@ -302,7 +303,7 @@ fn a_recording_is_replicated_once_and_followed() {
     assert_eq!(finished.stdout.lines().last(), Some(done.as_str()), "{finished:#?}");
     assert_eq!(checksum(&copy, "0"), checksum(&source, &id));
 
-    // One that nobody ends but the user.
+    // A recording that only the user ends.
     let (_publication, id, _) = record(&archive, 10);
     let id = id.to_string();
     let arguments =

@@ -20,7 +20,7 @@ use crate::child::{Running, send_signal};
 const ROWS: u16 = 20;
 const COLUMNS: u16 = 100;
 
-/// What the progress bar shows, and nothing else does.
+/// A text that only the progress bar shows.
 const PROGRESS: &str = "KiB/";
 
 /// Records several segments, and holds up every replay of them, once its window is full.
@@ -35,7 +35,7 @@ fn held_up(java: &JavaArchive) -> (Archive, i64, Subscription) {
     (archive, recording_id, subscription)
 }
 
-/// Whoever asked for them may be gone; the one who holds them up is there.
+/// Ends the replays. Their requester may be gone; the subscription that holds them up is there.
 fn end_replays(archive: &Archive, recording_id: i64, hold: &Subscription) {
     archive.stop_all_replays(Some(recording_id)).expect("an answer");
     await_that("the end of the replay", || !hold.is_connected());
@@ -108,7 +108,7 @@ fn read_in_background(pty: &Pty) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = [0; 4096];
-        // An error is the end: nobody has the other side open any more.
+        // An error is the end: no process has the other side open any more.
         while let Ok(count @ 1..) = reader.read(&mut bytes) {
             if sender.send(bytes[..count].to_vec()).is_err() {
                 return;

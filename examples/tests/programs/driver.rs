@@ -1,4 +1,4 @@
-//! The program `embedded_exclusive_ipc_throughput` with a driver of somebody else's.
+//! The program `embedded_exclusive_ipc_throughput` with a driver that runs already.
 
 use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
 

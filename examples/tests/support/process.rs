@@ -1,4 +1,4 @@
-//! Programs that run, and what they leave: for the tests of the examples and of the benchmarks.
+//! Programs that run, and their output: for the tests of the examples and of the benchmarks.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines};
@@ -22,7 +22,7 @@ pub(crate) fn command<S: AsRef<OsStr>>(
     command
 }
 
-/// What a program that has ended leaves.
+/// The output and status of a program that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
@@ -67,11 +67,11 @@ fn driver_dirs(pid: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A program that runs; dropping it kills it and removes what it then leaves behind.
+/// A program that runs. Dropping it kills the program and removes the files that it leaves behind.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// `None` when nobody reads any more.
+    /// `None` when the lines are not read any more.
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 

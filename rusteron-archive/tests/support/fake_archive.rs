@@ -1,4 +1,4 @@
-//! An archive that answers what a test wants, right or wrong. Uses `rusteron-client` and the standard
+//! An archive whose answers a test chooses, right or wrong. Uses `rusteron-client` and the standard
 //! library only, so that a fuzz target can include this file.
 
 #![allow(dead_code, unreachable_pub, reason = "every program that includes it uses a part of it")]
@@ -146,7 +146,7 @@ fn ints(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// What an archive answers that accepts everybody and has every recording.
+/// Returns the answer of an archive that accepts every session and has every recording.
 pub fn well_formed(request: &Request) -> Vec<Vec<u8>> {
     let id = request.correlation_id;
     let message = match request.template {

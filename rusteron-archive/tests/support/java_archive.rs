@@ -14,8 +14,8 @@ use super::client::{self, PATIENCE};
 const WITH_DRIVER: &str = "io.aeron.archive.ArchivingMediaDriver";
 const ALONE: &str = "io.aeron.archive.Archive";
 
-/// A Java `ArchivingMediaDriver` in directories of its own, or an `Archive` on somebody else's media
-/// driver; dropped, it is killed, and the directories go.
+/// A Java `ArchivingMediaDriver` in directories of its own, or an `Archive` on another media driver.
+/// Dropping it kills the process and removes the directories.
 ///
 /// Terms have 64 KiB and segments 128, so that a few messages make many of them.
 pub struct JavaArchive {
@@ -101,7 +101,7 @@ impl JavaArchive {
                 "-Daeron.term.buffer.sparse.file=true",
                 "-Daeron.archive.segment.file.length=131072",
                 "-Daeron.archive.recording.events.enabled=false",
-                // On a busy machine nobody is dead for being slow.
+                // On a busy machine, slow processes must not be taken for dead.
                 "-Daeron.client.liveness.timeout=60s",
                 "-Daeron.image.liveness.timeout=10s",
                 "-Daeron.publication.unblock.timeout=70s",

@@ -1,4 +1,4 @@
-//! What the tests of the archive share: a Java archive of their own.
+//! The helpers that the archive's tests share: a Java archive of their own.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
 

@@ -65,7 +65,7 @@ pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
         .recording_id()
 }
 
-/// Records so many messages over IPC, and waits until they are; the publication is still there.
+/// Records so many messages over IPC, and waits until they are recorded. The publication is still there.
 pub fn record(archive: &Archive, count: u64) -> (ExclusivePublication, i64, i64) {
     let mut publication =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
@@ -97,8 +97,8 @@ pub fn replay_all(archive: &Archive, recording_id: i64, params: ReplayParams) ->
     drain(&mut subscription)
 }
 
-/// After an archive was killed, which had reported a recording up to a position: all of that is there, of
-/// the so many messages that were offered, and more of them follow it.
+/// Call this after an archive was killed that had reported a recording up to a position. Checks that
+/// all messages up to that position are there, of the so many offered messages, and that more can follow.
 pub fn extend_what_was_kept(archive: &Archive, recording_id: i64, reported: i64, offered: u64) {
     let recorded = ReplayParams::new().length(ReplayLength::Recorded);
     let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");

@@ -1,4 +1,4 @@
-//! Polls in Rust next to Aeron's C functions for them: on two drivers with the same messages, both
+//! Polls in Rust next to Aeron's C functions for them. On two drivers with the same messages, both
 //! have to give the same fragments and to end at the same positions.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-/// What a handler is given, and what it answers.
+/// A handler that retains its arguments, and chooses its answers at random.
 pub struct Handler {
     fragments: Vec<Fragment>,
     pub blocks: Vec<(Vec<u8>, i32, i32)>,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn control(
     }
 }
 
-/// What one call gets besides its handler.
+/// The arguments of one call besides its handler.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     pub kind: usize,

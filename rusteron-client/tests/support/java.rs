@@ -1,4 +1,4 @@
-//! Whether the tests that need Java can run.
+//! Checks that the programs which the Java tests need are there.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
 
@@ -12,8 +12,8 @@ pub fn java_run() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../java/run")
 }
 
-/// Whether there is what [`java_run`] needs. If not, says what is missing, and the test is over;
-/// `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
+/// Returns whether the programs that [`java_run`] needs are there. If not, prints the missing program,
+/// and the test is over. `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
 pub fn has_java() -> bool {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let Err(missing) = FOUND.get_or_init(find_java) else { return true };

@@ -1,6 +1,6 @@
-//! A driver as the judge of channels: each case says what is wrong with a channel for a publication and
-//! for a subscription, if anything. It is compared with [`ChannelUri`], and with a real driver, which
-//! gets the same text unchecked.
+//! A driver as the oracle of channels. Each case names the fault of a channel for a publication and for a
+//! subscription, if there is a fault. The oracle is compared with [`ChannelUri`], and with a real driver
+//! that gets the same text unchecked.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
 
@@ -13,7 +13,7 @@ use rusteron_client::{
 
 use crate::support::{await_some, connect, free_port, launch};
 
-/// The verdict on a channel for one use: fine, or what is wrong: a key, or a kind of fault.
+/// The verdict on a channel for one use: fine, or a fault, which is a key or a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
@@ -65,7 +65,7 @@ pub fn judge(cases: &[Case]) {
     judge.conclude();
 }
 
-/// A driver that is asked about each case, and where it and we do not agree.
+/// A driver that is asked about each case, and the cases where it disagrees with the verdict.
 pub struct Judge {
     aeron: Aeron,
     stream_id: i32,
@@ -168,7 +168,7 @@ struct Pending {
 
 type Answer = Box<dyn FnMut() -> Option<Result<(), Error>>>;
 
-/// Polls a registration until there is an answer; `None` for what the driver must not be asked.
+/// Polls a registration until there is an answer; `None` for a channel that the driver must not be asked about.
 fn answer<R: Resource + 'static>(registration: Result<Registration<R>, Error>) -> Option<Answer> {
     let mut registration = match registration {
         Ok(registration) => registration,
@@ -184,13 +184,13 @@ fn answer<R: Resource + 'static>(registration: Result<Registration<R>, Error>) -
     }))
 }
 
-/// Puts a tag that nothing else has in the place of each `{tag}`.
+/// Replaces each `{tag}` by a tag that nothing else has.
 fn with_tags(channel: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1001);
     channel.replace("{tag}", &NEXT.fetch_add(1, Ordering::Relaxed).to_string())
 }
 
-/// Puts a port that is free in the place of each `{port}` and, as hexadecimal, of each `{hex-port}`.
+/// Replaces each `{port}`, and as hexadecimal each `{hex-port}`, by a port that is free.
 pub fn with_ports(channel: &str) -> String {
     let mut channel = channel.to_owned();
     while channel.contains("{port}") {

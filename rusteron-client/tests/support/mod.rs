@@ -1,4 +1,4 @@
-//! What the tests share: a driver of their own, streams on it, and waiting with a deadline.
+//! The helpers that the tests share: a driver of their own, streams on it, and waiting with a deadline.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
 
@@ -46,8 +46,8 @@ pub fn launch_with(
     MediaDriver::launch_embedded_with(context).expect("an embedded driver")
 }
 
-/// A driver for tests in which a client does no work for a while, which on a busy machine becomes a
-/// long one: clients are not taken for dead.
+/// A driver for tests in which a client does no work for a while. On a busy machine, that can be a long while.
+/// This driver does not take such a client for dead.
 pub fn launch_patient() -> MediaDriver {
     launch_with(|context| {
         context
@@ -140,7 +140,7 @@ pub fn free_port() -> u16 {
         .expect("a free port")
 }
 
-/// A channel to this machine that nobody else uses.
+/// A channel to this machine that no other program uses.
 pub fn udp_channel() -> String {
     format!("aeron:udp?endpoint=127.0.0.1:{}", free_port())
 }
@@ -174,8 +174,8 @@ pub fn log_file(driver: &MediaDriver, original_registration_id: i64) -> File {
     File::options().read(true).write(true).open(path).expect("the log buffer")
 }
 
-/// The bytes of the log buffer between two positions of one term. Nobody has read them yet, so that the
-/// driver has not cleaned any.
+/// The bytes of the log buffer between two positions of one term. No subscriber has read them yet, so that
+/// the driver has not cleaned any.
 pub fn log_bytes(
     driver: &MediaDriver,
     publication: &PublicationConstants,
@@ -189,7 +189,7 @@ pub fn log_bytes(
     bytes
 }
 
-/// Does to a frame what the driver does when it gives up waiting: see
+/// Changes a frame as the driver does when it unblocks a publication: see
 /// `aeron_term_unblocker_unblock`.
 pub fn unblock(log: &File, offset: u64, length: i32) {
     let mut log = log;
@@ -199,7 +199,7 @@ pub fn unblock(log: &File, offset: u64, length: i32) {
     log.write_all(&length.to_ne_bytes()).expect("the length");
 }
 
-/// What the metadata of a log says about where its terms end: the tail counters and the count of terms.
+/// Reads the ends of a log's terms from its metadata: the tail counters and the count of terms.
 pub fn log_tails(log: &File, term_length: usize) -> ([i64; 3], i32) {
     let mut bytes = [0; 28];
     let mut log = log;
@@ -220,7 +220,7 @@ pub fn retry<T>(mut attempt: impl FnMut() -> Result<T, OfferError>) -> Result<T,
     })
 }
 
-/// Offers until the message is taken; panics on an error that repeating does not help.
+/// Offers until the message is accepted; panics on an error that repeating does not help.
 pub fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i64 {
     retry(|| publication.offer(message)).unwrap_or_else(|error| panic!("{error}"))
 }

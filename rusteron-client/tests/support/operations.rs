@@ -30,7 +30,7 @@ pub struct Stream {
     pub session_id: i32,
     pub stream_id: i32,
     pub initial_term_id: i32,
-    /// How many terms come before the one it begins in.
+    /// How many terms come before the first term of the stream.
     pub term_count: i32,
     pub term_offset: i32,
 }
@@ -68,7 +68,7 @@ impl Stream {
     }
 }
 
-/// What is done on both sides.
+/// An operation on both sides.
 pub enum Operation {
     Offer(Vec<u8>),
     Parts(Vec<Vec<u8>>),
@@ -129,8 +129,8 @@ impl Operation {
         }
     }
 
-    /// What of the bytes that the operation leaves in the log, before a position, is its own. Behind
-    /// the header of padding lies whatever was there.
+    /// Returns the end of the bytes that the operation has written itself, given the positions before and
+    /// after it. Padding writes only its header: old bytes remain behind that.
     pub fn written(&self, before: i64, after: i64) -> i64 {
         match self {
             Self::Padding(_) if after > before => before + HEADER_LENGTH,
@@ -184,7 +184,7 @@ unsafe extern "C" fn supply(_: *mut c_void, frame: *mut u8, length: usize) -> i6
 
 /// A publication of either kind, through Rust and through C.
 pub trait Subject: Sized {
-    /// Whether it has a function for padding.
+    /// `true` if this kind of publication has a function for padding.
     const CAN_PAD: bool;
 
     fn add(aeron: &Aeron, channel: &str, stream_id: i32) -> Self;
@@ -318,7 +318,7 @@ pub struct Side<P> {
     driver: Arc<MediaDriver>,
 }
 
-/// What a handler is given: payload, position, flags, term offset, term id, reserved value.
+/// The arguments of a handler's call: payload, position, flags, term offset, term id, reserved value.
 pub type Fragment = (Vec<u8>, i64, u8, i32, i32, i64);
 
 impl<P: Subject> Side<P> {
@@ -389,8 +389,8 @@ impl<P: Subject> Side<P> {
         })
     }
 
-    /// The frames between two positions, of which no later one lies in the same buffer: of padding the
-    /// header, behind which is whatever was there.
+    /// The frames between two positions. No later position may lie in the same buffer. Of padding, only the
+    /// header is returned: old bytes lie behind it.
     pub fn frames(&self, mut from: i64, to: i64) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while from < to {
@@ -431,7 +431,8 @@ impl<P: Subject> Side<P> {
         usize::try_from(count).expect("no error")
     }
 
-    /// Takes what has been offered and not received; how much at once depends on the way there.
+    /// Receives the offered messages that are not received yet. How much a poll receives depends on the way
+    /// there.
     pub fn receive_all(
         &mut self,
         poll: fn(&mut Self, usize, &mut Vec<Fragment>) -> usize,

@@ -1,4 +1,5 @@
-//! What the tests share: drivers in this process and in others, clients, small file systems.
+//! The helpers that the tests share: drivers in this process and in others, clients, small file
+//! systems.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test file uses a part of it")]
 
@@ -74,7 +75,7 @@ pub fn exchange_with(
 /// A driver in a process of its own; killed, if it still runs, when dropped.
 pub struct DriverProcess {
     pub child: Child,
-    /// `None` once nobody reads it.
+    /// `None` once the output is not read any more.
     output: Option<BufReader<ChildStdout>>,
 }
 
@@ -127,7 +128,7 @@ impl DriverProcess {
         assert!(sent.success());
     }
 
-    /// Its exit status, and what it said on standard error.
+    /// The exit status of the program, and its standard error.
     pub fn end(&mut self) -> (i32, String) {
         let status = self.child.wait().expect("its end");
         let mut errors = String::new();

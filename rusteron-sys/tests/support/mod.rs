@@ -1,8 +1,8 @@
-//! What the drift tests share.
+//! The helpers that the drift tests share.
 
 use std::env;
 
-/// Says why a test did nothing. Where the tools are expected to be installed,
+/// Prints why a test did nothing. Where the tools are expected to be installed,
 /// `RUSTERON_REQUIRE_DRIFT_TESTS=1` turns that into a failure.
 pub(crate) fn skip(reason: &str) {
     assert!(

@@ -1,4 +1,4 @@
-//! What a driver that was killed has left behind.
+//! The files that a killed driver has left behind.
 
 use serde_json::Value;
 

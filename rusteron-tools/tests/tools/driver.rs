@@ -39,7 +39,7 @@ fn a_driver_that_has_ended_is_exit_code_3() {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
     let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
     assert_eq!((&status["state"], &status["heartbeat_age_ms"]), (&"ended".into(), &Value::Null));
-    // Nobody is there to be asked.
+    // There is no driver to ask.
     let finished = run(rusteron(home.path(), ["driver", "--terminate"]));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
     assert!(finished.stdout.contains("ended in good order"), "{finished:?}");
@@ -102,7 +102,7 @@ struct MediaDriverProgram {
 
 #[cfg(unix)]
 impl MediaDriverProgram {
-    /// Starts it as its user would who allows clients to end it, or not, and waits until it is ready.
+    /// Starts the driver, and waits until it is ready. Its user allows clients to end it, or does not.
     fn start(dir: &Path, validator: Option<&str>) -> Self {
         let path = media_driver_beside(env!("CARGO_BIN_EXE_rusteron"));
         let mut command = Command::new(path);
@@ -150,7 +150,7 @@ fn the_program_media_driver_ends_on_request_if_its_validator_agrees() {
     let stderr = driver.child.stderr.take().expect("a pipe");
     assert_eq!(std::io::read_to_string(stderr).expect("UTF-8"), "");
 
-    // As in Aeron's program, nobody may unless it is allowed.
+    // As in Aeron's program, no client may end the driver unless that is allowed.
     let mut driver = MediaDriverProgram::start(&dir, None);
     let finished = run(rusteron(&dir, ["driver", "--terminate", "--timeout", "300ms"]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");

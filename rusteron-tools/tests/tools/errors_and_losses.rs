@@ -87,7 +87,7 @@ fn what_is_really_lost_is_shown() {
     let channel = udp_channel();
     let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
     let loss = await_some("a loss", || {
-        // What is lost at the end of a stream is not missed before something follows.
+        // A loss at the end of a stream is noticed only when something follows.
         for _ in 0..100 {
             offer(&mut publication, &[7; 1000]);
             receive(&mut subscription, 1);

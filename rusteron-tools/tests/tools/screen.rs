@@ -47,7 +47,7 @@ impl Terminal {
         Self { child, pty, output, screen, raw: Vec::new() }
     }
 
-    /// Waits until the terminal shows what it should.
+    /// Waits until the terminal shows the expected content.
     #[track_caller]
     fn await_that(&mut self, what: &str, condition: impl Fn(&vt100::Screen) -> bool) {
         let deadline = Instant::now() + PATIENCE;
@@ -85,7 +85,7 @@ impl Terminal {
         assert!(!screen.alternate_screen() && !screen.hide_cursor());
         assert!(screen.contents().contains("before"), "{}", screen.contents());
         assert!(!screen.contents().contains("alive"), "{}", screen.contents());
-        // What the emulation does not know.
+        // The emulation does not know line wrap.
         let wrap = |on: &[u8]| self.raw.windows(on.len()).rposition(|bytes| bytes == on);
         assert!(wrap(b"\x1b[?7h") > wrap(b"\x1b[?7l"), "line wrap");
     }
@@ -117,7 +117,7 @@ fn read_in_background(pty: &Pty) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = [0; 4096];
-        // An error is the end: nobody has the other side open any more.
+        // An error is the end: no process has the other side open any more.
         while let Ok(count @ 1..) = reader.read(&mut bytes) {
             if sender.send(bytes[..count].to_vec()).is_err() {
                 return;
@@ -141,7 +141,7 @@ fn the_screen_is_redrawn_in_place_and_restored_when_a_key_ends_it() {
             let text = grouped(value);
             terminal.await_that("the value", |screen| {
                 let contents = screen.contents();
-                // In place: one line for the counter, below the one for the driver.
+                // In place: one line for the counter, below the line for the driver.
                 contents.lines().count() == 2 && contents.contains(&text)
             });
         }

@@ -141,7 +141,7 @@ fn watching_goes_on_when_the_terminal_is_closed_if_it_was_started_with_nohup() {
     assert_ne!(watch.line(), "");
     signal(watch.child.id(), "HUP");
     counter.set(7);
-    // Those that were already on their way do not have it.
+    // Reports that were already on their way do not have the value.
     let mut lines = 0;
     while lines < 10 {
         let line = watch.line();
@@ -206,7 +206,7 @@ fn watching_ends_orderly_on_signals() {
 fn nobody_reading_is_no_error() {
     let driver = launch();
     for arguments in [&["stat"][..], &["stat", "--json"], &["log", "--json"], &["driver"]] {
-        // The input of a program that has ended is a pipe that nobody reads any more.
+        // The input of a program that has ended is a pipe without a reader.
         let mut ended = rusteron(driver.aeron_dir(), ["driver"]);
         let mut ended = ended.stdin(Stdio::piped()).spawn().expect("it starts");
         let unread = ended.stdin.take().expect("a pipe");

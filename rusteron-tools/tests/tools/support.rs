@@ -1,4 +1,4 @@
-//! What the tests share.
+//! The helpers that the tests share.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -26,8 +26,8 @@ pub(crate) use program::media_driver_beside;
 
 pub(crate) const STREAM_ID: i32 = 1001;
 
-/// The program, with what it needs to find a driver, and without the settings of the tests' own
-/// environment.
+/// The program, with the settings that it needs to find a driver, and without the settings of the
+/// tests' own environment.
 pub(crate) fn rusteron<S: AsRef<OsStr>>(
     dir: &Path,
     arguments: impl IntoIterator<Item = S>,
@@ -38,7 +38,7 @@ pub(crate) fn rusteron<S: AsRef<OsStr>>(
     command
 }
 
-/// What a program that has ended leaves.
+/// The output and status of a program that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
@@ -56,7 +56,7 @@ pub(crate) fn run(mut command: Command) -> Finished {
 }
 
 impl Finished {
-    /// What it printed, if all went well.
+    /// Returns the printed text, if all went well.
     #[track_caller]
     pub(crate) fn text(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}", self.stdout);
@@ -65,13 +65,13 @@ impl Finished {
     }
 }
 
-/// What it prints, if all goes well.
+/// Runs the program, and returns the printed text, if all goes well.
 #[track_caller]
 pub(crate) fn text(dir: &Path, arguments: &[&str]) -> String {
     run(rusteron(dir, arguments)).text()
 }
 
-/// What it prints with `--json`, if all goes well.
+/// Runs the program with `--json`, and returns the printed value, if all goes well.
 #[track_caller]
 pub(crate) fn json(dir: &Path, arguments: &[&str]) -> Value {
     let text = text(dir, &[arguments, &["--json"]].concat());
@@ -150,13 +150,13 @@ impl Drop for DriverProcess {
 const HOST_DIR: &str = "RUSTERON_TEST_HOST_DIR";
 const READY: &str = "the driver is ready";
 
-/// What runs in a [`DriverProcess`].
+/// The test that a [`DriverProcess`] runs.
 #[test]
 #[ignore = "other tests start it, as a process of its own"]
 fn a_driver_for_other_tests() {
     let Some(dir) = std::env::var_os(HOST_DIR) else { return };
     let _driver = launch_in(dir.as_ref());
     println!("{READY}");
-    // Until it is killed, or nobody is there any more who could.
+    // Until it is killed, or until the parent process is gone.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("the end");
 }

@@ -1,4 +1,4 @@
-//! What publishers and subscribers have in common: a client that is made anew whenever it has ended.
+//! The loop that publishers and subscribers have in common: a client that is made anew whenever it has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const REASON: Duration = Duration::from_secs(2);
 pub(super) enum End {
     /// The supervisor wants it.
     Asked,
-    /// The client, or what was made with it, is closed, with an error if a call reported one.
+    /// The client, or one of its resources, is closed, with an error if a call reported one.
     Closed(Option<Error>),
 }
 
@@ -32,9 +32,9 @@ impl From<Error> for End {
     }
 }
 
-/// What the loop of a publisher or subscriber works on.
+/// The publisher or subscriber that the loop works on.
 pub(super) trait Part {
-    /// Makes what is needed with a client.
+    /// Makes the resources of the part with a client.
     fn join(&mut self, aeron: &Aeron) -> Result<()>;
     /// Does something; returns whether there was something to do.
     fn work(&mut self) -> std::result::Result<bool, End>;
@@ -82,7 +82,7 @@ fn describe(error: Error) -> String {
     format!("{:?} {error}", error.kind())
 }
 
-/// Whether the driver, or the client itself, has noticed that the client did not do its duty in time.
+/// Returns whether the driver, or the client itself, has noticed that the client did not do its duty in time.
 fn was_given_up(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::ClientTimeout | ErrorKind::ConductorServiceTimeout => true,
@@ -156,8 +156,8 @@ impl Client {
             None => {}
         }
         let is_busy = part.work()?;
-        // An image that cannot be mapped is an error that ends nothing, but keeps its publisher waiting for this
-        // subscriber for ever: a client that has reported an error is replaced.
+        // An image that cannot be mapped is an error that ends nothing. But its publisher waits for this subscriber
+        // for ever: a client that has reported an error is replaced.
         if let Some(error) = self.reason.get() {
             return Err(error.into());
         }

@@ -24,7 +24,7 @@ pub(crate) fn play(command: Command) -> Result<(), Failure> {
     let (Command::Driver(options) | Command::Publisher(options) | Command::Subscriber(options)) =
         &command;
     follow(options)?;
-    // A panic that is caught, such as that of a callback, is a crash all the same.
+    // A caught panic, such as a panic of a callback, is a crash all the same.
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         print(info);
@@ -50,7 +50,7 @@ fn follow(options: &PartOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the supervisor has asked for and was not looked at yet.
+/// The supervisor's orders that were not looked at yet.
 struct Orders(Receiver<Order>);
 
 impl Orders {

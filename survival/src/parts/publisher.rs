@@ -122,7 +122,7 @@ impl Part for Publisher {
     fn leave(&mut self, was_given_up: bool) {
         self.flows.clear();
         for mut counter in self.counters.drain(..) {
-            // What the driver has taken away belongs to others.
+            // Counters that the driver has freed belong to others.
             if !was_given_up {
                 counter.report();
             }
@@ -212,7 +212,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Sends some messages, in one of the ways that there are, and returns how many were taken.
+    /// Sends some messages, in one of several ways, and returns how many were accepted.
     fn send(&mut self, random: &mut Random, checkpoint: u64) -> std::result::Result<u64, End> {
         let outcome = match random.below(4) {
             0 => self.offer(checkpoint),
@@ -292,7 +292,7 @@ impl Flow {
         let batch = either!(&mut self.sender, publication => publication.offer_batch(&messages));
         match batch.stopped_by {
             Some(error) if batch.accepted == 0 => Err(error),
-            // What stopped the batch stops the next offer as well.
+            // The error that stopped the batch stops the next offer as well.
             _ => Ok(batch.accepted as u64),
         }
     }

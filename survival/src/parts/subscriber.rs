@@ -103,7 +103,7 @@ impl Part for Subscriber {
     }
 }
 
-/// What the supervisor is told.
+/// The counts that the supervisor is told.
 #[derive(Default)]
 struct Log {
     received: u64,
@@ -146,7 +146,7 @@ impl Log {
     }
 }
 
-/// A subscription and what is expected of it.
+/// A subscription and its expected messages.
 struct Flow {
     subscription: Subscription,
     oracle: Oracle,
@@ -222,8 +222,8 @@ struct Check<'a> {
     sabotage: Option<Sabotage>,
     /// When the poll began, or the last message was checked.
     last: Instant,
-    /// Whether the process was paused in the middle of this poll, for so long that the driver may have given
-    /// the subscriber up: then publishers overwrite what the poll still has in hand.
+    /// `true` if the process was paused in the middle of this poll, for so long that the driver may have given
+    /// the subscriber up. Then publishers overwrite the bytes that the poll is still reading.
     was_paused: bool,
 }
 

@@ -8,23 +8,23 @@ use std::time::Duration;
 use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{Context, InferableBoolean, ThreadNaming, ThreadingMode};
 
-/// What there is to say about a variable.
+/// Source of a variable's value.
 enum Value {
     /// The setting as the driver has it.
     Of(fn(&Context) -> String),
-    /// The setting as the driver has it, unless the variable is set: the driver then has what that
-    /// names, but does not tell by which of its names.
+    /// The setting as the driver has it, unless the variable is set. If it is, the driver has the
+    /// named function, but does not tell by which of its names.
     Named(fn(&Context) -> Option<&'static str>),
-    /// What the variable says: C reads it somewhere, and does not tell what it made of it.
+    /// The variable's text: C reads the variable, and does not expose the result.
     Verbatim,
-    /// Nothing: C defines the name and reads it nowhere.
+    /// No value: C defines the name and never reads it.
     Unread,
 }
 
 use Value::{Named, Of, Unread, Verbatim};
 
-/// A file of properties with the settings of a context, one a line, which gives a driver the same
-/// settings again. What is not set, and has no default, is a comment.
+/// Returns a file of properties with the settings of a context, one a line. The file gives a driver
+/// the same settings again. A setting that is not set and has no default is a comment.
 pub(crate) fn describe(context: &Context) -> String {
     let mut text = String::new();
     for (name, value) in VARIABLES {
@@ -46,7 +46,7 @@ pub(crate) fn describe(context: &Context) -> String {
     text
 }
 
-/// Every variable in the sources of the C driver, which a test compares, and our own.
+/// Every variable in the sources of the C driver, which a test compares, and this crate's own.
 const VARIABLES: &[(&str, Value)] = &[
     // The directory and its files.
     ("AERON_DIR", Of(|c| c.dir().display().to_string())),
@@ -253,7 +253,7 @@ fn plain(value: impl Display) -> String {
     value.to_string()
 }
 
-/// A duration in the largest of Aeron's units that it is a whole number of.
+/// Formats a duration in the largest of Aeron's units of which it is a whole number.
 fn time(value: Duration) -> String {
     let nanos = value.as_nanos();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];

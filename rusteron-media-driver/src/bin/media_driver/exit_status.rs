@@ -1,4 +1,4 @@
-//! What the program's end tells a supervisor, in the numbers of sysexits.h.
+//! Exit status of the program for a supervisor, with the numbers of sysexits.h.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub(crate) fn of(error: &Error) -> u8 {
     }
 }
 
-/// Whether it is the way to a directory, or what is in its place, that the operating system minds.
+/// Returns whether the operating system's error is about a directory or the path to it.
 fn is_of_directories(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
@@ -40,7 +40,7 @@ fn is_of_directories(kind: io::ErrorKind) -> bool {
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::ResourceBusy
-            // A directory that could be deleted at the second attempt only.
+            // A directory that could be deleted only at the second attempt.
             | io::ErrorKind::Interrupted
     )
 }
@@ -71,7 +71,7 @@ mod tests {
             assert_eq!(of(&Error::new(kind, "")), status, "{kind:?}");
         }
 
-        // Success and clap's refusal of a command line are not of an error.
+        // Success, and clap's refusal of a command line, come from no error.
         let mut given: Vec<u8> =
             cases.into_iter().map(|(_, status)| status).chain([0, 2]).collect();
         given.sort_unstable();

@@ -1,7 +1,7 @@
 //! The signal that a terminal sends when it is closed.
 
-/// Installs handlers of signals, and leaves SIGHUP ignored if whoever started this process, such as
-/// `nohup`, has it ignored: ctrlc would take it as a request to end.
+/// Installs signal handlers, and keeps SIGHUP ignored if the parent process, such as `nohup`,
+/// ignores it. Otherwise ctrlc would take SIGHUP as a request to end.
 pub(crate) fn stay_ignored<T>(install: impl FnOnce() -> T) -> T {
     // SAFETY: the structure is plain C data, which C fills in; without another action none is changed.
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! What the library has to complain about, on standard error.
+//! Prints the library's warnings and errors to standard error.
 
 use log::{LevelFilter, Log, Metadata, Record};
 

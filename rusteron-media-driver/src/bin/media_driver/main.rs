@@ -1,9 +1,9 @@
-//! A media driver as a process of its own, in the place of Aeron's program `aeronmd`.
+//! A media driver as a process of its own, in place of Aeron's program `aeronmd`.
 //!
-//! Settings come from a preset, from the `AERON_*` environment variables, from `-D name=value`, from
-//! files of properties and from the options, each of which wins over those before. One line on
-//! standard output says when the driver is ready, another when it is closed; standard error has only
-//! what is wrong.
+//! Settings come from a preset, from the `AERON_*` environment variables, from `-D name=value`,
+//! from files of properties and from the options. Each source overrides the sources before it. On
+//! standard output, one line says when the driver is ready, and one when it is closed. Standard
+//! error has only warnings and errors.
 //!
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
@@ -44,18 +44,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints text to standard output. That nobody reads it any more is no reason to end a driver.
+/// Prints text to standard output. A closed pipe is no reason to end a driver.
 fn print(text: impl Display) {
     let mut out = io::stdout().lock();
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints a line to standard error, in the same way.
+/// Prints a line to standard error. A closed pipe is ignored as well.
 fn complain(what: impl Display) {
     let _ = writeln!(io::stderr(), "media_driver: {what}");
 }
 
-/// Launches the driver and gives it its turns. Errors are of the launch.
+/// Launches the driver and runs its idle loop. Errors are of the launch.
 fn run(options: &Options) -> Result<ExitCode> {
     let mut context = Context::new()?;
     if options.print_config {
@@ -72,13 +72,13 @@ fn run(options: &Options) -> Result<ExitCode> {
     let statistics = options.stats.map(|interval| Statistics::start(&driver, interval));
     let statistics = statistics.transpose()?;
     while is_running.load(Ordering::Acquire) {
-        // As in Aeron's program, a turn that fails is one without work: the agents have written what
-        // went wrong to the driver's error log.
+        // As in Aeron's program, a failed invocation counts as one without work: the agents have
+        // written the error to the driver's error log.
         let work_count = driver.do_work().unwrap_or(0);
         driver.idle(work_count);
     }
     drop(statistics);
-    // Whatever is wrong with the end, it says nothing about whether the next start will be refused.
+    // An error of closing does not predict a refusal of the next start.
     if let Err(error) = driver.close() {
         complain(format_args!("{dir}: {error}"));
         return Ok(ExitCode::FAILURE);
@@ -110,14 +110,14 @@ fn stop_on_request(is_running: &Arc<AtomicBool>, context: &mut Context) -> Resul
     Ok(())
 }
 
-/// Gives the main thread the name that its agent's own thread would have, where the operating system
-/// shows such names and the new ones are wanted.
+/// Gives the main thread the name that its agent's own thread would have, if the operating system
+/// shows such names and the extended names are enabled.
 fn name_main_thread(context: &mut Context) -> Result<()> {
     if context.thread_naming() == ThreadNaming::New {
         let main_thread = std::thread::current().id();
         context.set_agent_on_start(move |role| {
             if std::thread::current().id() == main_thread {
-                // It is only a name.
+                // A failure is ignored: it is only a name.
                 let _ = std::fs::write("/proc/thread-self/comm", role);
             }
         })?;

@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! Options become environment variables, as `-D` and property files do, so that everything takes the
-//! one way into the driver that Aeron's own program has.
+//! Options become environment variables, as `-D` and property files do. So all settings enter the
+//! driver in the same way as in Aeron's own program.
 
 use std::env;
 use std::ffi::OsStr;
@@ -51,8 +51,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MODE")]
     threading_mode: Option<Threads>,
 
-    /// What conductor, sender and receiver do when there is nothing to do: spin, yield, sleep-ns,
-    /// backoff or noop. The native resource agent, which no message waits for, sleeps, unless
+    /// Idle strategy of conductor, sender and receiver: spin, yield, sleep-ns, backoff or noop. The
+    /// native resource agent, which no message waits for, sleeps, unless
     /// AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY says otherwise
     #[arg(long, value_name = "STRATEGY")]
     idle: Option<IdleStrategyKind>,
@@ -100,7 +100,7 @@ enum Threads {
 }
 
 impl Options {
-    /// Sets the environment variables of what the command line says.
+    /// Sets the environment variables that the command line asks for.
     ///
     /// # Safety
     /// There is no other thread.
@@ -148,7 +148,7 @@ impl Options {
             set("AERON_DIR_DELETE_ON_START", "true".as_ref());
         }
         for (name, value) in self.preset.iter().flat_map(|preset| preset.variables()) {
-            // What anything else has said by now wins.
+            // A variable that is already set overrides the preset.
             if env::var_os(name).is_none() {
                 set(name, value.as_ref());
             }
@@ -158,7 +158,7 @@ impl Options {
 }
 
 impl Threads {
-    /// Aeron's name for it.
+    /// Aeron's name for the mode.
     fn name(self) -> &'static str {
         match self {
             Self::Dedicated => "DEDICATED",
@@ -169,7 +169,7 @@ impl Threads {
     }
 }
 
-/// A term length as Aeron reads it. Aeron would replace one that is wrong by the default.
+/// A term length as Aeron reads it. Aeron would replace an invalid length by the default.
 #[derive(Debug, Clone)]
 struct TermLength(String);
 

@@ -1,4 +1,4 @@
-//! What the driver did, every so many seconds.
+//! Statistics of the driver at a fixed interval.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -40,7 +40,7 @@ impl Drop for Statistics {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, that has been printed.
+            // A panic of the thread has been printed.
             let _ = thread.join();
         }
     }
@@ -61,7 +61,8 @@ const COUNTERS: [(&str, SystemCounter); 9] = [
 
 #[derive(Default)]
 struct Totals {
-    /// By the id of their counter, and whether it is a publisher's or a subscriber's.
+    /// Keyed by the id of the counter and its registration, and by kind: publisher's or
+    /// subscriber's.
     positions: HashMap<(i32, i64, PositionKind), i64>,
     counters: [i64; COUNTERS.len()],
     lost: i64,
@@ -91,7 +92,7 @@ fn line(last: &Totals, now: &Totals, interval: Duration) -> String {
     let seconds = interval.as_secs_f64().max(1e-9);
     let rate = |bytes: i64| (bytes.max(0) as f64 / seconds) as u64;
     let moved = |kind: PositionKind| {
-        // Where a stream began is not known, and it may be far from 0. Any client can write anything to
+        // The start of a stream is unknown, and may be far from 0. Any client can write anything to
         // its own counters.
         let steps = now.positions.iter().filter(|(key, _)| key.2 == kind);
         steps

@@ -1,10 +1,10 @@
 /*
- * Aeron's atomics in a form that ThreadSanitizer understands: `just test-thread-sanitizer`, and nothing
- * else, has C find this file in the place of Aeron's own of the same name (`-iquote`).
+ * Aeron's atomics in a form that ThreadSanitizer understands. Only `just test-thread-sanitizer` has C find this
+ * file in place of Aeron's file of the same name (`-iquote`).
  *
  * Aeron 1.54.0 orders memory by volatile accesses and compiler barriers here, and by fences in
- * aeron_atomic64_c11.h. ThreadSanitizer sees synchronisation in neither. Below, the accesses themselves
- * acquire and release, which is no more than what those of Aeron amount to on x86-64.
+ * aeron_atomic64_c11.h. ThreadSanitizer sees synchronisation in neither. Below, the accesses themselves acquire and
+ * release, which is no more than Aeron's accesses amount to on x86-64.
  */
 #ifndef AERON_ATOMIC64_GCC_X86_64_H
 #define AERON_ATOMIC64_GCC_X86_64_H
@@ -64,7 +64,7 @@ inline bool aeron_cas_int32(volatile int32_t *dst, int32_t expected, int32_t des
         dst, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* ThreadSanitizer does not model fences: what rests on these alone is reported. */
+/* ThreadSanitizer does not model fences. Code that relies on fences alone is reported. */
 inline void aeron_acquire(void)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);

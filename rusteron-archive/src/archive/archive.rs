@@ -1,0 +1,390 @@
+//! The connection to an archive.
+
+use std::ffi::c_char;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use rusteron_client::__private::{Fallible, RawClient, lossy};
+use rusteron_client::{Aeron, Error};
+use rusteron_sys::archive as sys;
+
+use crate::archive::connect::AsyncConnect;
+use crate::argument::{Id, NULL_VALUE, not_negative};
+use crate::context::{Context, set_error_handler};
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::reentry::{forbid_reentry, is_entered};
+
+/// A session with an archive. Starts, stops, lists and replays recordings.
+///
+/// Threads can share a session. Requests are sent and answered one at a time. Each request blocks
+/// until the archive has answered, or
+/// - while requests of other threads are under way, all of which can come first. If the archive
+///   does not answer, the last of n threads waits n times as long as one thread. Without a
+///   conductor thread, a client does one thing at a time for all of its sessions and its other
+///   uses;
+/// - then while there is no space to send the request, for as many idles as there are [retry
+///   attempts](Context::message_retry_attempts);
+/// - then until the [message timeout](Context::message_timeout) is over. In a listing, the timeout
+///   begins again with each item. A replay over a response channel is two requests.
+///
+/// A method that is called in a callback of a conductor returns an error instead.
+///
+/// Ids of recordings, subscriptions and replications are not negative. Positions, which count bytes
+/// of a stream, are not negative either. Given a negative one, a method sends no request and
+/// returns [`ArchiveErrorKind::InvalidArgument`] with the name of the argument. For C's -1, this
+/// API has `None`.
+///
+/// A session keeps its client open. Dropping the session tells the archive that the session is
+/// over, and does not wait. Recordings and replays go on.
+///
+/// A message of the archive is checked before it is decoded. The method that polls a malformed
+/// message returns [`ArchiveErrorKind::MalformedMessage`] with the name of the message and of the
+/// field. The message is passed over, and the next method works as usual. The caller cannot know if
+/// the archive has carried out the request.
+///
+/// When the archive goes away, the next method that sends a request returns
+/// [`ArchiveErrorKind::NotConnected`], and so does every later one. Connecting again is up to the
+/// caller; [`aeron`](Self::aeron) is the client for it.
+///
+/// ```no_run
+/// use rusteron_archive::{Archive, Context, ReplayParams, SourceLocation};
+/// use rusteron_client::Aeron;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let aeron = Aeron::connect(rusteron_client::Context::new()?)?;
+/// let mut context = Context::new()?;
+/// context
+///     .set_control_request_channel("aeron:udp?endpoint=localhost:8010")?
+///     .set_control_response_channel("aeron:udp?endpoint=localhost:0")?;
+/// let archive = Archive::connect(&aeron, context)?;
+///
+/// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
+/// while let Err(error) = publication.offer(b"to be kept") {
+///     if !error.is_retryable() {
+///         return Err(error.into());
+///     }
+///     std::thread::yield_now();
+/// }
+/// for recording in archive.recordings() {
+///     println!("{:?}", recording?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Archive {
+    connection: ManuallyDrop<Connection>,
+    aeron: Aeron,
+    /// Held during requests. C has a lock of its own, but context changes are outside of it.
+    requests: Mutex<()>,
+    was_connected: AtomicBool,
+    archive_id: i64,
+    control_session_id: i64,
+}
+
+/// The C structure, with its context and client.
+pub(crate) struct Connection {
+    raw: NonNull<sys::aeron_archive_t>,
+    context: Context,
+}
+
+// SAFETY: nothing in the C structure is tied to a thread, and there is one request at a time.
+unsafe impl Send for Connection {}
+// SAFETY: a shared reference reaches only constants without the lock.
+unsafe impl Sync for Connection {}
+
+impl Connection {
+    /// # Safety
+    /// `raw` is live, has no other owner, and was connected with `context`.
+    pub(crate) unsafe fn from_raw(raw: NonNull<sys::aeron_archive_t>, context: Context) -> Self {
+        Self { raw, context }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: the structure is live and not used again. Its own copy of the context is freed
+        // with it, and has pointers into the context that is dropped afterwards.
+        unsafe { sys::aeron_archive_close(self.raw.as_ptr()) };
+    }
+}
+
+impl Archive {
+    /// Connects to the archive at the context's control request channel, over the media driver of
+    /// `aeron`.
+    ///
+    /// Waits until the media driver has answered one request. Then waits for the archive to be
+    /// there and to answer, for the context's message timeout at most.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::Timeout`]: no answer in time;
+    /// - [`ArchiveErrorKind::AuthenticationRejected`]: the archive does not accept the credentials;
+    /// - [`ArchiveErrorKind::IncompatibleVersion`]: the archive does not speak this client's version of
+    ///   the protocol;
+    /// - [`ArchiveErrorKind::MalformedMessage`]: an answer cannot be decoded;
+    /// - [`ArchiveErrorKind::InvalidArgument`]: a channel is missing, there are no retry attempts, or the
+    ///   credentials are too long;
+    /// - [`ArchiveErrorKind::Refused`] or others, in the archive's words;
+    /// - [`ArchiveErrorKind::Client`]: a channel is not valid, the supplier of credentials panicked, or the
+    ///   client or the media driver failed.
+    ///
+    /// Corresponds to `aeron_archive_connect`.
+    pub fn connect(aeron: &Aeron, context: Context) -> Result<Self> {
+        let mut connect = AsyncConnect::begin(aeron, context)?;
+        let mut failure = None;
+        let outcome = RawClient::new(aeron).wait_for(|| match connect.poll() {
+            Ok(archive) => Ok(archive.map(Some)),
+            Err(error) => {
+                failure = Some(error);
+                Ok(Some(None))
+            }
+        })?;
+        outcome.ok_or_else(|| {
+            let unknown = || ArchiveError::new(ArchiveErrorKind::Refused, "connect", "");
+            failure.unwrap_or_else(unknown)
+        })
+    }
+
+    /// Starts connecting. Poll or await the result.
+    ///
+    /// Blocks for a moment, until the media driver has answered one request. Polling for the
+    /// archive's answer does not block.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::InvalidArgument`]: a channel is missing, or there are no retry attempts;
+    /// - [`ArchiveErrorKind::Client`]: a channel is not valid, or the client or the media driver
+    ///   failed.
+    ///
+    /// Corresponds to `aeron_archive_async_connect`.
+    pub fn async_connect(aeron: &Aeron, context: Context) -> Result<AsyncConnect> {
+        AsyncConnect::begin(aeron, context)
+    }
+
+    /// # Safety
+    /// The connection was made with `aeron`.
+    pub(crate) unsafe fn new(connection: Connection, aeron: Aeron) -> Self {
+        let raw = connection.raw.as_ptr();
+        // SAFETY: live; both numbers never change.
+        let (archive_id, control_session_id) = unsafe {
+            (sys::aeron_archive_get_archive_id(raw), sys::aeron_archive_control_session_id(raw))
+        };
+        let connection = ManuallyDrop::new(connection);
+        Self {
+            connection,
+            aeron,
+            requests: Mutex::default(),
+            was_connected: AtomicBool::new(true),
+            archive_id,
+            control_session_id,
+        }
+    }
+
+    /// The client that this session belongs to.
+    ///
+    /// Corresponds to `aeron_archive_context_get_aeron`.
+    pub fn aeron(&self) -> &Aeron {
+        &self.aeron
+    }
+
+    /// The configuration of this session. Its channels are the given ones, with the parameters that
+    /// connecting added.
+    ///
+    /// Corresponds to `aeron_archive_get_archive_context`.
+    pub fn context(&self) -> &Context {
+        &self.connection.context
+    }
+
+    /// The number that tells this archive from others. `None` if the archive is too old to have an
+    /// id.
+    ///
+    /// Corresponds to `aeron_archive_get_archive_id`.
+    pub fn archive_id(&self) -> Option<i64> {
+        (self.archive_id != NULL_VALUE).then_some(self.archive_id)
+    }
+
+    /// The id that the archive has given this session.
+    ///
+    /// Corresponds to `aeron_archive_control_session_id`.
+    pub fn control_session_id(&self) -> i64 {
+        self.control_session_id
+    }
+
+    /// Returns whether the archive's answers can reach this session.
+    ///
+    /// Sends no request: a killed archive counts as connected until its image has timed out. While
+    /// a request is under way, returns the state from before that request.
+    ///
+    /// Corresponds to `aeron_subscription_is_connected`, of what
+    /// `aeron_archive_get_control_response_subscription` returns.
+    pub fn is_connected(&self) -> bool {
+        // Does not wait for the lock: this thread can be its owner, in a delegating invoker.
+        let lock = match self.requests.try_lock() {
+            Err(TryLockError::WouldBlock) => return self.was_connected.load(Ordering::Relaxed),
+            Err(TryLockError::Poisoned(lock)) => lock.into_inner(),
+            Ok(lock) => lock,
+        };
+        // SAFETY: both live as long as `self`; the lock keeps polls away.
+        let is_connected = unsafe {
+            let subscription =
+                sys::aeron_archive_get_control_response_subscription(self.connection.raw.as_ptr());
+            rusteron_sys::aeron_subscription_is_connected(subscription)
+        };
+        self.was_connected.store(is_connected, Ordering::Relaxed);
+        drop(lock);
+        is_connected
+    }
+
+    /// Polls for one message of the archive that no request is waiting for. Returns the number of
+    /// recording signals in it: 0 or 1. Does not wait.
+    ///
+    /// The signals go to the context's
+    /// [consumer](Context::set_recording_signal_consumer), before this returns.
+    ///
+    /// # Errors
+    /// - An error that the archive reports without a request, if there is no [error
+    ///   handler](Context::set_error_handler);
+    /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
+    ///
+    /// Corresponds to `aeron_archive_poll_for_recording_signals`.
+    pub fn poll_for_recording_signals(&self) -> Result<usize> {
+        let mut count = 0;
+        self.request("poll_for_recording_signals", None, |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_poll_for_recording_signals(&mut count, raw) }.into_result()
+        })?;
+        Ok(count.max(0) as usize)
+    }
+
+    /// Polls for one message of the archive that no request is waiting for. Returns its text if it
+    /// is an error. Does not wait.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::NotConnected`]: the connection was lost.
+    ///
+    /// Corresponds to `aeron_archive_poll_for_error_response`.
+    pub fn poll_for_error_response(&self) -> Result<Option<String>> {
+        let mut buffer = [0 as c_char; 4096];
+        self.request("poll_for_error_response", None, |raw| {
+            // SAFETY: `request` passes the live structure; C terminates what it writes.
+            unsafe {
+                sys::aeron_archive_poll_for_error_response(raw, buffer.as_mut_ptr(), buffer.len())
+            }
+            .into_result()
+        })?;
+        // SAFETY: terminated, as C has written to it, or was filled with zeros.
+        let text = unsafe { lossy(buffer.as_ptr()) };
+        Ok((!text.is_empty()).then(|| text.into_owned()))
+    }
+
+    /// Polls for one message of the archive that no request is waiting for. Does not wait.
+    ///
+    /// # Errors
+    /// - An error that the archive reports without a request, if there is no [error
+    ///   handler](Context::set_error_handler);
+    /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
+    ///
+    /// Corresponds to `aeron_archive_check_for_error_response`.
+    pub fn check_for_error_response(&self) -> Result<()> {
+        self.request("check_for_error_response", None, |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_check_for_error_response(raw) }.into_result()
+        })
+        .map(drop)
+    }
+
+    /// Closes the session, as dropping it does.
+    ///
+    /// Corresponds to `aeron_archive_close`.
+    pub fn close(self) {}
+
+    /// Runs a C function on the session, and then passes C's reports to the handlers.
+    ///
+    /// The function's error is C's. `relevant_id` is the id that the request is about; a negative
+    /// id is refused.
+    pub(crate) fn request<T>(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
+    ) -> Result<T> {
+        let outcome = self.undelivered_request(operation, relevant_id, call);
+        self.deliver();
+        outcome
+    }
+
+    /// As [`request`](Self::request), without [`deliver`](Self::deliver). Lets the caller put
+    /// things in order first, because a handler can panic.
+    pub(crate) fn undelivered_request<T>(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
+    ) -> Result<T> {
+        forbid_reentry(operation)?;
+        if let Some((name, id)) = relevant_id {
+            not_negative(operation, name, id)?;
+        }
+        let client = RawClient::new(&self.aeron);
+        let outcome = {
+            let _lock = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            client.command(operation, || call(self.connection.raw.as_ptr()))
+        };
+        outcome?.map_err(|error| {
+            ArchiveError::from_c(&error, operation).about(relevant_id.map(|(_name, id)| id))
+        })
+    }
+
+    /// Passes C's reports to the handlers. In the middle of a request it does nothing: the end of
+    /// that request delivers them.
+    pub(crate) fn deliver(&self) {
+        if !is_entered() {
+            self.connection.context.events().deliver();
+        }
+    }
+
+    /// As [`request`](Self::request), for listings.
+    ///
+    /// In a listing, C gives the error handler texts that are not terminated, and reads past their
+    /// end. So there is no handler during a listing.
+    pub(crate) fn listing<T>(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
+    ) -> Result<T> {
+        self.request(operation, relevant_id, |raw| {
+            // SAFETY: the session is live, and has a copy of the context.
+            let context = unsafe { sys::aeron_archive_get_archive_context(raw) };
+            let events = self.connection.context.events();
+            // SAFETY: the context belongs to the live session. The held request lock keeps other
+            // threads from it.
+            unsafe { set_error_handler(context, None) }?;
+            let outcome = call(raw);
+            if events.has_on_error() {
+                // SAFETY: as above; the events belong to the context that this session owns.
+                unsafe { set_error_handler(context, Some(events)) }?;
+            }
+            outcome
+        })
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        // SAFETY: taken once, and `self` is not used after.
+        let connection = unsafe { ManuallyDrop::take(&mut self.connection) };
+        RawClient::new(&self.aeron).release(move || drop(connection));
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive")
+            .field("archive_id", &self.archive_id())
+            .field("control_session_id", &self.control_session_id)
+            .field("is_connected", &self.is_connected())
+            .finish()
+    }
+}

@@ -1,0 +1,218 @@
+//! A pending connection to an archive.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::task::{self, Poll};
+
+use rusteron_client::__private::{
+    Fallible, RawClient, last_error, publication_channel, subscription_channel, wake_soon,
+};
+use rusteron_client::{Aeron, Error, ErrorKind};
+use rusteron_sys::archive as sys;
+
+use crate::archive::archive::{Archive, Connection};
+use crate::context::Context;
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::reentry::forbid_reentry;
+
+/// A pending connection to an archive.
+///
+/// Poll it until it returns the connection or an error, or await it as a future. The timeout counts
+/// from its creation, and only polls notice the end of the timeout. Dropping it before there is an
+/// outcome abandons the attempt.
+///
+/// Made by [`Archive::async_connect`].
+///
+/// ```no_run
+/// use rusteron_archive::{Archive, Context};
+/// use rusteron_client::Aeron;
+///
+/// # async fn connect(aeron: &Aeron, context: Context) -> rusteron_archive::Result<()> {
+/// let archive = Archive::async_connect(aeron, context)?.await?;
+/// println!("{:?}", archive.archive_id());
+/// # Ok(())
+/// # }
+/// ```
+pub struct AsyncConnect {
+    /// `None` once the outcome has been returned.
+    attempt: Option<Attempt>,
+    aeron: Aeron,
+}
+
+/// The C structure, and the context that it points to.
+struct Attempt {
+    raw: NonNull<sys::aeron_archive_async_connect_t>,
+    context: Context,
+}
+
+// SAFETY: nothing in the C structure is tied to a thread, and it has one owner here.
+unsafe impl Send for Attempt {}
+
+impl Attempt {
+    /// Returns the context after C has freed the structure, as C does with the outcome.
+    fn freed_by_c(self) -> Context {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: read once, and not dropped in its old place.
+        unsafe { ptr::read(&this.context) }
+    }
+}
+
+const OPERATION: &str = "connect";
+
+impl AsyncConnect {
+    pub(crate) fn begin(aeron: &Aeron, mut context: Context) -> Result<Self> {
+        forbid_reentry(OPERATION)?;
+        check(&context)?;
+        if aeron.is_closed() {
+            // C would wait for an answer that the closed client no longer receives.
+            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
+        }
+        context.set_aeron(aeron)?;
+        let mut raw = ptr::null_mut();
+        RawClient::new(aeron)
+            .command(OPERATION, || {
+                context.connecting(aeron, |context| {
+                    // SAFETY: the context is live, and what it has pointers to lives as long; the
+                    // client is live.
+                    unsafe { sys::aeron_archive_async_connect(&mut raw, context) }.into_result()
+                })
+            })?
+            .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
+        Ok(Self { attempt: Some(Attempt { raw, context }), aeron: aeron.clone() })
+    }
+
+    /// Returns the connection, or `None` if it is still pending. Does not block.
+    ///
+    /// # Errors
+    /// The outcome is returned once and can be an error, as for [`Archive::connect`]. Later polls
+    /// return [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`].
+    ///
+    /// Corresponds to `aeron_archive_async_connect_poll`.
+    pub fn poll(&mut self) -> Result<Option<Archive>> {
+        forbid_reentry(OPERATION)?;
+        let Some(attempt) = &self.attempt else {
+            let text = "the connection has been given out already, or has failed";
+            return Err(Error::new(ErrorKind::IllegalState, text).into());
+        };
+        let mut raw = ptr::null_mut();
+        let outcome = RawClient::new(&self.aeron).command(OPERATION, || {
+            // SAFETY: the structure is live, as there was no outcome yet.
+            unsafe { sys::aeron_archive_async_connect_poll(&mut raw, attempt.raw.as_ptr()) }
+                .into_result()
+        })?;
+        if matches!(outcome, Ok(0)) {
+            return Ok(None);
+        }
+        let Some(attempt) = self.attempt.take() else { return Ok(None) };
+        let context = attempt.freed_by_c();
+        // SAFETY: C has ended the attempt, and asks for no credentials.
+        let no_credentials = unsafe { context.take_credentials_failure() };
+        let connected = outcome.and_then(|_| NonNull::new(raw).ok_or_else(last_error));
+        let archive = connected.map_err(|error| explain(&error, &context)).map(|raw| {
+            // SAFETY: C gives the structure to its caller, and it was connected with this context, which
+            // was given this client.
+            unsafe {
+                let connection = Connection::from_raw(raw, context);
+                Archive::new(connection, self.aeron.clone())
+            }
+        });
+        match no_credentials {
+            // C sent empty credentials instead, and an archive without authentication accepted
+            // them. The session ends here.
+            Some(failure) => Err(ArchiveError::from_c(&failure, OPERATION)),
+            None => archive.map(Some),
+        }
+    }
+}
+
+/// Adds the archive's channel and stream to a timeout: C's text does not name them.
+fn explain(error: &Error, context: &Context) -> ArchiveError {
+    let error = refusal(error);
+    if error.kind() != ArchiveErrorKind::Timeout {
+        return error;
+    }
+    let text = format!(
+        "{}: no answer at {}, stream {}, in {:?}",
+        error.message(),
+        context.control_request_channel(),
+        context.control_request_stream_id(),
+        context.message_timeout()
+    );
+    ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
+}
+
+/// C's own checks are incomplete, and come too late to clean up.
+pub(crate) fn check(context: &Context) -> Result<()> {
+    let required = |name: &str, channel: &str| {
+        let text = format!("{name} is not set");
+        let kind = ArchiveErrorKind::InvalidArgument;
+        if channel.is_empty() { Err(ArchiveError::new(kind, OPERATION, text)) } else { Ok(()) }
+    };
+    let request = context.control_request_channel();
+    let response = context.control_response_channel();
+    required("control_request_channel", &request)?;
+    required("control_response_channel", &response)?;
+    publication_channel(&request)?;
+    subscription_channel(&response)?;
+    if context.message_retry_attempts() == 0 {
+        let text = "message_retry_attempts: 0; the minimum is 1";
+        return Err(ArchiveError::new(ArchiveErrorKind::InvalidArgument, OPERATION, text));
+    }
+    Ok(())
+}
+
+/// Sorts out an archive's answer to a connect request, which C passes on as an invalid argument.
+fn refusal(error: &Error) -> ArchiveError {
+    let error = ArchiveError::from_c(error, OPERATION);
+    match error.kind() {
+        ArchiveErrorKind::InvalidArgument => {
+            ArchiveError::new(ArchiveErrorKind::Refused, OPERATION, error.message())
+        }
+        _ => error,
+    }
+}
+
+/// Resolves to the connection. Needs no particular runtime: a thread of the client library, one per
+/// process, wakes the task.
+///
+/// With a client without a conductor thread, it makes progress only while other code calls
+/// [`Aeron::do_work`].
+impl Future for AsyncConnect {
+    type Output = Result<Archive>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        match AsyncConnect::poll(self.get_mut()) {
+            Ok(Some(archive)) => Poll::Ready(Ok(archive)),
+            Ok(None) => {
+                wake_soon(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        // SAFETY: the structure is live: an attempt with an outcome is taken apart instead of
+        // dropped.
+        unsafe { sys::aeron_archive_async_connect_delete(self.raw.as_ptr()) };
+    }
+}
+
+impl Drop for AsyncConnect {
+    fn drop(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            RawClient::new(&self.aeron).release(move || drop(attempt));
+        }
+    }
+}
+
+impl fmt::Debug for AsyncConnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncConnect").field("has_outcome", &self.attempt.is_none()).finish()
+    }
+}

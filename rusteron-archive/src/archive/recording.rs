@@ -1,0 +1,470 @@
+//! Starting and stopping recordings, and how far they have come.
+
+use std::ffi::{CString, c_int};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_client::__private::{Fallible, subscription_channel};
+use rusteron_client::{
+    AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
+    PublicationConstants,
+};
+use rusteron_sys::archive as sys;
+
+use crate::archive::Archive;
+use crate::argument::{Id, NULL_VALUE, not_negative};
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+
+/// Location of the publication to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SourceLocation {
+    /// On the archive's own media driver: IPC, or a UDP publication that the archive spies on.
+    Local,
+    /// Anywhere: the archive subscribes to the channel.
+    Remote,
+}
+
+impl SourceLocation {
+    fn as_raw(self) -> sys::aeron_archive_source_location_t {
+        match self {
+            Self::Local => {
+                sys::aeron_archive_source_location_en_AERON_ARCHIVE_SOURCE_LOCATION_LOCAL
+            }
+            Self::Remote => {
+                sys::aeron_archive_source_location_en_AERON_ARCHIVE_SOURCE_LOCATION_REMOTE
+            }
+        }
+    }
+}
+
+/// Recording.
+impl Archive {
+    /// Adds a publication, and has the archive record it from its beginning.
+    ///
+    /// The recording ends with the publication, or when it is stopped. The archive has to be on the
+    /// same media driver as the client. Blocks as [`start_recording`](Self::start_recording) and
+    /// [`Aeron::add_publication`](rusteron_client::Aeron::add_publication) do together.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`]: this client has the publication
+    ///   already, so that its beginning is over;
+    /// - others, as for the two methods; the publication is then closed again.
+    ///
+    /// Corresponds to `aeron_archive_add_recorded_publication`.
+    pub fn add_recorded_publication(
+        &self,
+        channel: impl AsChannel,
+        stream_id: i32,
+    ) -> Result<Publication> {
+        let text = subscription_channel(&channel)?;
+        let publication = self.aeron().add_publication(channel, stream_id)?;
+        if publication.original_registration_id() != publication.registration_id() {
+            return Err(Error::new(
+                ErrorKind::IllegalState,
+                format!("publication already added for channel={text:?} streamId={stream_id}"),
+            )
+            .into());
+        }
+        self.record(&text, publication.constants())?;
+        Ok(publication)
+    }
+
+    /// Adds an exclusive publication, and has the archive record it from its beginning.
+    ///
+    /// As [`add_recorded_publication`](Self::add_recorded_publication).
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Self::start_recording) and
+    /// [`Aeron::add_exclusive_publication`](rusteron_client::Aeron::add_exclusive_publication); in the
+    /// first case the publication is closed again.
+    ///
+    /// Corresponds to `aeron_archive_add_recorded_exclusive_publication`.
+    pub fn add_recorded_exclusive_publication(
+        &self,
+        channel: impl AsChannel,
+        stream_id: i32,
+    ) -> Result<ExclusivePublication> {
+        let text = subscription_channel(&channel)?;
+        let publication = self.aeron().add_exclusive_publication(channel, stream_id)?;
+        self.record(&text, publication.constants())?;
+        Ok(publication)
+    }
+
+    fn record(&self, channel: &CString, publication: &PublicationConstants) -> Result<()> {
+        let channel = with_session_id(&channel.to_string_lossy(), publication.session_id)?;
+        self.start_recording(channel, publication.stream_id, SourceLocation::Local, false)?;
+        Ok(())
+    }
+
+    /// Has the archive record a channel and stream from now on. Each publisher's stream becomes a
+    /// recording of its own. Returns the id of the archive's subscription, with which recording can
+    /// be stopped.
+    ///
+    /// A channel with a session id counts as another channel than the one without. A publication
+    /// that matches both is recorded twice. With `auto_stop`, the subscription ends with the first
+    /// recording.
+    ///
+    /// Recordings appear as publishers appear: the answer is about the subscription only. The ids
+    /// of recordings can be found with [`RecordingPos`](crate::RecordingPos) or
+    /// [`find_last_matching_recording`](Self::find_last_matching_recording).
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::ActiveSubscription`]: it is recorded already;
+    /// - [`ArchiveErrorKind::MaxRecordings`]: the archive records as much as it may;
+    /// - [`ArchiveErrorKind::StorageSpace`]: there is not enough space;
+    /// - [`ArchiveErrorKind::Refused`] or others, in the archive's words;
+    /// - [`ArchiveErrorKind::Timeout`]: no answer in time;
+    /// - [`ArchiveErrorKind::MalformedMessage`]: an answer cannot be decoded;
+    /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost;
+    /// - [`ArchiveErrorKind::Reentrant`]: called in a delegating invoker;
+    /// - [`ArchiveErrorKind::Client`]: the channel is not valid, or this is a callback of a conductor.
+    ///
+    /// Corresponds to `aeron_archive_start_recording`.
+    pub fn start_recording(
+        &self,
+        channel: impl AsChannel,
+        stream_id: i32,
+        source_location: SourceLocation,
+        auto_stop: bool,
+    ) -> Result<i64> {
+        let channel = subscription_channel(&channel)?;
+        let mut subscription_id = NULL_VALUE;
+        self.request("start_recording", None, |raw| {
+            // SAFETY: `request` passes the live structure; the channel lives during the call.
+            unsafe {
+                sys::aeron_archive_start_recording(
+                    &mut subscription_id,
+                    raw,
+                    channel.as_ptr(),
+                    stream_id,
+                    source_location.as_raw(),
+                    auto_stop,
+                )
+            }
+            .into_result()
+        })?;
+        Ok(subscription_id)
+    }
+
+    /// Has the archive continue a recording that has stopped. Returns the id of the archive's
+    /// subscription.
+    ///
+    /// The publication has to begin where the recording ended, with the same stream id, term length
+    /// and initial term id. [`RecordingDescriptor::continuation`](crate::RecordingDescriptor) makes
+    /// a channel for it.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::UnknownRecording`]: there is no such recording;
+    /// - [`ArchiveErrorKind::ActiveRecording`]: it is being recorded;
+    /// - [`ArchiveErrorKind::InvalidExtension`]: the stream does not continue it;
+    /// - others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_extend_recording`.
+    pub fn extend_recording(
+        &self,
+        recording_id: i64,
+        channel: impl AsChannel,
+        stream_id: i32,
+        source_location: SourceLocation,
+        auto_stop: bool,
+    ) -> Result<i64> {
+        let channel = subscription_channel(&channel)?;
+        let mut subscription_id = NULL_VALUE;
+        self.request("extend_recording", Some(("recording_id", recording_id)), |raw| {
+            // SAFETY: as in `start_recording`.
+            unsafe {
+                sys::aeron_archive_extend_recording(
+                    &mut subscription_id,
+                    raw,
+                    recording_id,
+                    channel.as_ptr(),
+                    stream_id,
+                    source_location.as_raw(),
+                    auto_stop,
+                )
+            }
+            .into_result()
+        })?;
+        Ok(subscription_id)
+    }
+
+    /// Ends a subscription that [`start_recording`](Self::start_recording) added, and its
+    /// recordings.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::UnknownSubscription`]: there is no such subscription; others, as for
+    /// `start_recording`.
+    ///
+    /// Corresponds to `aeron_archive_stop_recording_subscription`.
+    pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<()> {
+        self.request(
+            "stop_recording_subscription",
+            Some(("subscription_id", subscription_id)),
+            |raw| {
+                // SAFETY: `request` passes the live structure.
+                unsafe { sys::aeron_archive_stop_recording_subscription(raw, subscription_id) }
+                    .into_result()
+            },
+        )
+        .map(drop)
+    }
+
+    /// As [`stop_recording_subscription`](Self::stop_recording_subscription), but returns `false`
+    /// if there is no such subscription.
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_try_stop_recording_subscription`.
+    pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
+        self.try_stop(
+            "try_stop_recording_subscription",
+            Some(("subscription_id", subscription_id)),
+            |stopped, raw| {
+                // SAFETY: `try_stop` passes the live structure.
+                unsafe {
+                    sys::aeron_archive_try_stop_recording_subscription(
+                        stopped,
+                        raw,
+                        subscription_id,
+                    )
+                }
+            },
+        )
+    }
+
+    /// Ends the subscription to a channel and stream, and its recordings. The channel is the one
+    /// that was given to `start_recording`.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::UnknownSubscription`]: it is not recorded; others, as for
+    /// [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_recording_channel_and_stream`.
+    pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<()> {
+        let channel = subscription_channel(&channel)?;
+        self.request("stop_recording", None, |raw| {
+            // SAFETY: as in `start_recording`.
+            unsafe {
+                sys::aeron_archive_stop_recording_channel_and_stream(
+                    raw,
+                    channel.as_ptr(),
+                    stream_id,
+                )
+            }
+            .into_result()
+        })
+        .map(drop)
+    }
+
+    /// As [`stop_recording`](Self::stop_recording), but returns `false` if the channel and stream
+    /// are not recorded.
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_try_stop_recording_channel_and_stream`.
+    pub fn try_stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<bool> {
+        let channel = subscription_channel(&channel)?;
+        self.try_stop("try_stop_recording", None, |stopped, raw| {
+            // SAFETY: `try_stop` passes the live structure; the channel lives during the call.
+            unsafe {
+                sys::aeron_archive_try_stop_recording_channel_and_stream(
+                    stopped,
+                    raw,
+                    channel.as_ptr(),
+                    stream_id,
+                )
+            }
+        })
+    }
+
+    /// Stops one recording. Returns `false` if it is not active.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::UnknownRecording`]: there is no such recording; others, as for
+    /// [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_try_stop_recording_by_identity`.
+    pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
+        self.try_stop(
+            "try_stop_recording_by_identity",
+            Some(("recording_id", recording_id)),
+            |stopped, raw| {
+                // SAFETY: `try_stop` passes the live structure.
+                unsafe {
+                    sys::aeron_archive_try_stop_recording_by_identity(stopped, raw, recording_id)
+                }
+            },
+        )
+    }
+
+    /// Stops the recording that [`add_recorded_publication`](Self::add_recorded_publication)
+    /// started. The publication goes on.
+    ///
+    /// # Errors
+    /// As for [`stop_recording`](Self::stop_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_recording_publication`.
+    pub fn stop_recording_publication(&self, publication: &Publication) -> Result<()> {
+        self.stop_recording_of(publication.constants())
+    }
+
+    /// Stops the recording that
+    /// [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication) started.
+    /// The publication goes on.
+    ///
+    /// # Errors
+    /// As for [`stop_recording`](Self::stop_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_recording_exclusive_publication`.
+    pub fn stop_recording_exclusive_publication(
+        &self,
+        publication: &ExclusivePublication,
+    ) -> Result<()> {
+        self.stop_recording_of(publication.constants())
+    }
+
+    fn stop_recording_of(&self, publication: &PublicationConstants) -> Result<()> {
+        let channel = with_session_id(&publication.channel, publication.session_id)?;
+        self.stop_recording(channel, publication.stream_id)
+    }
+
+    /// Returns the recorded position of an active recording, or `None` if the recording is not
+    /// active.
+    ///
+    /// Everything up to this position has been written to the archive's files.
+    ///
+    /// # Errors
+    /// [`ArchiveErrorKind::UnknownRecording`]: there is no such recording; others, as for
+    /// [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_get_recording_position`.
+    pub fn recording_position(&self, recording_id: i64) -> Result<Option<Position>> {
+        let position = self.position(
+            "recording_position",
+            recording_id,
+            sys::aeron_archive_get_recording_position,
+        )?;
+        Ok((position != NULL_VALUE).then_some(position))
+    }
+
+    /// Returns the position at which a recording begins.
+    ///
+    /// # Errors
+    /// As for [`recording_position`](Self::recording_position).
+    ///
+    /// Corresponds to `aeron_archive_get_start_position`.
+    pub fn start_position(&self, recording_id: i64) -> Result<Position> {
+        self.position("start_position", recording_id, sys::aeron_archive_get_start_position)
+    }
+
+    /// Returns the position at which a recording ends, or `None` if it is active.
+    ///
+    /// # Errors
+    /// As for [`recording_position`](Self::recording_position).
+    ///
+    /// Corresponds to `aeron_archive_get_stop_position`.
+    pub fn stop_position(&self, recording_id: i64) -> Result<Option<Position>> {
+        let position =
+            self.position("stop_position", recording_id, sys::aeron_archive_get_stop_position)?;
+        Ok((position != NULL_VALUE).then_some(position))
+    }
+
+    /// Returns the recorded position of an active recording, or the end of one that is not active.
+    ///
+    /// # Errors
+    /// As for [`recording_position`](Self::recording_position).
+    ///
+    /// Corresponds to `aeron_archive_get_max_recorded_position`.
+    pub fn max_recorded_position(&self, recording_id: i64) -> Result<Position> {
+        self.position(
+            "max_recorded_position",
+            recording_id,
+            sys::aeron_archive_get_max_recorded_position,
+        )
+    }
+
+    /// Waits until everything up to a position has been recorded, and returns the recorded
+    /// position.
+    ///
+    /// Polls the archive at intervals of up to 10 ms. A request that has begun is not abandoned. So
+    /// two requests can outlast `timeout`, each for as long as [`Archive`] says.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::Timeout`]: the position was not reached within the timeout;
+    /// - [`ArchiveErrorKind::InvalidPosition`]: the recording stopped before the position;
+    /// - others, as for [`recording_position`](Self::recording_position).
+    ///
+    /// Corresponds to `aeron_archive_get_recording_position` and
+    /// `aeron_archive_get_max_recorded_position`.
+    pub fn await_recorded(
+        &self,
+        recording_id: i64,
+        position: Position,
+        timeout: Duration,
+    ) -> Result<Position> {
+        const OPERATION: &str = "await_recorded";
+        const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+        let failed =
+            |kind, text| Err(ArchiveError::new(kind, OPERATION, text).about(Some(recording_id)));
+        not_negative(OPERATION, "position", position)?;
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(50);
+        loop {
+            let active = self.recording_position(recording_id)?;
+            let recorded = match active {
+                Some(recorded) => recorded,
+                // A recording that has just stopped may end after the position seen last.
+                None => self.max_recorded_position(recording_id)?,
+            };
+            if recorded >= position {
+                return Ok(recorded);
+            }
+            if active.is_none() {
+                let text = format!("recording stopped at {recorded}, before {position}");
+                return failed(ArchiveErrorKind::InvalidPosition, text);
+            }
+            let Some(left) = timeout.checked_sub(start.elapsed()) else {
+                let text = format!("recorded up to {recorded}, awaited {position}");
+                return failed(ArchiveErrorKind::Timeout, text);
+            };
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Sends a request whose answer says if there was something to stop.
+    fn try_stop(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(&mut bool, *mut sys::aeron_archive_t) -> c_int,
+    ) -> Result<bool> {
+        let mut stopped = false;
+        self.request(operation, relevant_id, |raw| call(&mut stopped, raw).into_result())?;
+        Ok(stopped)
+    }
+
+    fn position(
+        &self,
+        operation: &'static str,
+        recording_id: i64,
+        get: GetPosition,
+    ) -> Result<Position> {
+        let mut position = NULL_VALUE;
+        self.request(operation, Some(("recording_id", recording_id)), |raw| {
+            // SAFETY: `request` passes the live structure; all four functions are declared alike.
+            unsafe { get(&mut position, raw, recording_id) }.into_result()
+        })?;
+        Ok(position)
+    }
+}
+
+type GetPosition = unsafe extern "C" fn(*mut i64, *mut sys::aeron_archive_t, i64) -> i32;
+
+/// Adds a session id to a channel, which limits it to one publisher.
+pub(crate) fn with_session_id(channel: &str, session_id: i32) -> Result<ChannelUri> {
+    let uri: ChannelUri = channel.parse().map_err(Error::from)?;
+    Ok(uri.to_builder().session_id(session_id).build().map_err(Error::from)?)
+}

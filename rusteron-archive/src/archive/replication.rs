@@ -1,0 +1,315 @@
+//! Copying recordings from one archive to another.
+
+use std::ffi::CString;
+use std::fmt;
+use std::ptr;
+
+use rusteron_client::__private::{Fallible, c_string, publication_channel};
+use rusteron_client::{AsChannel, Position};
+use rusteron_sys::archive as sys;
+
+use crate::archive::Archive;
+use crate::argument::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
+use crate::credentials;
+use crate::error::{ArchiveError, Result};
+
+/// Parameters of a replication.
+///
+/// By default, replicates into a recording of its own, over the archive's own replication channel,
+/// up to the end of the source. An active source is followed. Negative positions and recording ids,
+/// and -1 for the other numbers, are refused when the replication is requested.
+///
+/// ```
+/// use rusteron_archive::ReplicationParams;
+///
+/// let params = ReplicationParams::new().stop_position(8192).dst_recording_id(3);
+/// # let _ = params;
+/// ```
+#[derive(Clone, PartialEq, Eq, Default)]
+#[must_use = "parameters do nothing by themselves"]
+pub struct ReplicationParams {
+    stop_position: Option<Position>,
+    dst_recording_id: Option<i64>,
+    live_destination: String,
+    replication_channel: String,
+    src_response_channel: String,
+    channel_tag_id: Option<i64>,
+    subscription_tag_id: Option<i64>,
+    file_io_max_length: Option<usize>,
+    replication_session_id: Option<i32>,
+    encoded_credentials: Vec<u8>,
+}
+
+impl ReplicationParams {
+    /// A new recording, as long as the source.
+    ///
+    /// Corresponds to `aeron_archive_replication_params_init`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops at a position, instead of following the source.
+    ///
+    /// Corresponds to `stop_position` of `aeron_archive_replication_params_t`.
+    pub fn stop_position(mut self, position: Position) -> Self {
+        self.stop_position = Some(position);
+        self
+    }
+
+    /// Extends a recording, instead of making a new one.
+    ///
+    /// Corresponds to `dst_recording_id` of `aeron_archive_replication_params_t`.
+    pub fn dst_recording_id(mut self, recording_id: i64) -> Self {
+        self.dst_recording_id = Some(recording_id);
+        self
+    }
+
+    /// Merges with the live stream at a destination when the replication has caught up with the
+    /// live stream. From then on, the source is not used. The destination has to be a multicast
+    /// address.
+    ///
+    /// Corresponds to `live_destination` of `aeron_archive_replication_params_t`.
+    pub fn live_destination(mut self, destination: impl Into<String>) -> Self {
+        self.live_destination = destination.into();
+        self
+    }
+
+    /// Replicates over this channel. The default is the replication channel of the receiving
+    /// archive.
+    ///
+    /// Corresponds to `replication_channel` of `aeron_archive_replication_params_t`.
+    pub fn replication_channel(mut self, channel: impl Into<String>) -> Self {
+        self.replication_channel = channel.into();
+        self
+    }
+
+    /// Has the source connect back over this channel, for response channels.
+    ///
+    /// Corresponds to `src_response_channel` of `aeron_archive_replication_params_t`.
+    pub fn src_response_channel(mut self, channel: impl Into<String>) -> Self {
+        self.src_response_channel = channel.into();
+        self
+    }
+
+    /// Sets a tag of the receiving subscription's channel, with which the channel can be found and
+    /// shared.
+    ///
+    /// Corresponds to `channel_tag_id` of `aeron_archive_replication_params_t`.
+    pub fn channel_tag_id(mut self, tag: i64) -> Self {
+        self.channel_tag_id = Some(tag);
+        self
+    }
+
+    /// Sets a tag of the receiving subscription, with which the subscription can be found.
+    ///
+    /// Corresponds to `subscription_tag_id` of `aeron_archive_replication_params_t`.
+    pub fn subscription_tag_id(mut self, tag: i64) -> Self {
+        self.subscription_tag_id = Some(tag);
+        self
+    }
+
+    /// Limits one read from a file of the source to this number of bytes, up to 2,147,483,647. The
+    /// default is the source's.
+    ///
+    /// Corresponds to `file_io_max_length` of `aeron_archive_replication_params_t`.
+    pub fn file_io_max_length(mut self, length: usize) -> Self {
+        self.file_io_max_length = Some(length);
+        self
+    }
+
+    /// Replicates with this session id, instead of one that the source chooses.
+    ///
+    /// Corresponds to `replication_session_id` of `aeron_archive_replication_params_t`.
+    pub fn replication_session_id(mut self, session_id: i32) -> Self {
+        self.replication_session_id = Some(session_id);
+        self
+    }
+
+    /// Sets the credentials with which the receiving archive connects to the source, 3,072 bytes at
+    /// most.
+    ///
+    /// Corresponds to `encoded_credentials` of `aeron_archive_replication_params_t`.
+    pub fn encoded_credentials(mut self, credentials: impl Into<Vec<u8>>) -> Self {
+        self.encoded_credentials = credentials.into();
+        self
+    }
+}
+
+/// Shows only the length of the credentials.
+impl fmt::Debug for ReplicationParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplicationParams")
+            .field("stop_position", &self.stop_position)
+            .field("dst_recording_id", &self.dst_recording_id)
+            .field("live_destination", &self.live_destination)
+            .field("replication_channel", &self.replication_channel)
+            .field("src_response_channel", &self.src_response_channel)
+            .field("channel_tag_id", &self.channel_tag_id)
+            .field("subscription_tag_id", &self.subscription_tag_id)
+            .field("file_io_max_length", &self.file_io_max_length)
+            .field("replication_session_id", &self.replication_session_id)
+            .field("encoded_credentials", &format_args!("{} bytes", self.encoded_credentials.len()))
+            .finish()
+    }
+}
+
+const OPERATION: &str = "replicate";
+
+/// Replicating.
+impl Archive {
+    /// Has this archive copy a recording of another archive. Returns the id of the replication.
+    ///
+    /// `src_control_channel` and `src_control_stream_id` are where the source receives requests.
+    /// [Signals](crate::Context::set_recording_signal_consumer) report the progress. Errors arrive
+    /// without a request: see [`check_for_error_response`](Self::check_for_error_response).
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): the credentials or the channels
+    ///   together are too long, or a number stands for none;
+    /// - others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_replicate`.
+    pub fn replicate(
+        &self,
+        src_recording_id: i64,
+        src_control_channel: impl AsChannel,
+        src_control_stream_id: i32,
+        params: &ReplicationParams,
+    ) -> Result<i64> {
+        let src_control_channel = publication_channel(&src_control_channel)?;
+        let texts = Texts::new(params)?;
+        texts.check(&src_control_channel, &params.encoded_credentials)?;
+        let mut credentials = sys::aeron_archive_encoded_credentials_t {
+            data: params.encoded_credentials.as_ptr().cast(),
+            length: params.encoded_credentials.len() as u32,
+        };
+        let has_credentials = !params.encoded_credentials.is_empty();
+        let mut raw_params = sys::aeron_archive_replication_params_t {
+            stop_position: or_null(OPERATION, "stop_position", params.stop_position)?,
+            dst_recording_id: or_null(OPERATION, "dst_recording_id", params.dst_recording_id)?,
+            live_destination: texts.live_destination.as_ptr(),
+            replication_channel: texts.replication_channel.as_ptr(),
+            src_response_channel: texts.src_response_channel.as_ptr(),
+            channel_tag_id: other_than_null(OPERATION, "channel_tag_id", params.channel_tag_id)?,
+            subscription_tag_id: other_than_null(
+                OPERATION,
+                "subscription_tag_id",
+                params.subscription_tag_id,
+            )?,
+            file_io_max_length: file_io_max_length(OPERATION, params.file_io_max_length)?,
+            replication_session_id: other_than_null(
+                OPERATION,
+                "replication_session_id",
+                params.replication_session_id,
+            )?,
+            encoded_credentials: if has_credentials { &mut credentials } else { ptr::null_mut() },
+        };
+        let mut replication_id = NULL_VALUE;
+        self.request(OPERATION, Some(("src_recording_id", src_recording_id)), |raw| {
+            // SAFETY: `request` passes the live structure; all texts live during the call, and C
+            // keeps none of them.
+            unsafe {
+                sys::aeron_archive_replicate(
+                    &mut replication_id,
+                    raw,
+                    src_recording_id,
+                    src_control_channel.as_ptr(),
+                    src_control_stream_id,
+                    &mut raw_params,
+                )
+            }
+            .into_result()
+        })?;
+        Ok(replication_id)
+    }
+
+    /// Stops a replication.
+    ///
+    /// # Errors
+    /// [`UnknownReplication`](crate::ArchiveErrorKind::UnknownReplication): there is no such
+    /// replication, or not any more; others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_stop_replication`.
+    pub fn stop_replication(&self, replication_id: i64) -> Result<()> {
+        self.request("stop_replication", Some(("replication_id", replication_id)), |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_stop_replication(raw, replication_id) }.into_result()
+        })
+        .map(drop)
+    }
+
+    /// As [`stop_replication`](Self::stop_replication), but returns `false` if there is no such
+    /// replication.
+    ///
+    /// # Errors
+    /// As for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_try_stop_replication`.
+    pub fn try_stop_replication(&self, replication_id: i64) -> Result<bool> {
+        let mut stopped = false;
+        self.request("try_stop_replication", Some(("replication_id", replication_id)), |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_try_stop_replication(&mut stopped, raw, replication_id) }
+                .into_result()
+        })?;
+        Ok(stopped)
+    }
+}
+
+/// Parameters that C reads as terminated texts.
+struct Texts {
+    live_destination: CString,
+    replication_channel: CString,
+    src_response_channel: CString,
+}
+
+impl Texts {
+    fn new(params: &ReplicationParams) -> Result<Self> {
+        Ok(Self {
+            live_destination: c_string("live_destination", &params.live_destination)?,
+            replication_channel: c_string("replication_channel", &params.replication_channel)?,
+            src_response_channel: c_string("src_response_channel", &params.src_response_channel)?,
+        })
+    }
+
+    /// Checks that the request fits into C's buffer, because C drops the rest without an error.
+    fn check(&self, src_control_channel: &CString, credentials: &[u8]) -> Result<()> {
+        const BUFFER: usize = 8 * 1024;
+        /// The fixed fields of the request, and the lengths of the others.
+        const FIXED: usize = 128;
+        let texts = [
+            src_control_channel,
+            &self.live_destination,
+            &self.replication_channel,
+            &self.src_response_channel,
+        ];
+        let length: usize = texts.iter().map(|text| text.count_bytes()).sum();
+        let invalid = |text: String| Err(ArchiveError::invalid(OPERATION, text));
+        if credentials.len() > credentials::MAX_LENGTH {
+            let (length, maximum) = (credentials.len(), credentials::MAX_LENGTH);
+            return invalid(format!("credentials of {length} bytes; the maximum is {maximum}"));
+        }
+        if length + credentials.len() + FIXED > BUFFER {
+            return invalid(format!(
+                "channels of {length} bytes and credentials of {} do not fit into a request",
+                credentials.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_not_printed() {
+        let params = ReplicationParams::new().encoded_credentials(*b"secret").stop_position(64);
+        let text = format!("{params:?}");
+        assert!(text.contains("encoded_credentials: 6 bytes"), "{text}");
+        assert!(text.contains("stop_position: Some(64)"), "{text}");
+        let first_letters = format!("{}, {}", b's', b'e');
+        assert!(!text.contains("secret") && !text.contains(&first_letters), "{text}");
+    }
+}

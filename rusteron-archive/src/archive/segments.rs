@@ -1,0 +1,178 @@
+//! Making recordings shorter, and moving their files.
+
+use std::ffi::c_int;
+
+use rusteron_client::__private::{Fallible, subscription_channel};
+use rusteron_client::{AsChannel, Position};
+use rusteron_sys::archive as sys;
+
+use crate::archive::Archive;
+use crate::argument::{Id, not_negative};
+use crate::error::Result;
+
+/// Maintenance of recordings.
+impl Archive {
+    /// Truncates a stopped recording at a position. Returns the number of deleted segment files.
+    ///
+    /// A frame has to begin at the position. Replays of the recording are stopped.
+    ///
+    /// # Errors
+    /// - [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording): there is no such recording;
+    /// - [`ActiveRecording`](crate::ArchiveErrorKind::ActiveRecording): it is being recorded;
+    /// - [`InvalidPosition`](crate::ArchiveErrorKind::InvalidPosition): the position is not in the
+    ///   recording, or no frame begins there;
+    /// - others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_truncate_recording`.
+    pub fn truncate_recording(&self, recording_id: i64, position: Position) -> Result<u64> {
+        not_negative("truncate_recording", "position", position)?;
+        self.count_segments("truncate_recording", ("recording_id", recording_id), |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_truncate_recording(count, raw, recording_id, position) }
+        })
+    }
+
+    /// Deletes a stopped recording. Returns the number of deleted segment files.
+    ///
+    /// # Errors
+    /// [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording),
+    /// [`ActiveRecording`](crate::ArchiveErrorKind::ActiveRecording); a recording that is being
+    /// replayed is refused as well; others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_purge_recording`.
+    pub fn purge_recording(&self, recording_id: i64) -> Result<u64> {
+        self.count_segments("purge_recording", ("recording_id", recording_id), |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_purge_recording(count, raw, recording_id) }
+        })
+    }
+
+    /// Moves the start of a recording forward. The segment files before the position stay on disk,
+    /// but no longer belong to the recording.
+    ///
+    /// A segment has to begin at the position; see
+    /// [`segment_file_base_position`](crate::RecordingDescriptor::segment_file_base_position).
+    ///
+    /// # Errors
+    /// [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording),
+    /// [`InvalidPosition`](crate::ArchiveErrorKind::InvalidPosition); segments that are being recorded
+    /// or replayed are refused as well; others, as for [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_detach_segments`.
+    pub fn detach_segments(&self, recording_id: i64, new_start_position: Position) -> Result<()> {
+        not_negative("detach_segments", "new_start_position", new_start_position)?;
+        self.request("detach_segments", Some(("recording_id", recording_id)), |raw| {
+            // SAFETY: `request` passes the live structure.
+            unsafe { sys::aeron_archive_detach_segments(raw, recording_id, new_start_position) }
+                .into_result()
+        })
+        .map(drop)
+    }
+
+    /// Deletes the segment files that were detached from a recording. Returns their number.
+    ///
+    /// # Errors
+    /// As for [`detach_segments`](Self::detach_segments).
+    ///
+    /// Corresponds to `aeron_archive_delete_detached_segments`.
+    pub fn delete_detached_segments(&self, recording_id: i64) -> Result<u64> {
+        self.count_segments(
+            "delete_detached_segments",
+            ("recording_id", recording_id),
+            |count, raw| {
+                // SAFETY: `count_segments` passes the live structure.
+                unsafe { sys::aeron_archive_delete_detached_segments(count, raw, recording_id) }
+            },
+        )
+    }
+
+    /// Moves the start of a recording forward, and deletes the segment files before it. Returns
+    /// their number.
+    ///
+    /// # Errors
+    /// As for [`detach_segments`](Self::detach_segments).
+    ///
+    /// Corresponds to `aeron_archive_purge_segments`.
+    pub fn purge_segments(&self, recording_id: i64, new_start_position: Position) -> Result<u64> {
+        not_negative("purge_segments", "new_start_position", new_start_position)?;
+        self.count_segments("purge_segments", ("recording_id", recording_id), |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe {
+                sys::aeron_archive_purge_segments(count, raw, recording_id, new_start_position)
+            }
+        })
+    }
+
+    /// Attaches the segment files that were detached from a recording. Returns their number.
+    ///
+    /// # Errors
+    /// As for [`detach_segments`](Self::detach_segments).
+    ///
+    /// Corresponds to `aeron_archive_attach_segments`.
+    pub fn attach_segments(&self, recording_id: i64) -> Result<u64> {
+        self.count_segments("attach_segments", ("recording_id", recording_id), |count, raw| {
+            // SAFETY: `count_segments` passes the live structure.
+            unsafe { sys::aeron_archive_attach_segments(count, raw, recording_id) }
+        })
+    }
+
+    /// Moves the segment files of a recording to the beginning of another recording. Returns their
+    /// number.
+    ///
+    /// Stream id, term length, segment length and MTU have to be equal. The source has to end, at
+    /// the end of a segment, where the destination begins. The source is empty afterwards.
+    ///
+    /// # Errors
+    /// As for [`detach_segments`](Self::detach_segments).
+    /// [`relevant_id`](crate::ArchiveError::relevant_id) is the source, or, if one of the two
+    /// recordings is unknown, the id of that recording.
+    ///
+    /// Corresponds to `aeron_archive_migrate_segments`.
+    pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
+        not_negative("migrate_segments", "dst_recording_id", dst_recording_id)?;
+        self.count_segments(
+            "migrate_segments",
+            ("src_recording_id", src_recording_id),
+            |count, raw| {
+                // SAFETY: `count_segments` passes the live structure.
+                unsafe {
+                    sys::aeron_archive_migrate_segments(
+                        count,
+                        raw,
+                        src_recording_id,
+                        dst_recording_id,
+                    )
+                }
+            },
+        )
+    }
+
+    /// Changes the channel with which a recording is found.
+    ///
+    /// # Errors
+    /// [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording); others, as for
+    /// [`start_recording`](Self::start_recording).
+    ///
+    /// Corresponds to `aeron_archive_update_channel`.
+    pub fn update_channel(&self, recording_id: i64, new_channel: impl AsChannel) -> Result<()> {
+        let channel = subscription_channel(&new_channel)?;
+        self.request("update_channel", Some(("recording_id", recording_id)), |raw| {
+            // SAFETY: `request` passes the live structure; the channel lives during the call.
+            unsafe { sys::aeron_archive_update_channel(raw, recording_id, channel.as_ptr()) }
+                .into_result()
+        })
+        .map(drop)
+    }
+
+    /// Sends a request whose answer is a number of segment files.
+    fn count_segments(
+        &self,
+        operation: &'static str,
+        id: Id,
+        call: impl FnOnce(&mut i64, *mut sys::aeron_archive_t) -> c_int,
+    ) -> Result<u64> {
+        let mut count = 0;
+        self.request(operation, Some(id), |raw| call(&mut count, raw).into_result())?;
+        Ok(count.max(0) as u64)
+    }
+}

@@ -1,0 +1,53 @@
+//! Arguments of requests. C's -1 is `None` here.
+
+use std::fmt;
+
+use crate::error::{ArchiveError, Result};
+
+/// Aeron's number for no value.
+pub(crate) const NULL_VALUE: i64 = -1;
+
+/// An id, with the name of its argument.
+pub(crate) type Id = (&'static str, i64);
+
+/// Refuses a negative argument. C would give it another meaning, or the archive would ignore it.
+pub(crate) fn not_negative<T>(operation: &'static str, name: &str, value: T) -> Result<()>
+where
+    T: Default + PartialOrd + fmt::Display,
+{
+    if value < T::default() {
+        return Err(ArchiveError::invalid(operation, format!("{name}: {value} is negative")));
+    }
+    Ok(())
+}
+
+/// Converts an optional argument for C, which reads -1 as none. Refuses negative values.
+pub(crate) fn or_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
+where
+    T: Copy + Default + PartialOrd + From<i8> + fmt::Display,
+{
+    let Some(value) = value else { return Ok(T::from(-1)) };
+    not_negative(operation, name, value)?;
+    Ok(value)
+}
+
+/// As [`or_null`], for values that can be any number but -1.
+pub(crate) fn other_than_null<T>(operation: &'static str, name: &str, value: Option<T>) -> Result<T>
+where
+    T: Copy + PartialEq + From<i8>,
+{
+    let null = T::from(-1);
+    if value == Some(null) {
+        return Err(ArchiveError::invalid(operation, format!("{name}: -1 stands for none")));
+    }
+    Ok(value.unwrap_or(null))
+}
+
+/// Converts the maximum number of bytes in one read from a file.
+pub(crate) fn file_io_max_length(operation: &'static str, length: Option<usize>) -> Result<i32> {
+    let length = length.map(i32::try_from).transpose().map_err(|_| {
+        let text = format!("file_io_max_length: more than {} bytes", i32::MAX);
+        ArchiveError::invalid(operation, text)
+    });
+    or_null(operation, "file_io_max_length", length?)
+}

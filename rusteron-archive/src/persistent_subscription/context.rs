@@ -1,0 +1,273 @@
+//! The configuration of a persistent subscription.
+
+use std::collections::VecDeque;
+use std::ffi::{CString, c_int};
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use rusteron_client::__private::{
+    Fallible, RawClient, Retained, counter_into_raw, last_error, subscription_channel,
+};
+use rusteron_client::{Aeron, AsChannel, ChannelUri, Error, Position};
+use rusteron_sys::archive as sys;
+
+use crate::argument::not_negative;
+use crate::context::Context;
+use crate::error::Result;
+use crate::persistent_subscription::counters::PersistentSubscriptionCounters;
+use crate::persistent_subscription::persistent_subscription::{
+    Event, OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
+};
+
+/// Start position of a persistent subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartPosition {
+    /// In the live stream. The recording is used for messages that are missed later.
+    #[default]
+    Live,
+    /// At the start of the recording.
+    Start,
+    /// At a position in the recording, in bytes of the stream. A frame has to begin there, and the
+    /// position cannot be negative.
+    At(Position),
+}
+
+/// The configuration of a persistent subscription.
+#[must_use = "a context does nothing by itself"]
+pub struct PersistentSubscriptionContext {
+    pub(crate) recording_id: i64,
+    live_channel: Result<CString>,
+    live_stream_id: i32,
+    replay_channel: Result<CString>,
+    replay_stream_id: i32,
+    start_position: StartPosition,
+    pub(crate) listener: Option<Listener>,
+}
+
+pub(crate) type Listener = Box<dyn FnMut(&PersistentSubscriptionEvent) + Send>;
+
+impl PersistentSubscriptionContext {
+    /// Creates the configuration for a live stream and its recording. The recording is replayed to
+    /// a channel and stream of this subscription's own: UDP with an endpoint, whose port may be 0,
+    /// IPC, or a response channel.
+    ///
+    /// Creating the subscription reports errors in the channels and the id.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_recording_id`, and the
+    /// setters of the channels and streams.
+    pub fn new(
+        recording_id: i64,
+        live_channel: impl AsChannel,
+        live_stream_id: i32,
+        replay_channel: impl AsChannel,
+        replay_stream_id: i32,
+    ) -> Self {
+        Self {
+            recording_id,
+            live_channel: checked(&live_channel),
+            live_stream_id,
+            replay_channel: checked(&replay_channel),
+            replay_stream_id,
+            start_position: StartPosition::default(),
+            listener: None,
+        }
+    }
+
+    /// Sets where to begin. The default is the live stream.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_start_position`.
+    pub fn start_position(mut self, start_position: StartPosition) -> Self {
+        self.start_position = start_position;
+        self
+    }
+
+    /// Sets the listener for errors, and for joining and leaving the live stream.
+    ///
+    /// Polls call it on their thread, after the message handler.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_set_listener`.
+    pub fn listener(
+        mut self,
+        listener: impl FnMut(&PersistentSubscriptionEvent) + Send + 'static,
+    ) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+}
+
+fn checked(channel: &impl AsChannel) -> Result<CString> {
+    let text = subscription_channel(channel)?;
+    text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
+    Ok(text)
+}
+
+/// `AERON_ARCHIVE_PERSISTENT_SUBSCRIPTION_FROM_START`, a macro that the bindings do not have.
+const FROM_START: Position = -1;
+/// `AERON_ARCHIVE_PERSISTENT_SUBSCRIPTION_FROM_LIVE`, likewise.
+const FROM_LIVE: Position = -2;
+
+/// C's context, before it passes to its subscription.
+pub(crate) struct RawContext {
+    raw: NonNull<sys::aeron_archive_persistent_subscription_context_t>,
+    counters: PersistentSubscriptionCounters,
+}
+
+impl RawContext {
+    pub(crate) fn new(
+        aeron: &Aeron,
+        archive_context: &Context,
+        context: &PersistentSubscriptionContext,
+        events: &Retained<VecDeque<Event>>,
+    ) -> Result<Self> {
+        not_negative(OPERATION, "recording_id", context.recording_id)?;
+        let live_channel = context.live_channel.clone()?;
+        let replay_channel = context.replay_channel.clone()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: C writes the address of the new structure to `raw`, or fails.
+        unsafe { sys::aeron_archive_persistent_subscription_context_init(&mut raw) }
+            .into_result()?;
+        let counters = PersistentSubscriptionCounters::NONE;
+        let mut this = Self { raw: NonNull::new(raw).ok_or_else(last_error)?, counters };
+        let listener = sys::aeron_archive_persistent_subscription_listener_t {
+            on_live_joined: Some(on_live_joined),
+            on_live_left: Some(on_live_left),
+            on_error: Some(on_error),
+            clientd: events.clientd(),
+        };
+        let start_position = match context.start_position {
+            StartPosition::Live => FROM_LIVE,
+            StartPosition::Start => FROM_START,
+            StartPosition::At(position) => {
+                not_negative(OPERATION, "start_position", position)?;
+                position
+            }
+        };
+        let client = RawClient::new(aeron).as_ptr();
+        // SAFETY: the structure is live. C copies the texts and the listener, and the targets of
+        // the pointers that it keeps outlive it.
+        unsafe {
+            use sys::*;
+            aeron_archive_persistent_subscription_context_set_aeron(raw, client).into_result()?;
+            let archive = archive_context.as_ptr();
+            aeron_archive_persistent_subscription_context_set_archive_context(raw, archive)
+                .into_result()?;
+            let id = context.recording_id;
+            aeron_archive_persistent_subscription_context_set_recording_id(raw, id)
+                .into_result()?;
+            let live = live_channel.as_ptr();
+            aeron_archive_persistent_subscription_context_set_live_channel(raw, live)
+                .into_result()?;
+            let id = context.live_stream_id;
+            aeron_archive_persistent_subscription_context_set_live_stream_id(raw, id)
+                .into_result()?;
+            let replay = replay_channel.as_ptr();
+            aeron_archive_persistent_subscription_context_set_replay_channel(raw, replay)
+                .into_result()?;
+            let id = context.replay_stream_id;
+            aeron_archive_persistent_subscription_context_set_replay_stream_id(raw, id)
+                .into_result()?;
+            aeron_archive_persistent_subscription_context_set_start_position(raw, start_position)
+                .into_result()?;
+            aeron_archive_persistent_subscription_context_set_listener(raw, &listener)
+                .into_result()?;
+        }
+        this.add_counters(aeron, context)?;
+        Ok(this)
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_archive_persistent_subscription_context_t {
+        self.raw.as_ptr()
+    }
+
+    /// Passes ownership of the structure to its subscription.
+    pub(crate) fn into_counters(self) -> PersistentSubscriptionCounters {
+        std::mem::ManuallyDrop::new(self).counters
+    }
+
+    /// C would add the counters as well, and wait for the answer without a deadline.
+    fn add_counters(
+        &mut self,
+        aeron: &Aeron,
+        context: &PersistentSubscriptionContext,
+    ) -> Result<()> {
+        use rusteron_sys::{
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE_TYPE_ID as JOIN_DIFFERENCE,
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_LIVE_JOINED_COUNT_TYPE_ID as LIVE_JOINED,
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_LIVE_LEFT_COUNT_TYPE_ID as LIVE_LEFT,
+            AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_STATE_TYPE_ID as STATE,
+        };
+        use sys::*;
+        type Set = unsafe extern "C" fn(
+            *mut aeron_archive_persistent_subscription_context_t,
+            *mut rusteron_sys::aeron_counter_t,
+        ) -> c_int;
+        const MAX_LABEL: usize = rusteron_client::Counter::MAX_LABEL_LENGTH;
+        let ids = &mut self.counters;
+        let counters: [(u32, &str, Set, &mut i32); 4] = [
+            (
+                STATE,
+                "State",
+                aeron_archive_persistent_subscription_context_set_state_counter,
+                &mut ids.state,
+            ),
+            (
+                JOIN_DIFFERENCE,
+                "Join Difference",
+                aeron_archive_persistent_subscription_context_set_join_difference_counter,
+                &mut ids.join_difference,
+            ),
+            (
+                LIVE_LEFT,
+                "Live Left Count",
+                aeron_archive_persistent_subscription_context_set_live_left_counter,
+                &mut ids.live_left,
+            ),
+            (
+                LIVE_JOINED,
+                "Live Joined Count",
+                aeron_archive_persistent_subscription_context_set_live_joined_counter,
+                &mut ids.live_joined,
+            ),
+        ];
+        let text = |channel: &Result<CString>| match channel {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => String::new(),
+        };
+        for (type_id, name, set, id) in counters {
+            let mut label = format!(
+                "Persistent Subscription {name}: {} {} {} {}",
+                context.replay_stream_id,
+                text(&context.replay_channel),
+                context.live_stream_id,
+                text(&context.live_channel)
+            );
+            while label.len() > MAX_LABEL {
+                label.pop();
+            }
+            let counter = aeron.add_counter(type_id as i32, b"", &label)?;
+            *id = counter.counter_id();
+            // SAFETY: the structure is live, and closes the counter, which it is given.
+            unsafe { set(self.raw.as_ptr(), counter_into_raw(counter)) }.into_result()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RawContext {
+    fn drop(&mut self) {
+        // SAFETY: no subscription has it. Not in a callback, as everything that makes one is refused
+        // there; counters are closed by commands that wait for nothing.
+        unsafe { sys::aeron_archive_persistent_subscription_context_close(self.raw.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for PersistentSubscriptionContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentSubscriptionContext")
+            .field("recording_id", &self.recording_id)
+            .field("live_channel", &self.live_channel)
+            .field("replay_channel", &self.replay_channel)
+            .field("start_position", &self.start_position)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,541 @@
+//! A subscription that begins in a recording, joins the live stream, and falls back.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use rusteron_client::__private::{Fallible, RawClient, Retained, last_error, lossy, mark};
+use rusteron_client::{Action, Aeron, Error, ErrorKind, Position};
+use rusteron_sys::archive as sys;
+
+use crate::context::Context;
+use crate::error::{ArchiveError, Result};
+use crate::persistent_subscription::context::{
+    Listener, PersistentSubscriptionContext, RawContext,
+};
+use crate::persistent_subscription::counters::PersistentSubscriptionCounters;
+use crate::reentry::forbid_reentry;
+
+/// An event of a persistent subscription.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum PersistentSubscriptionEvent {
+    /// The subscription has joined the live stream.
+    LiveJoined,
+    /// The subscription has left the live stream, and falls back to the recording.
+    LiveLeft,
+    /// An error. The subscription tries again, unless it [has
+    /// failed](PersistentSubscription::failure).
+    Error(ArchiveError),
+}
+
+/// Metadata of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageInfo {
+    /// The position in the stream after the message. Another subscription can continue from it.
+    pub position: Position,
+    /// The session id of the publisher, or of the replay.
+    pub session_id: i32,
+    /// The stream id, of the live stream or of the replay.
+    pub stream_id: i32,
+    /// The reserved value that the publisher set.
+    pub reserved_value: i64,
+}
+
+/// A subscription that replays a recording and joins the live stream when it has caught up. It
+/// returns to the recording when it falls behind or the publisher goes away. It neither loses nor
+/// repeats a message.
+///
+/// Polls do all of its work. The subscription has a session with the archive of its own, and renews
+/// a lost session. The subscription keeps its client open. It can be moved to another thread, and
+/// one thread uses it at a time. Polls do not wait for the archive's answers; a poll that connects
+/// again waits for the media driver.
+///
+/// ```no_run
+/// use rusteron_archive::{
+///     Context, PersistentSubscription, PersistentSubscriptionContext, StartPosition,
+/// };
+/// use rusteron_client::Aeron;
+///
+/// # fn follow(aeron: &Aeron, archive: Context) -> rusteron_archive::Result<()> {
+/// let context = PersistentSubscriptionContext::new(
+///     7,
+///     "aeron:udp?endpoint=localhost:40123",
+///     1001,
+///     "aeron:udp?endpoint=localhost:0",
+///     1002,
+/// )
+/// .start_position(StartPosition::Start);
+/// let mut subscription = PersistentSubscription::new(aeron, archive, context)?;
+/// loop {
+///     subscription.poll(|message, info| println!("{}: {message:?}", info.position), 10)?;
+/// }
+/// # }
+/// ```
+///
+/// Dropping it, which leaves the stream and ends the session, corresponds to
+/// `aeron_archive_persistent_subscription_close`.
+pub struct PersistentSubscription {
+    /// `None` only during drop.
+    inner: Option<Inner>,
+    counters: PersistentSubscriptionCounters,
+    aeron: Aeron,
+}
+
+/// The C structure and the objects that it has pointers to. Fields are dropped in order, after the
+/// structure.
+struct Inner {
+    raw: NonNull<sys::aeron_archive_persistent_subscription_t>,
+    archive_context: Context,
+    events: Retained<VecDeque<Event>>,
+    listener: Option<Listener>,
+    recording_id: i64,
+    last_error: Option<ArchiveError>,
+}
+
+/// Events that C reports, queued until C has returned.
+pub(crate) enum Event {
+    LiveJoined,
+    LiveLeft,
+    Error(c_int, String),
+}
+
+// SAFETY: nothing in the C structure is tied to a thread, and it works only on its own objects.
+unsafe impl Send for Inner {}
+
+pub(crate) const OPERATION: &str = "persistent_subscription";
+
+const EINVAL: c_int = 22;
+
+impl PersistentSubscription {
+    /// Starts subscribing. Polls do the rest.
+    ///
+    /// `archive_context` configures the connection to the archive. Waits for the media driver to
+    /// add four [counters](Self::counters), which show the state to all clients.
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id or
+    ///   position, or a replay channel that does not go with the archive's;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client or the media
+    ///   driver failed.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_create`.
+    pub fn new(
+        aeron: &Aeron,
+        mut archive_context: Context,
+        context: PersistentSubscriptionContext,
+    ) -> Result<Self> {
+        forbid_reentry(OPERATION)?;
+        crate::archive::connect::check(&archive_context)?;
+        archive_context.set_aeron(aeron)?;
+        let events = Retained::new(Box::default());
+        let raw = RawContext::new(aeron, &archive_context, &context, &events)?;
+        let mut subscription = ptr::null_mut();
+        RawClient::new(aeron)
+            .command(OPERATION, || {
+                // SAFETY: the context is live and complete, and all that it points to is kept.
+                unsafe {
+                    sys::rusteron_persistent_subscription_create(&mut subscription, raw.as_ptr())
+                }
+                .into_result()
+            })?
+            .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
+        // The context belongs to the subscription from here, and is closed with it.
+        let counters = raw.into_counters();
+        let raw = NonNull::new(subscription).ok_or_else(last_error)?;
+        let listener = context.listener;
+        let recording_id = context.recording_id;
+        let inner =
+            Inner { raw, archive_context, events, listener, recording_id, last_error: None };
+        Ok(Self { inner: Some(inner), counters, aeron: aeron.clone() })
+    }
+
+    /// Does the pending work, and passes at most `fragment_limit` fragments of messages to the
+    /// handler. Returns the amount of work; 0 means that there was none.
+    ///
+    /// The handler gets whole messages. If the handler panics, the panic goes through to the
+    /// caller, and the next poll continues after that message. For a client without a conductor
+    /// thread, polls do the client's work, and the handler runs as the client's callbacks do.
+    ///
+    /// # Errors
+    /// [`failure`](Self::failure), if there is one; and [`Client`](crate::ArchiveErrorKind::Client) if
+    /// this is a callback of a conductor.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_poll`.
+    pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize>
+    where
+        F: FnMut(&[u8], &MessageInfo),
+    {
+        let handler = |message: &[u8], info: &MessageInfo| {
+            handler(message, info);
+            Action::Continue
+        };
+        self.controlled_poll(handler, fragment_limit)
+    }
+
+    /// As [`poll`](Self::poll), with a handler whose result controls the position after each
+    /// message.
+    ///
+    /// # Errors
+    /// As for [`poll`](Self::poll).
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_controlled_poll`.
+    pub fn controlled_poll<F>(&mut self, handler: F, fragment_limit: usize) -> Result<usize>
+    where
+        F: FnMut(&[u8], &MessageInfo) -> Action,
+    {
+        forbid_reentry(OPERATION)?;
+        let client = RawClient::new(&self.aeron);
+        let in_conductor = client.has_invoker();
+        if self.aeron.is_closed() {
+            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
+        }
+        let Some(inner) = &mut self.inner else { return Ok(0) };
+        let mut poll = Poll { handler, panic: None, in_conductor };
+        let raw = inner.raw.as_ptr();
+        let work = client.command(OPERATION, || {
+            let work = inner.archive_context.connecting(&self.aeron, |_context| {
+                // SAFETY: the structure is live, and `&mut self` its only user; the handler is given
+                // what belongs to it.
+                unsafe {
+                    sys::rusteron_persistent_subscription_controlled_poll(
+                        raw,
+                        Some(on_message::<F>),
+                        (&raw mut poll).cast(),
+                        fragment_limit,
+                    )
+                }
+            });
+            inner.end_without_credentials();
+            work
+        })?;
+        inner.archive_context.events().deliver();
+        inner.deliver();
+        if let Some(panic) = poll.panic {
+            resume_unwind(panic);
+        }
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(work.max(0) as usize),
+        }
+    }
+
+    /// Returns whether messages come from the live stream at the moment.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_is_live`.
+    pub fn is_live(&self) -> bool {
+        // SAFETY: the structure is live.
+        self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_live(raw) })
+    }
+
+    /// Returns whether messages come from the recording at the moment.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_is_replaying`.
+    pub fn is_replaying(&self) -> bool {
+        // SAFETY: the structure is live.
+        self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_replaying(raw) })
+    }
+
+    /// Returns the reason if the subscription has failed. A failed subscription does no more work.
+    /// It fails if trying again cannot help, for example without such a recording, or if the
+    /// supplier of its credentials fails.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and
+    /// `aeron_archive_persistent_subscription_failure_reason`.
+    pub fn failure(&self) -> Option<ArchiveError> {
+        let raw = self.inner.as_ref()?.raw.as_ptr();
+        let (mut code, mut message) = (0, ptr::null());
+        // SAFETY: the structure is live, and so is the text that C points to.
+        let has_failed = unsafe {
+            sys::aeron_archive_persistent_subscription_failure_reason(raw, &mut code, &mut message)
+        };
+        // SAFETY: terminated, and unchanged during the call.
+        let message = has_failed.then(|| unsafe { lossy(message) })?;
+        let inner = self.inner.as_ref()?;
+        match (code, &*message, &inner.last_error) {
+            // C has reported the error only to the listener.
+            (0, "", Some(error)) => Some(error.clone()),
+            _ => Some(error(inner.recording_id, code, &message)),
+        }
+    }
+
+    /// Returns the counters that show the subscription's state to all clients of the media driver.
+    ///
+    /// Corresponds to `aeron_archive_persistent_subscription_context_get_state_counter` and its
+    /// relatives.
+    pub fn counters(&self) -> PersistentSubscriptionCounters {
+        self.counters
+    }
+
+    /// The client that this subscription belongs to.
+    ///
+    /// Has no counterpart in C.
+    pub fn aeron(&self) -> &Aeron {
+        &self.aeron
+    }
+
+    fn with(
+        &self,
+        ask: impl FnOnce(*mut sys::aeron_archive_persistent_subscription_t) -> bool,
+    ) -> bool {
+        self.inner.as_ref().is_some_and(|inner| ask(inner.raw.as_ptr()))
+    }
+}
+
+impl Inner {
+    /// Fails the subscription if there were no credentials: C has sent empty ones, or is about to.
+    fn end_without_credentials(&mut self) {
+        // SAFETY: C has returned, and asks for none.
+        let Some(failure) = (unsafe { self.archive_context.take_credentials_failure() }) else {
+            return;
+        };
+        let code = if failure.kind() == ErrorKind::InvalidArgument { EINVAL } else { 0 };
+        let text = CString::new(failure.message()).unwrap_or_default();
+        // SAFETY: the structure is live, and `&mut self` its only user; C copies the text.
+        unsafe {
+            sys::rusteron_persistent_subscription_fail(self.raw.as_ptr(), code, text.as_ptr());
+        }
+    }
+
+    fn deliver(&mut self) {
+        loop {
+            // SAFETY: C is not running.
+            let events = unsafe { exclusive_events(self.events.clientd()) };
+            let event = match events.pop_front() {
+                None => return,
+                Some(Event::LiveJoined) => PersistentSubscriptionEvent::LiveJoined,
+                Some(Event::LiveLeft) => PersistentSubscriptionEvent::LiveLeft,
+                Some(Event::Error(code, text)) => {
+                    let error = error(self.recording_id, code, &text);
+                    self.last_error = Some(error.clone());
+                    PersistentSubscriptionEvent::Error(error)
+                }
+            };
+            if let Some(listener) = &mut self.listener {
+                listener(&event);
+            }
+        }
+    }
+}
+
+/// State of one poll.
+struct Poll<F> {
+    handler: F,
+    panic: Option<Box<dyn Any + Send>>,
+    in_conductor: bool,
+}
+
+/// # Safety
+/// `clientd` points to a `Poll<F>` with no other user; message and header are live.
+unsafe extern "C" fn on_message<F>(
+    clientd: *mut c_void,
+    buffer: *const u8,
+    length: usize,
+    header: *mut rusteron_sys::aeron_header_t,
+) -> rusteron_sys::aeron_controlled_fragment_handler_action_t
+where
+    F: FnMut(&[u8], &MessageInfo) -> Action,
+{
+    // SAFETY: handed on to the caller; C fills in the values.
+    let (poll, message, info) = unsafe {
+        let mut values = MaybeUninit::zeroed();
+        rusteron_sys::aeron_header_values(header, values.as_mut_ptr());
+        let frame = values.assume_init().frame;
+        let info = MessageInfo {
+            position: rusteron_sys::aeron_header_position(header),
+            session_id: frame.session_id,
+            stream_id: frame.stream_id,
+            reserved_value: frame.reserved_value,
+        };
+        let message: &[u8] = if length == 0 { &[] } else { slice::from_raw_parts(buffer, length) };
+        (&mut *clientd.cast::<Poll<F>>(), message, info)
+    };
+    let Poll { handler, panic, in_conductor } = poll;
+    let call = || {
+        if *in_conductor { mark(|| handler(message, &info)) } else { handler(message, &info) }
+    };
+    use rusteron_sys::*;
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Action::Abort) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_ABORT,
+        Ok(Action::Break) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_BREAK,
+        Ok(Action::Commit) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_COMMIT,
+        Ok(Action::Continue) => aeron_controlled_fragment_handler_action_en_AERON_ACTION_CONTINUE,
+        Err(payload) => {
+            *panic = Some(payload);
+            aeron_controlled_fragment_handler_action_en_AERON_ACTION_BREAK
+        }
+    }
+}
+
+/// # Safety
+/// `clientd` comes from a live `Retained` of events with no other user.
+unsafe fn exclusive_events<'a>(clientd: *mut c_void) -> &'a mut VecDeque<Event> {
+    // SAFETY: handed on to the caller.
+    unsafe { Retained::exclusive(clientd) }
+}
+
+/// # Safety
+/// As for [`exclusive_events`].
+pub(crate) unsafe extern "C" fn on_live_joined(clientd: *mut c_void) {
+    // SAFETY: handed on to the caller.
+    unsafe { exclusive_events(clientd) }.push_back(Event::LiveJoined);
+}
+
+/// # Safety
+/// As for [`exclusive_events`].
+pub(crate) unsafe extern "C" fn on_live_left(clientd: *mut c_void) {
+    // SAFETY: handed on to the caller.
+    unsafe { exclusive_events(clientd) }.push_back(Event::LiveLeft);
+}
+
+/// # Safety
+/// As for [`exclusive_events`]; the text is terminated.
+pub(crate) unsafe extern "C" fn on_error(
+    clientd: *mut c_void,
+    code: c_int,
+    message: *const c_char,
+) {
+    // SAFETY: handed on to the caller.
+    let (events, text) = unsafe { (exclusive_events(clientd), lossy(message)) };
+    events.push_back(Event::Error(code, text.into_owned()));
+}
+
+/// Converts a failure that C reports, of which there are three. One is an answer of the archive,
+/// with its number moved up by 200. One is an error of C's client with its text: its number has
+/// lost its sign, or is 11 in place of any other number. One is a text of C's own, with a system
+/// error.
+fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
+    const ANSWERS: [&str; 3] = [
+        "Get max recorded position request failed:",
+        "Replay request failed:",
+        "Replay token request failed:",
+    ];
+    /// The numbers of the media driver, which are negative in C's texts.
+    const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
+    /// The archive's number for no particular error, which C uses for one of its own texts.
+    const GENERIC: c_int = -(sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as c_int);
+    let error = if ANSWERS.iter().any(|answer| text.starts_with(answer)) {
+        // Without words, the answer is no error, and the number is the id of a recording.
+        let is_error = !text.trim_end().ends_with(':');
+        ArchiveError::reported(OPERATION, if is_error { code } else { 0 }, text)
+    } else {
+        let code = match number_in(text) {
+            Some(number) => number,
+            None if DRIVER.contains(&code) => -code,
+            None if code == GENERIC => EINVAL,
+            None => code,
+        };
+        ArchiveError::from_c(&Error::from_code(code, text), OPERATION)
+    };
+    error.about(Some(recording_id))
+}
+
+/// Returns the number in parentheses at the start of an error text of C.
+fn number_in(text: &str) -> Option<c_int> {
+    text.strip_prefix('(')?.split_once(')')?.0.parse().ok()
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: the structure is live and not used again. The targets of its pointers are dropped
+        // after it.
+        unsafe { sys::rusteron_persistent_subscription_close(self.raw.as_ptr()) };
+    }
+}
+
+impl Drop for PersistentSubscription {
+    fn drop(&mut self) {
+        let inner = self.inner.take();
+        RawClient::new(&self.aeron).release(move || drop(inner));
+    }
+}
+
+impl fmt::Debug for PersistentSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentSubscription")
+            .field("is_live", &self.is_live())
+            .field("is_replaying", &self.is_replaying())
+            .field("failure", &self.failure())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ArchiveErrorKind as Kind;
+
+    #[test]
+    fn a_failure_has_the_kind_of_what_failed() {
+        use rusteron_client::ErrorKind as Client;
+        let cases = [
+            // Answers of the archive, numbered or not.
+            (205, "Replay request failed: unknown recording id: 7", Kind::UnknownRecording, 205),
+            (211, "Replay token request failed: no space", Kind::StorageSpace, 211),
+            (200, "Get max recorded position request failed: no", Kind::Refused, 200),
+            (200, "Replay request failed: invalid position 5 for it", Kind::InvalidPosition, 200),
+            (7, "Replay request failed: ", Kind::Refused, 0),
+            (211, "Replay request failed: ", Kind::Refused, 0),
+            // The media driver's, of which C has taken the sign away.
+            (10, "(-10) resource temporarily unavailable\n[f, g.c:1] busy\n", BUSY, 0),
+            (12, "(-12) insufficient storage space\n[f, g.c:1] full\n", FULL, 0),
+            (5, "without a number", Kind::Client(Client::UnknownCounter), 0),
+            (14, "without a number", Kind::Client(Client::PublicationRevoked), 0),
+            // Others, which C numbers 11.
+            (11, "(0) generic error, see message\n[f, g.c:1] it\n", Kind::Client(Client::Other), 0),
+            (11, "(22) Invalid argument\n[f, g.c:1] no channel\n", Kind::InvalidArgument, 0),
+            (11, "no error", Kind::Client(Client::Other), 0),
+            // Errors of the session, with their sign.
+            (11, "(1) x\n[f, g.c:1] connect timeout\n", Kind::Timeout, 0),
+            (22, "(22) Invalid argument\n[f, g.c:1] authentication rejected", REJECTED, 0),
+            (
+                -1,
+                "(-1) x\n[f, g.c:1] found schema id: 9 that doesn't match expected id: 101",
+                OLD,
+                0,
+            ),
+            (
+                -1000,
+                "(-1000) driver timeout\n[f, g.c:1] gone",
+                Kind::Client(Client::DriverTimeout),
+                0,
+            ),
+            (-1005, "without a number", Kind::Client(Client::ClientClosed), 0),
+            (-205, "(-205) unknown recording\n[f, g.c:1] error: it", Kind::UnknownRecording, 205),
+            // C's own words.
+            (22, "unknown recording id: 7", Kind::UnknownRecording, 0),
+            (22, "requested replay start position=9 is less than", Kind::InvalidPosition, 0),
+            (
+                22,
+                "recording 7 stopped at position=9 which is earlier than last observed live \
+              position=12",
+                Kind::InvalidPosition,
+                0,
+            ),
+            (-200, "joined at position 5 which is earlier than last seen position 9", BAD, 0),
+            (22, "Requested live stream with ID: 1 does not match", Kind::InvalidArgument, 0),
+            (TIMED_OUT, "No image became available on the live subscription", Kind::Timeout, 0),
+            (i32::MIN, "", Kind::Client(Client::Other), 0),
+        ];
+        for (code, text, kind, archive_code) in cases {
+            let error = error(7, code, text);
+            assert_eq!((error.kind(), error.code()), (kind, archive_code), "{code} {text}");
+            assert_eq!(error.relevant_id(), Some(7));
+            assert_eq!(error.operation(), OPERATION);
+        }
+    }
+
+    const BUSY: Kind = Kind::Client(ErrorKind::ResourceTemporarilyUnavailable);
+    const FULL: Kind = Kind::Client(ErrorKind::StorageSpace);
+    const BAD: Kind = Kind::InvalidPosition;
+    const REJECTED: Kind = Kind::AuthenticationRejected;
+    const OLD: Kind = Kind::IncompatibleVersion;
+    /// `ETIMEDOUT`.
+    const TIMED_OUT: c_int = if cfg!(target_os = "linux") { 110 } else { 60 };
+}

@@ -1,0 +1,99 @@
+//! The parts of this crate that its siblings and their generated code need.
+//!
+//! May change in every release: the siblings pin the exact version.
+
+use std::ffi::CString;
+
+use rusteron_sys as sys;
+
+use crate::aeron::Aeron;
+use crate::channel::uri::{AsChannel, Use, address};
+use crate::client::{Counter, registration};
+use crate::ffi::callback;
+
+pub use crate::error::{Error, ErrorKind, Result};
+pub use crate::ffi::callback::{catch, mark, run};
+pub use crate::ffi::wake::soon as wake_soon;
+pub use crate::ffi::{
+    Fallible, Retained, c_path, c_string, last_error, lock_context_init, lossy, millis, nanos, path,
+};
+
+/// The C client behind a handle, and the rules for calling it.
+///
+/// C's archive client itself calls C's command functions. For a client without a conductor thread
+/// it also calls the functions for the conductor's work. The archive client's functions are
+/// therefore called in [`command`](Self::command) or, where nothing may wait, in
+/// [`release`](Self::release).
+#[derive(Clone, Copy, Debug)]
+pub struct RawClient<'a>(&'a Aeron);
+
+impl<'a> RawClient<'a> {
+    /// Returns the C client of `aeron`.
+    pub fn new(aeron: &'a Aeron) -> Self {
+        Self(aeron)
+    }
+
+    /// Returns the C client, which is live as long as a handle to it exists.
+    pub fn as_ptr(self) -> *mut sys::aeron_t {
+        self.0.client().as_ptr()
+    }
+
+    /// Returns whether the client has no conductor thread. A waiting caller then has to do the
+    /// conductor's work.
+    pub fn has_invoker(self) -> bool {
+        self.0.client().has_invoker()
+    }
+
+    /// Runs a C function that may wait, or send commands to the conductor; `operation` names the
+    /// function. If the function has sent commands, the conductor is woken when the function
+    /// returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.
+    pub fn command<T>(self, operation: &str, call: impl FnOnce() -> T) -> Result<T> {
+        callback::forbid_blocking(operation)?;
+        self.0.client().command(call)
+    }
+
+    /// Runs a C function that releases a resource. In a callback of a client without a conductor
+    /// thread, the function runs after the callback has ended; otherwise it runs at once. `call`
+    /// needs nothing but the C client.
+    pub fn release(self, call: impl FnOnce() + Send + 'static) {
+        self.0.client().release(call);
+    }
+
+    /// Polls until there is an outcome, and yields the processor between polls. For a client
+    /// without a conductor thread, does the conductor's work meanwhile.
+    ///
+    /// # Errors
+    /// The errors of `poll`.
+    pub fn wait_for<T>(self, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+        registration::wait_for(self.0.client(), poll)
+    }
+}
+
+/// Passes a counter to C. The caller then has to call C's function that closes the counter.
+pub fn counter_into_raw(counter: Counter) -> *mut sys::aeron_counter_t {
+    counter.into_raw()
+}
+
+/// Returns the checked text for C of a channel that another client subscribes to.
+pub fn subscription_channel(channel: &impl AsChannel) -> Result<CString> {
+    channel.to_c_string(Use::Subscription)
+}
+
+/// Returns the checked text for C of a channel that another client publishes to.
+pub fn publication_channel(channel: &impl AsChannel) -> Result<CString> {
+    channel.to_c_string(Use::Publication)
+}
+
+/// Returns the checked text for C of a destination that a subscription receives from.
+pub fn receive_destination(channel: &impl AsChannel) -> Result<CString> {
+    channel.to_c_string(Use::ReceiveDestination)
+}
+
+/// Returns whether C can parse a setting's address or interface without copying a text of negative
+/// length.
+pub fn is_safe_address(text: &str, is_interface: bool) -> bool {
+    address::is_safe_for_c(text, is_interface)
+}

@@ -1,0 +1,290 @@
+//! Numbers, sizes, durations and flags, read as Aeron's C code reads them.
+//!
+//! Where Aeron relies on `strtoll` and its relatives, C's own rules apply. They concern white space
+//! and a sign before a number, the text that may follow a number, and the result for a number that
+//! is too large. The table in `tests/channel_uri.rs` compares them with the driver.
+
+use std::time::Duration;
+
+const KIBIBYTE: u64 = 1 << 10;
+const MEBIBYTE: u64 = 1 << 20;
+const GIBIBYTE: u64 = 1 << 30;
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+const I64_MAX: u64 = i64::MAX as u64;
+
+/// The number at the beginning of a text, and the text that follows it.
+struct Scan<'a> {
+    negative: bool,
+    /// The magnitude. `None` if it exceeds 64 bits.
+    magnitude: Option<u64>,
+    rest: &'a str,
+}
+
+/// Scans a number like `strtoll` and `strtoull`. With base 0, `0x…` is hexadecimal and `0…` is
+/// octal.
+///
+/// Returns `None` if there are no digits.
+fn scan(text: &str, base: u32) -> Option<Scan<'_>> {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let hexadecimal = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .filter(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (base, digits) = match (base, hexadecimal) {
+        (0, Some(digits)) => (16, digits),
+        (0, None) if text.starts_with('0') => (8, text),
+        (0, None) => (10, text),
+        (base, _) => (base, text),
+    };
+    let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
+    if end == 0 {
+        return None;
+    }
+    // Only digits are left, so a failed conversion means that the number is too large.
+    let magnitude = u64::from_str_radix(&digits[..end], base).ok();
+    Some(Scan { negative, magnitude, rest: &digits[end..] })
+}
+
+impl Scan<'_> {
+    /// Returns the result of `strtoll`. If the number is out of range, `Err` holds C's result: the
+    /// end of the range.
+    fn signed(&self) -> Result<i64, i64> {
+        match (self.negative, self.magnitude) {
+            (false, Some(magnitude)) => i64::try_from(magnitude).map_err(|_| i64::MAX),
+            (true, Some(magnitude)) => 0_i64.checked_sub_unsigned(magnitude).ok_or(i64::MIN),
+            (false, None) => Err(i64::MAX),
+            (true, None) => Err(i64::MIN),
+        }
+    }
+
+    /// Returns the result of `strtoull`, which wraps a negative number around.
+    fn unsigned(&self) -> u64 {
+        match (self.negative, self.magnitude) {
+            (false, Some(magnitude)) => magnitude,
+            (true, Some(magnitude)) => magnitude.wrapping_neg(),
+            (_, None) => u64::MAX,
+        }
+    }
+}
+
+/// Reads a text that is an integer as a whole, like `strtoll`.
+pub(super) fn int64(text: &str, base: u32) -> Option<i64> {
+    let number = scan(text, base).filter(|number| number.rest.is_empty())?;
+    number.signed().ok()
+}
+
+/// Mirrors `aeron_uri_get_int32`: decimal, hexadecimal or octal.
+pub(super) fn int32(text: &str) -> Option<i32> {
+    int64(text, 0)?.try_into().ok()
+}
+
+/// Reads an unsigned integer, after which any text may follow.
+pub(super) fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
+    Some(scan(text, base)?.unsigned())
+}
+
+/// Returns the decimal integer at the beginning, and the text that follows it. The integer is
+/// `None` if it is out of range.
+pub(super) fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
+    let number = scan(text, 10)?;
+    Some((number.signed().ok(), number.rest))
+}
+
+/// Mirrors `aeron_driver_uri_get_timestamp_offset`.
+///
+/// If a number is out of range, C takes the end of the range and ignores the text behind the
+/// number. Then C drops the upper half.
+pub(super) fn timestamp_offset(text: &str) -> Option<i32> {
+    let number = scan(text, 0)?;
+    let value = match number.signed() {
+        Err(extreme) => extreme,
+        Ok(value) if number.rest.is_empty() => value,
+        Ok(_) => return None,
+    };
+    Some(value as i32)
+}
+
+/// Mirrors `aeron_parse_size64`: a number, after which any text may follow. `k`, `m` or `g` in
+/// either case stand for powers of 1024.
+pub(super) fn size(text: &str) -> Option<u64> {
+    let number = scan(text, 10)?;
+    let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
+    let unit = match number.rest.bytes().next() {
+        None => return Some(value),
+        Some(b'k' | b'K') => KIBIBYTE,
+        Some(b'm' | b'M') => MEBIBYTE,
+        Some(b'g' | b'G') => GIBIBYTE,
+        Some(_) => return None,
+    };
+    value.checked_mul(unit).filter(|&bytes| bytes <= I64_MAX)
+}
+
+/// Mirrors `aeron_parse_duration_ns`: a number of nanoseconds, or a number with `s`, `ms`, `us` or
+/// `ns` in either case. More than 63 bits are limited to the maximum.
+///
+/// C reads past the end of `5m`, so the result depends on the memory there. Here `5m` is an error.
+/// After `5ms` any text may follow, and another character may replace its `s`.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let number = scan(text, 10)?;
+    let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
+    let rest = number.rest.as_bytes();
+    let unit = match rest {
+        [] => 1,
+        [b's' | b'S'] => SECOND,
+        [b'm' | b'M' | b'u' | b'U' | b'n' | b'N', b's' | b'S', ..]
+        | [b'm' | b'M' | b'u' | b'U' | b'n' | b'N', _] => match rest[0].to_ascii_lowercase() {
+            b'm' => MILLISECOND,
+            b'u' => MICROSECOND,
+            _ => 1,
+        },
+        _ => return None,
+    };
+    Some(Duration::from_nanos(value.saturating_mul(unit).min(I64_MAX)))
+}
+
+/// Returns whether a duration ends in the `m` of `ms` or the like. For such a duration,
+/// `aeron_parse_duration_ns` reads beyond the end.
+pub(super) fn is_unit_cut_short(text: &str) -> bool {
+    scan(text, 10).is_some_and(|number| matches!(number.rest, "m" | "M" | "u" | "U" | "n" | "N"))
+}
+
+/// Mirrors `aeron_uri_get_bool`: `true` or `false`, after which anything may follow.
+pub(super) fn flag(text: &str) -> Option<bool> {
+    if text.starts_with("true") {
+        Some(true)
+    } else if text.starts_with("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Mirrors `aeron_format_size64`: writes the largest unit that leaves no fraction, up to the 8 EiB
+/// that Aeron can count.
+pub(super) fn format_size(bytes: u64) -> String {
+    let bytes = bytes.min(I64_MAX);
+    for (unit, suffix) in [(GIBIBYTE, 'g'), (MEBIBYTE, 'm'), (KIBIBYTE, 'k')] {
+        if bytes >= unit && bytes % unit == 0 {
+            return format!("{}{suffix}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+/// Mirrors `aeron_format_duration_ns`: writes the largest unit that leaves no fraction, up to the
+/// 292 years that Aeron can count.
+pub(super) fn format_duration(duration: Duration) -> String {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(I64_MAX);
+    for (unit, suffix) in [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")] {
+        if nanos >= unit && nanos % unit == 0 {
+            return format!("{}{suffix}", nanos / unit);
+        }
+    }
+    format!("{nanos}ns")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_in_c() {
+        let cases = [
+            ("0", Some(0)),
+            ("4k", Some(4096)),
+            ("64M", Some(64 << 20)),
+            ("1g", Some(1 << 30)),
+            (" +4k", Some(4096)),
+            ("4kilobytes", Some(4096)),
+            ("9007199254740991k", Some(9_007_199_254_740_991 << 10)),
+            ("9007199254740992k", None),
+            ("99999999999999999999", Some(i64::MAX as u64)),
+            ("4 k", None),
+            ("4b", None),
+            ("-1", None),
+            ("k", None),
+            ("0x10", None),
+            ("", None),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(size(text), bytes, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_in_c() {
+        let cases = [
+            ("7", Some(7)),
+            ("7ns", Some(7)),
+            ("3us", Some(3_000)),
+            ("10MS", Some(10_000_000)),
+            ("5s", Some(5_000_000_000)),
+            ("5mx", Some(5_000_000)),
+            ("5msec", Some(5_000_000)),
+            ("9223372037s", Some(i64::MAX as u64)),
+            ("5sec", None),
+            ("5m", None),
+            ("5mxy", None),
+            ("-5s", None),
+            ("s", None),
+            ("1h", None),
+        ];
+        for (text, nanos) in cases {
+            assert_eq!(duration(text), nanos.map(Duration::from_nanos), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn integers_are_read_as_in_c() {
+        let cases = [
+            ("2147483647", Some(i32::MAX)),
+            ("-2147483648", Some(i32::MIN)),
+            ("2147483648", None),
+            ("0x7f", Some(127)),
+            ("-0X7F", Some(-127)),
+            ("017", Some(15)),
+            ("08", None),
+            ("0x", None),
+            ("\t5", Some(5)),
+            ("5 ", None),
+            ("+", None),
+            ("99999999999999999999", None),
+        ];
+        for (text, value) in cases {
+            assert_eq!(int32(text), value, "{text:?}");
+        }
+        assert_eq!(timestamp_offset("99999999999999999999 and more"), Some(-1));
+        assert_eq!(timestamp_offset("4294967304"), Some(8));
+        assert_eq!(timestamp_offset("8 "), None);
+    }
+
+    #[test]
+    fn sizes_and_durations_are_printed_as_in_c() {
+        let sizes = [(0, "0"), (1408, "1408"), (4096, "4k"), (1 << 26, "64m"), (3 << 30, "3g")];
+        for (bytes, text) in sizes {
+            assert_eq!(format_size(bytes), text);
+            assert_eq!(size(text), Some(bytes));
+        }
+        let durations = [
+            (0, "0ns"),
+            (999, "999ns"),
+            (3_000, "3us"),
+            (10_000_000, "10ms"),
+            (5_000_000_000, "5s"),
+            (5_000_000_001, "5000000001ns"),
+        ];
+        for (nanos, text) in durations {
+            assert_eq!(format_duration(Duration::from_nanos(nanos)), text);
+            assert_eq!(duration(text), Some(Duration::from_nanos(nanos)));
+        }
+        assert_eq!(format_duration(Duration::MAX), "9223372036854775807ns");
+    }
+}

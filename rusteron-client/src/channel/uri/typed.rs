@@ -1,0 +1,245 @@
+//! Parameters by name and type: a getter and a setter for each.
+
+use std::time::Duration;
+
+use crate::channel::uri::{
+    ChannelUri, ChannelUriBuilder, ChannelUriError, CongestionControl, ControlMode, FlowControl,
+    Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset, check, scan,
+};
+
+/// Makes, for each line, `ChannelUri::name() -> Result<Option<type>, _>` and
+/// `ChannelUriBuilder::name(type) -> Self`.
+macro_rules! typed {
+    ($($name:ident: $parameter:ident, $type:ty, $read:expr, $write:expr;)+) => {
+        /// Parameters by type.
+        ///
+        /// Each getter returns `None` if the parameter is missing, and an error if its value is not
+        /// of the type. Parsing does not check values, because not every resource reads them.
+        impl ChannelUri {
+            $(
+                #[doc = concat!("[`Parameter::", stringify!($parameter), "`].")]
+                ///
+                /// # Errors
+                /// A value that is not valid.
+                pub fn $name(&self) -> Result<Option<$type>, ChannelUriError> {
+                    typed(self, Parameter::$parameter, $read)
+                }
+            )+
+        }
+
+        /// Parameters by type. A value out of range makes [`build`](Self::build) fail.
+        impl ChannelUriBuilder {
+            $(
+                #[doc = concat!("Sets [`Parameter::", stringify!($parameter), "`].")]
+                #[must_use]
+                pub fn $name(self, value: $type) -> Self {
+                    self.set(Parameter::$parameter, $write(value))
+                }
+            )+
+        }
+    };
+}
+
+typed! {
+    control_mode: ControlMode, ControlMode, ControlMode::read, plain;
+    mtu: Mtu, usize, size, write_size;
+    term_length: TermLength, usize, size, write_size;
+    initial_term_id: InitialTermId, i32, scan::int32, plain;
+    term_id: TermId, i32, scan::int32, plain;
+    term_offset: TermOffset, usize, offset, plain;
+    ttl: Ttl, u8, byte, plain;
+    reliable: Reliable, bool, scan::flag, plain;
+    linger: Linger, Duration, scan::duration, scan::format_duration;
+    congestion_control: CongestionControl, CongestionControl, CongestionControl::read, plain;
+    group_tag: GroupTag, i64, integer, plain;
+    sparse: Sparse, bool, scan::flag, plain;
+    eos: Eos, bool, scan::flag, plain;
+    tether: Tether, bool, scan::flag, plain;
+    group: Group, Group, Group::read, plain;
+    rejoin: Rejoin, bool, scan::flag, plain;
+    spies_simulate_connection: SpiesSimulateConnection, bool, scan::flag, plain;
+    socket_sndbuf: SocketSndbuf, usize, size, write_size;
+    socket_rcvbuf: SocketRcvbuf, usize, size, write_size;
+    socket_tos: SocketTos, u8, byte, plain;
+    receiver_window: ReceiverWindow, usize, size, write_size;
+    media_receive_timestamp_offset: MediaReceiveTimestampOffset, TimestampOffset,
+        TimestampOffset::read, plain;
+    channel_receive_timestamp_offset: ChannelReceiveTimestampOffset, TimestampOffset,
+        TimestampOffset::read, plain;
+    channel_send_timestamp_offset: ChannelSendTimestampOffset, TimestampOffset,
+        TimestampOffset::read, plain;
+    nak_delay: NakDelay, Duration, scan::duration, scan::format_duration;
+    untethered_window_limit_timeout: UntetheredWindowLimitTimeout, Duration, scan::duration,
+        scan::format_duration;
+    untethered_linger_timeout: UntetheredLingerTimeout, Duration, scan::duration,
+        scan::format_duration;
+    untethered_resting_timeout: UntetheredRestingTimeout, Duration, scan::duration,
+        scan::format_duration;
+    max_resend: MaxResend, u16, resends, plain;
+    stream_id: StreamId, i32, scan::int32, plain;
+    publication_window: PublicationWindow, usize, size, write_size;
+    ats: Ats, bool, scan::flag, plain;
+}
+
+/// Makes, for each line, `ChannelUri::name() -> Option<&str>` and `ChannelUriBuilder::name(text) ->
+/// Self`.
+macro_rules! text {
+    ($($name:ident: $parameter:ident;)+) => {
+        /// Parameters that are text.
+        impl ChannelUri {
+            $(
+                #[doc = concat!("[`Parameter::", stringify!($parameter), "`].")]
+                pub fn $name(&self) -> Option<&str> {
+                    self.get(Parameter::$parameter)
+                }
+            )+
+        }
+
+        /// Parameters that are text.
+        impl ChannelUriBuilder {
+            $(
+                #[doc = concat!("Sets [`Parameter::", stringify!($parameter), "`].")]
+                #[must_use]
+                pub fn $name(self, text: impl Into<String>) -> Self {
+                    self.set(Parameter::$parameter, text)
+                }
+            )+
+        }
+    };
+}
+
+text! {
+    endpoint: Endpoint;
+    interface: Interface;
+    control: Control;
+    alias: Alias;
+    response_endpoint: ResponseEndpoint;
+}
+
+impl ChannelUri {
+    /// Returns the channel's own tag, from [`Parameter::Tags`].
+    ///
+    /// # Errors
+    /// A tag that is not valid.
+    pub fn channel_tag(&self) -> Result<Option<i64>, ChannelUriError> {
+        self.tag(|tags| tags.split_once(',').map_or(Some(tags), |t| Some(t.0)), check::channel_tag)
+    }
+
+    /// Returns the publication's tag, from [`Parameter::Tags`].
+    ///
+    /// # Errors
+    /// A tag that is not valid.
+    pub fn entity_tag(&self) -> Result<Option<i64>, ChannelUriError> {
+        self.tag(|tags| tags.split_once(',').map(|t| t.1), |tag| scan::int64(tag, 10))
+    }
+
+    fn tag(
+        &self,
+        find: impl Fn(&str) -> Option<&str>,
+        read: impl Fn(&str) -> Option<i64>,
+    ) -> Result<Option<i64>, ChannelUriError> {
+        let Some(tags) = self.get(Parameter::Tags) else { return Ok(None) };
+        let Some(tag) = find(tags).filter(|tag| !tag.is_empty()) else { return Ok(None) };
+        read(tag).map(Some).ok_or_else(|| ChannelUriError::value_of(Parameter::Tags, tags))
+    }
+
+    /// Returns [`Parameter::SessionId`].
+    ///
+    /// # Errors
+    /// A value that is not valid.
+    pub fn session_id(&self) -> Result<Option<SessionId>, ChannelUriError> {
+        typed(self, Parameter::SessionId, SessionId::read)
+    }
+
+    /// Returns [`Parameter::ResponseCorrelationId`].
+    ///
+    /// # Errors
+    /// A value that is not valid.
+    pub fn response_correlation_id(
+        &self,
+    ) -> Result<Option<ResponseCorrelationId>, ChannelUriError> {
+        typed(self, Parameter::ResponseCorrelationId, ResponseCorrelationId::read)
+    }
+
+    /// Returns [`Parameter::FlowControl`] with its options, as it was written.
+    pub fn flow_control(&self) -> Option<&str> {
+        self.get(Parameter::FlowControl)
+    }
+}
+
+impl ChannelUriBuilder {
+    /// Sets the channel's own tag, in [`Parameter::Tags`].
+    #[must_use]
+    pub fn channel_tag(self, tag: i64) -> Self {
+        let tags = match self.get(Parameter::Tags).and_then(|tags| tags.split_once(',')) {
+            Some((_, entity)) => format!("{tag},{entity}"),
+            None => tag.to_string(),
+        };
+        self.set(Parameter::Tags, tags)
+    }
+
+    /// Sets the publication's tag, in [`Parameter::Tags`].
+    #[must_use]
+    pub fn entity_tag(self, tag: i64) -> Self {
+        let tags = self.get(Parameter::Tags).unwrap_or_default();
+        let channel = tags.split_once(',').map_or(tags, |t| t.0);
+        let tags = format!("{channel},{tag}");
+        self.set(Parameter::Tags, tags)
+    }
+
+    /// Sets [`Parameter::SessionId`] to a number, or to the session id of a tagged publication.
+    #[must_use]
+    pub fn session_id(self, session_id: impl Into<SessionId>) -> Self {
+        self.set(Parameter::SessionId, session_id.into().to_string())
+    }
+
+    /// Sets [`Parameter::ResponseCorrelationId`].
+    #[must_use]
+    pub fn response_correlation_id(self, id: impl Into<ResponseCorrelationId>) -> Self {
+        self.set(Parameter::ResponseCorrelationId, id.into().to_string())
+    }
+
+    /// Sets [`Parameter::FlowControl`].
+    #[must_use]
+    pub fn flow_control(self, flow_control: FlowControl) -> Self {
+        self.set(Parameter::FlowControl, flow_control.to_string())
+    }
+}
+
+fn typed<T>(
+    uri: &ChannelUri,
+    parameter: Parameter,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, ChannelUriError> {
+    uri.get(parameter)
+        .map(|text| read(text).ok_or_else(|| ChannelUriError::value_of(parameter, text)))
+        .transpose()
+}
+
+fn size(text: &str) -> Option<usize> {
+    scan::size(text)?.try_into().ok()
+}
+
+fn offset(text: &str) -> Option<usize> {
+    scan::unsigned_prefix(text, 0)?.try_into().ok()
+}
+
+fn integer(text: &str) -> Option<i64> {
+    scan::int64(text, 0)
+}
+
+fn byte(text: &str) -> Option<u8> {
+    scan::int32(text)?.try_into().ok()
+}
+
+fn resends(text: &str) -> Option<u16> {
+    scan::size(text)?.try_into().ok()
+}
+
+fn plain<T: ToString>(value: T) -> String {
+    value.to_string()
+}
+
+fn write_size(bytes: usize) -> String {
+    scan::format_size(bytes as u64)
+}

@@ -1,0 +1,226 @@
+//! Destinations of publications that send to many, and of subscriptions that receive from many.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::task::{self, Poll};
+
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::registration::{Patience, wait_for};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::{Fallible, SendPtr, last_error, wake};
+
+/// A pending request to the media driver to add or to remove a destination.
+///
+/// Poll it until it reports completion or an error, or await it as a future. The driver carries out
+/// the command whether or not this handle is polled. Dropping the handle only discards the answer.
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// let publication = aeron.add_publication("aeron:udp?control-mode=manual", 1001)?;
+/// let mut adding = publication.async_add_destination("aeron:udp?endpoint=127.0.0.1:24325")?;
+/// while !adding.poll()? {
+///     std::thread::yield_now(); // or go on with other work
+/// }
+/// publication.remove_destination_by_id(adding.registration_id())?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `aeron_async_destination_t`.
+pub struct AsyncDestination {
+    /// `None` once the outcome has been returned: C frees the structure then.
+    raw: Option<NonNull<sys::aeron_async_destination_t>>,
+    poll: PollFunction,
+    /// `None` once the conductor has read it.
+    owner: Option<Owner>,
+    registration_id: i64,
+    client: Arc<Client>,
+    patience: Patience,
+}
+
+// SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
+// structure has one owner here; neither depends on the thread.
+unsafe impl Send for AsyncDestination {}
+
+pub(crate) type PollFunction = unsafe extern "C" fn(*mut sys::aeron_async_destination_t) -> i32;
+
+impl AsyncDestination {
+    /// Starts one of C's commands for the owner with this registration id. `poll` is C's function
+    /// that polls this command.
+    ///
+    /// The arguments of `command` are the address of the new structure's address, the client, and
+    /// the owner.
+    ///
+    /// # Safety
+    /// `command` calls one of C's functions for destinations of this type of owner, with these
+    /// arguments and others that it copies, and uses the owner for nothing else; `poll` is its
+    /// partner.
+    pub(crate) unsafe fn begin(
+        client: &Arc<Client>,
+        (owner_type, owner_id): (sys::rusteron_destination_owner_t, i64),
+        command: impl FnOnce(
+            *mut *mut sys::aeron_async_destination_t,
+            *mut sys::aeron_t,
+            *mut c_void,
+        ) -> i32,
+        poll: PollFunction,
+    ) -> Result<Self> {
+        let owner = Owner::new(owner_type, owner_id)?;
+        let mut raw = ptr::null_mut();
+        // On failure C has not retained the owner.
+        client.add(|| command(&mut raw, client.as_ptr(), owner.0.as_ptr()).into_result())?;
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
+        // SAFETY: made just now, and not freed before its outcome has been polled or it is
+        // cancelled. The number does not change.
+        let registration_id =
+            unsafe { sys::aeron_async_destination_get_registration_id(raw.as_ptr()) };
+        Ok(Self {
+            raw: Some(raw),
+            poll,
+            // Without a conductor thread, the command has been carried out by now.
+            owner: (!client.has_invoker()).then_some(owner),
+            registration_id,
+            client: Arc::clone(client),
+            patience: Patience::new(client),
+        })
+    }
+
+    /// Returns the registration id of this command, and so of the destination that it adds. Pass
+    /// the id to [`remove_destination_by_id`](crate::Publication::remove_destination_by_id).
+    ///
+    /// Corresponds to `aeron_async_destination_get_registration_id`.
+    pub fn registration_id(&self) -> i64 {
+        self.registration_id
+    }
+
+    /// Returns whether the media driver has carried out the request; `false` if it has not answered
+    /// yet. Does not block.
+    ///
+    /// # Errors
+    /// The outcome is returned once, and can be an error:
+    /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
+    /// - [`ErrorKind::UnknownPublication`] and its like: the owner is closed already;
+    /// - [`ErrorKind::DriverTimeout`]: no answer within the driver timeout;
+    /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client meanwhile;
+    ///
+    /// and [`ErrorKind::IllegalState`] if the outcome was returned before.
+    ///
+    /// Corresponds to `aeron_publication_async_destination_poll` and its relatives.
+    pub fn poll(&mut self) -> Result<bool> {
+        let Some(raw) = self.raw else {
+            return Err(Error::new(
+                ErrorKind::IllegalState,
+                format!("destination {} has given its outcome already", self.registration_id),
+            ));
+        };
+        // SAFETY: `raw` is cleared below as soon as C has given the outcome, after which the
+        // conductor frees it; `poll` is what `begin` was promised.
+        let outcome = unsafe { (self.poll)(raw.as_ptr()) }.into_result();
+        if let Ok(0) = outcome {
+            return self.patience.check(&self.client).map(|()| false);
+        }
+        self.raw = None;
+        // The conductor sets an outcome after it has read the owner, or has failed to.
+        self.owner = None;
+        outcome.map(|_| true)
+    }
+
+    /// Polls until there is an outcome, and yields the processor between polls. Returns the
+    /// registration id.
+    pub(crate) fn wait(mut self) -> Result<i64> {
+        let client = Arc::clone(&self.client);
+        wait_for(&client, || self.poll().map(|is_done| is_done.then_some(self.registration_id)))
+    }
+}
+
+/// Resolves to the registration id of the command once the media driver has carried out the
+/// request. Like [`Registration`](crate::Registration), the future needs no particular runtime.
+impl Future for AsyncDestination {
+    type Output = Result<i64>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match Self::poll(this) {
+            Ok(true) => Poll::Ready(Ok(this.registration_id)),
+            Ok(false) => {
+                wake::soon(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl Drop for AsyncDestination {
+    fn drop(&mut self) {
+        let Some(raw) = self.raw.take() else { return };
+        let (client, raw) = (SendPtr(self.client.as_ptr()), SendPtr(raw.as_ptr()));
+        let (owner, kept) = (self.owner.take(), self.client.kept());
+        let registration_id = self.registration_id;
+        self.client.release(move || {
+            let address = owner.as_ref().map_or(ptr::null_mut(), |owner| owner.0.as_ptr());
+            // SAFETY: no outcome was given, so C still has the structure, and neither it nor the
+            // owner is used again if this succeeds; the client outlives what it runs.
+            let cancelled =
+                unsafe { sys::rusteron_async_destination_cancel(client.get(), raw.get(), address) };
+            match cancelled.into_result() {
+                // The conductor frees both.
+                Ok(_) => std::mem::forget(owner),
+                // The structure then lives as long as the client, and the conductor may still
+                // process the command.
+                Err(error) => {
+                    log::debug!("destination {registration_id} is not cancelled: {error}");
+                    kept.keep(Box::new(owner));
+                }
+            }
+        });
+    }
+}
+
+impl fmt::Debug for AsyncDestination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncDestination")
+            .field("registration_id", &self.registration_id)
+            .field("has_outcome", &self.raw.is_none())
+            .finish()
+    }
+}
+
+/// Stand-in for the publication or subscription in C's command.
+///
+/// The command points to its owner, and the conductor follows the pointer when it processes the
+/// command. Suppose the command pointed to the publication itself. Dropping the publication would
+/// nearly always be safe, because the command to close it is queued behind. But when the queue is
+/// full, C marks the publication as to be closed instead. The conductor frees marked publications
+/// when it next looks for marks, while the command still waits in the queue. See
+/// `rusteron_destination_owner_create` in the shim.
+struct Owner(NonNull<c_void>);
+
+// SAFETY: plain memory, which only the conductor reads and no thread writes.
+unsafe impl Send for Owner {}
+
+impl Owner {
+    fn new(owner_type: sys::rusteron_destination_owner_t, registration_id: i64) -> Result<Self> {
+        // SAFETY: allocates, or fails.
+        let owner = unsafe { sys::rusteron_destination_owner_create(owner_type, registration_id) };
+        NonNull::new(owner).map(Self).ok_or_else(last_error)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`; the conductor is past the command that names it, or has ended.
+        unsafe { sys::rusteron_destination_owner_delete(self.0.as_ptr()) };
+    }
+}

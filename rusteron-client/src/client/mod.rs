@@ -1,0 +1,16 @@
+//! The connection to a media driver, and the resources registered with it.
+
+mod client;
+mod conductor_idle;
+pub(crate) mod counter;
+pub(crate) mod destination;
+pub(crate) mod next_session_id;
+pub(crate) mod registration;
+pub(crate) mod subscription_callbacks;
+mod termination;
+
+pub(crate) use client::Client;
+pub use counter::Counter;
+pub use destination::AsyncDestination;
+pub use registration::{Registration, Resource};
+pub use termination::request_driver_termination;

@@ -1,0 +1,75 @@
+//! Session ids that the media driver gives out for later publications.
+
+use std::sync::Arc;
+
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::registration::{Registration, Resource, sealed};
+use crate::error::Result;
+use crate::ffi::Fallible;
+
+/// Starts requesting a session id.
+pub(crate) fn begin(client: &Arc<Client>, stream_id: i32) -> Result<Registration<i32>> {
+    // SAFETY: this is the function that begins to ask for a session id; there is nothing to call back.
+    unsafe {
+        Registration::begin_with(client, (), |registering, client| {
+            sys::aeron_async_next_session_id(registering, client, stream_id)
+        })
+    }
+}
+
+impl Resource for i32 {}
+
+impl sealed::Resource for i32 {
+    type Raw = i32;
+    type Callbacks = ();
+
+    unsafe fn poll(
+        registering: *mut sys::aeron_client_registering_resource_stct,
+    ) -> Result<Option<i32>> {
+        let mut session_id = 0;
+        // SAFETY: handed on to the caller.
+        let polled = unsafe { sys::aeron_async_next_session_id_poll(&mut session_id, registering) };
+        Ok((polled.into_result()? != 0).then_some(session_id))
+    }
+
+    unsafe fn cancel(
+        client: *mut sys::aeron_t,
+        registering: *mut sys::aeron_client_registering_resource_stct,
+        (): (),
+    ) -> i32 {
+        // SAFETY: handed on to the caller.
+        unsafe { sys::rusteron_async_next_session_id_cancel(client, registering) }
+    }
+
+    unsafe fn from_raw(session_id: i32, _client: Arc<Client>, (): ()) -> Result<i32> {
+        Ok(session_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusteron_media_driver::MediaDriver;
+    use rusteron_sys as sys;
+
+    use crate::{Aeron, Context};
+
+    #[test]
+    fn a_request_that_is_given_up_is_taken_off_the_conductors_list() {
+        let driver = MediaDriver::launch_embedded().expect("a driver");
+        let mut context = Context::new().expect("a context");
+        context
+            .set_dir(driver.aeron_dir())
+            // Commands are carried out at once, and the list changes in calls only.
+            .and_then(|context| context.set_use_conductor_agent_invoker(true))
+            .expect("valid settings");
+        let aeron = Aeron::connect(context).expect("a client");
+        // SAFETY: the client is live, and no other thread uses it.
+        let waiting = || unsafe { sys::rusteron_registering_count(aeron.client().as_ptr()) };
+        let registration = aeron.async_next_session_id(7).expect("begun");
+        assert_eq!(waiting(), 1);
+        drop(registration);
+        assert_eq!(waiting(), 0);
+    }
+}

@@ -1,0 +1,120 @@
+//! The distinct errors of a media driver.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::cnc::epoch;
+use crate::cnc::shared_memory::SharedMemory;
+
+/// An error that a media driver has observed, once or more often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ErrorLogEntry {
+    /// The number of observations.
+    pub observation_count: i32,
+    /// The time of the first observation, by the driver's clock.
+    pub first_observation: SystemTime,
+    /// The time of the last observation, by the driver's clock.
+    pub last_observation: SystemTime,
+    /// The description in the driver's words. Bytes that are not UTF-8 are replaced.
+    pub text: String,
+}
+
+// The layout of `aeron_error_log_entry_t`.
+const LENGTH: usize = 0;
+const OBSERVATION_COUNT: usize = 4;
+const LAST_OBSERVATION: usize = 8;
+const FIRST_OBSERVATION: usize = 16;
+const HEADER_LENGTH: usize = 24;
+const ALIGNMENT: usize = 8;
+
+/// Returns the entries that were last observed at or after a time in milliseconds.
+///
+/// Corresponds to `aeron_error_log_read`, which believes the lengths that it finds.
+pub(crate) fn read(log: SharedMemory<'_>, since: i64) -> Vec<ErrorLogEntry> {
+    let mut entries = Vec::new();
+    let mut rest = Some(log);
+    while let Some((entry, length)) = rest.and_then(next) {
+        entries.extend(copy(entry).filter(|(last, _)| *last >= since).map(|(_, entry)| entry));
+        rest = rest.and_then(|rest| {
+            let offset = length.next_multiple_of(ALIGNMENT);
+            rest.part(offset, rest.len().checked_sub(offset)?)
+        });
+    }
+    entries
+}
+
+/// Returns the first entry and its length, if there is an entry.
+fn next(log: SharedMemory<'_>) -> Option<(SharedMemory<'_>, usize)> {
+    // The driver writes the length last, with release.
+    let length = usize::try_from(log.load_i32(LENGTH)?).ok()?;
+    (length >= HEADER_LENGTH).then_some(())?;
+    Some((log.part(0, length.min(log.len()))?, length))
+}
+
+fn copy(entry: SharedMemory<'_>) -> Option<(i64, ErrorLogEntry)> {
+    let last = entry.load_i64(LAST_OBSERVATION)?;
+    let time = |millis| epoch::time(millis).unwrap_or(UNIX_EPOCH);
+    let mut text = Vec::new();
+    entry.part(HEADER_LENGTH, entry.len().checked_sub(HEADER_LENGTH)?)?.copy_to(&mut text);
+    let entry = ErrorLogEntry {
+        observation_count: entry.load_i32(OBSERVATION_COUNT)?,
+        first_observation: time(entry.load_i64(FIRST_OBSERVATION)?),
+        last_observation: time(last),
+        text: String::from_utf8_lossy(&text).trim_end().to_owned(),
+    };
+    Some((last, entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a log of entries, whose lengths may be wrong.
+    fn log(entries: &[(i32, i64, &str)], capacity: usize) -> Vec<i64> {
+        let mut bytes = Vec::new();
+        for (length, last, text) in entries {
+            bytes.extend(length.to_ne_bytes());
+            bytes.extend(3_i32.to_ne_bytes());
+            bytes.extend(last.to_ne_bytes());
+            bytes.extend(1_i64.to_ne_bytes());
+            bytes.extend(text.as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        }
+        bytes.resize(capacity, 0);
+        bytes.chunks(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().expect("8"))).collect()
+    }
+
+    fn read(log: &[i64], since: i64) -> Vec<ErrorLogEntry> {
+        // SAFETY: the slice lives for the call.
+        super::read(unsafe { SharedMemory::new(log.as_ptr().cast(), log.len() * 8) }, since)
+    }
+
+    fn texts(log: &[i64], since: i64) -> Vec<String> {
+        read(log, since).into_iter().map(|entry| entry.text).collect()
+    }
+
+    #[test]
+    fn entries_are_read_up_to_the_first_without_a_length() {
+        let log = log(&[(24 + 5, 10, "first"), (24 + 6, 20, "second"), (0, 30, "never")], 1024);
+        assert_eq!(texts(&log, i64::MIN), ["first", "second"]);
+        assert_eq!(texts(&log, 20), ["second"]);
+        let first = &read(&log, 0)[0];
+        assert_eq!(first.observation_count, 3);
+        assert_eq!(epoch::millis(first.first_observation), 1);
+        assert_eq!(epoch::millis(first.last_observation), 10);
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_end_the_log() {
+        assert!(texts(&[], 0).is_empty());
+        assert!(texts(&log(&[], 64), 0).is_empty());
+        for length in [-1, i32::MIN, 1, 23] {
+            assert!(texts(&log(&[(length, 1, "x")], 64), 0).is_empty(), "{length}");
+        }
+        assert_eq!(texts(&log(&[(24, 1, ""), (24 + 1, 1, "x")], 64), 0), ["", "x"]);
+        // The length goes beyond the end, so the text that is there is shown.
+        let cut = log(&[(i32::MAX, 1, "12345678")], 32);
+        assert_eq!(texts(&cut, 0), ["12345678"]);
+        assert!(texts(&cut[..2], 0).is_empty());
+    }
+}

@@ -1,0 +1,12 @@
+//! The settings of a client, and the handlers that it is given before it connects.
+
+mod context;
+mod counter_handlers;
+mod events;
+mod properties;
+mod settings;
+
+pub use context::Context;
+pub(crate) use counter_handlers::CounterHandlers;
+pub use events::{Added, PublicationError};
+pub use properties::{load_properties, load_properties_file};

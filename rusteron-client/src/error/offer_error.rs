@@ -1,0 +1,215 @@
+//! Errors of the message path.
+
+use std::fmt;
+
+use rusteron_sys as sys;
+
+use crate::error::{Error, ErrorKind};
+
+/// A position in a stream: bytes since the beginning of the stream, frame headers and padding
+/// included.
+pub type Position = i64;
+
+/// The reason why a message was rejected. Nothing of the message has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OfferError {
+    /// No subscriber is connected. A subscriber may be about to connect.
+    NotConnected,
+    /// Back pressure: the subscribers, or the flow control on their behalf, are not ready for more.
+    BackPressured,
+    /// The log buffer is being rotated to its next term. The next attempt will most likely succeed.
+    AdminAction,
+    /// The publication is closed, or its client is closed.
+    Closed,
+    /// The stream has reached its maximum position, 2³¹ times the term length. Add a new
+    /// publication. With a longer term length, this happens more rarely.
+    MaxPositionExceeded,
+    /// The message is longer than the publication's term length allows. A claim must not be longer
+    /// than a fragment, either.
+    MessageTooLong {
+        /// The length of the message in bytes. It is `usize::MAX` if the sum of the parts' lengths
+        /// overflows.
+        length: usize,
+        /// The length of the longest message that is accepted, in bytes: the publication's
+        /// `max_message_length`, or its `max_payload_length` for a claim.
+        max_message_length: usize,
+    },
+    /// A claim was held for so long that the media driver has unblocked it: the claimed range is
+    /// padding.
+    Unblocked,
+    /// A block is not a sequence of frames that fits exactly at the stream's current position.
+    InvalidBlock {
+        /// The offset of the faulty frame, in bytes from the beginning of the block.
+        offset: usize,
+        /// The fault of the frame.
+        fault: BlockFault,
+    },
+}
+
+/// The fault of a frame in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BlockFault {
+    /// The block ends before the frame begins, or before the end of the frame aligned to 32 bytes.
+    Truncated,
+    /// The block is longer than the remaining part of the publication's current term.
+    BeyondTerm,
+    /// The frame length is less than a header, or more than a fragment of the publication.
+    FrameLength,
+    /// The frame has another version of the frame layout than this client writes.
+    Version,
+    /// The frame is neither data nor padding, or the first frame is padding.
+    Type,
+    /// The term offset is not the offset at which the frame would be written.
+    TermOffset,
+    /// The session id is not the session id of the publication.
+    SessionId,
+    /// The stream id is not the stream id of the publication.
+    StreamId,
+    /// The term id is not the id of the publication's current term.
+    TermId,
+}
+
+impl OfferError {
+    /// Returns whether a second offer of the same message may succeed without any other action
+    /// first.
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::NotConnected | Self::BackPressured | Self::AdminAction | Self::Unblocked
+        )
+    }
+
+    /// Returns the same error from an outlined call. Without this call, compilers build errors of
+    /// the message path before an error has occurred. That uses registers which the message path
+    /// needs.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn rare(self) -> Self {
+        self
+    }
+
+    /// Translates the result of a C function for a message of `length` bytes.
+    pub(crate) fn from_c(
+        returned: i64,
+        length: usize,
+        max_message_length: usize,
+    ) -> Result<Position, Self> {
+        const NOT_CONNECTED: i64 = sys::AERON_PUBLICATION_NOT_CONNECTED as i64;
+        const BACK_PRESSURED: i64 = sys::AERON_PUBLICATION_BACK_PRESSURED as i64;
+        const ADMIN_ACTION: i64 = sys::AERON_PUBLICATION_ADMIN_ACTION as i64;
+        const CLOSED: i64 = sys::AERON_PUBLICATION_CLOSED as i64;
+        const MAX_POSITION_EXCEEDED: i64 = sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED as i64;
+        match returned {
+            0.. => Ok(returned),
+            NOT_CONNECTED => Err(Self::NotConnected),
+            BACK_PRESSURED => Err(Self::BackPressured),
+            ADMIN_ACTION => Err(Self::AdminAction),
+            CLOSED => Err(Self::Closed),
+            MAX_POSITION_EXCEEDED => Err(Self::MaxPositionExceeded),
+            // Rust has checked the other arguments, so C can only object to the length.
+            _ => Err(Self::MessageTooLong { length, max_message_length }),
+        }
+    }
+}
+
+impl fmt::Display for OfferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("no subscriber is connected"),
+            Self::BackPressured => f.write_str("back-pressured by the subscribers"),
+            Self::AdminAction => f.write_str("the log buffer is being rotated"),
+            Self::Closed => f.write_str("the publication is closed, and so is its client"),
+            Self::MaxPositionExceeded => f.write_str("the stream has reached its last position"),
+            Self::MessageTooLong { length, max_message_length } => write!(
+                f,
+                "a message of {length} bytes; this publication takes {max_message_length} at most"
+            ),
+            Self::Unblocked => f.write_str("the media driver has given up waiting for the claim"),
+            Self::InvalidBlock { offset, fault } => {
+                write!(f, "the frame at offset {offset} of the block: {fault}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OfferError {}
+
+/// Allocates, so use this conversion only to leave a loop.
+impl From<OfferError> for Error {
+    fn from(error: OfferError) -> Self {
+        let kind = match error {
+            OfferError::Closed => ErrorKind::ClientClosed,
+            OfferError::MessageTooLong { .. } | OfferError::InvalidBlock { .. } => {
+                ErrorKind::InvalidArgument
+            }
+            _ => ErrorKind::Other,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl fmt::Display for BlockFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "it is not whole",
+            Self::BeyondTerm => "the block does not fit into the term",
+            Self::FrameLength => "its length is out of range",
+            Self::Version => "it is of another version",
+            Self::Type => "it is of another type than allowed here",
+            Self::TermOffset => "it is of another term offset",
+            Self::SessionId => "it is of another session",
+            Self::StreamId => "it is of another stream",
+            Self::TermId => "it is of another term",
+        })
+    }
+}
+
+/// The reason why a poll could not look for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PollError {
+    /// A fatal error, such as a dead media driver, has closed the subscription's client.
+    Closed,
+}
+
+impl fmt::Display for PollError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the subscription is closed, and so is its client"),
+        }
+    }
+}
+
+impl std::error::Error for PollError {}
+
+/// Allocates, so use this conversion only to leave a loop.
+impl From<PollError> for Error {
+    fn from(error: PollError) -> Self {
+        Self::new(ErrorKind::ClientClosed, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_message_path_become_others_with_their_words() {
+        let cases = [
+            (OfferError::Closed, ErrorKind::ClientClosed),
+            (
+                OfferError::MessageTooLong { length: 9, max_message_length: 8 },
+                ErrorKind::InvalidArgument,
+            ),
+            (OfferError::BackPressured, ErrorKind::Other),
+        ];
+        for (offer_error, kind) in cases {
+            let error = Error::from(offer_error);
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(&offer_error.to_string()), "{error}");
+        }
+        assert_eq!(Error::from(PollError::Closed).kind(), ErrorKind::ClientClosed);
+    }
+}

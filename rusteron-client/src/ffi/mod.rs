@@ -1,0 +1,19 @@
+//! The FFI to C: results, texts, arguments, closures.
+
+mod argument;
+pub(crate) mod callback;
+pub(crate) mod handlers;
+mod init_lock;
+mod result;
+mod retained;
+mod send_ptr;
+mod text;
+pub(crate) mod wake;
+
+pub(crate) use crate::error::Result;
+pub use argument::{c_path, c_string, millis, nanos};
+pub use init_lock::lock_context_init;
+pub use result::{Fallible, last_error};
+pub use retained::Retained;
+pub(crate) use send_ptr::SendPtr;
+pub use text::{lossy, path};

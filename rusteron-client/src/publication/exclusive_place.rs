@@ -1,0 +1,202 @@
+//! Position of the next frame of an exclusive publication.
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rusteron_sys as sys;
+
+use crate::error::{OfferError, Position};
+use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first, protocol};
+use crate::publication::ExclusivePublication;
+
+/// The publication's fields for its position.
+pub(crate) type Place = sys::rusteron_exclusive_place_t;
+
+/// The term offset and the term id in one aligned word. The tail counter has the same value.
+#[derive(Clone, Copy)]
+pub(crate) struct PlaceInTerm(*mut i64);
+
+impl PlaceInTerm {
+    /// # Safety
+    /// As long as the result is used, `place` points to a live place that belongs to the caller
+    /// alone.
+    #[inline(always)]
+    pub(crate) unsafe fn of(place: *mut Place) -> Self {
+        const OFFSET: usize = offset_of!(Place, term_offset);
+        const _: () = assert!(OFFSET % align_of::<i64>() == 0);
+        const _: () = assert!(offset_of!(Place, term_id) == OFFSET + size_of::<i32>());
+        // SAFETY: a part of the place, by the contract.
+        Self(unsafe { place.byte_add(OFFSET) }.cast())
+    }
+
+    /// Returns the value of the tail counter at this position.
+    #[inline(always)]
+    pub(crate) fn raw_tail(self) -> i64 {
+        // SAFETY: by the contract of `of`; the word is aligned, by the assertions there.
+        low_half_first(unsafe { self.0.read() })
+    }
+
+    /// Stores the term id as well, although it does not change. After a store of half a word, a
+    /// processor has to wait before it can load the whole word.
+    #[inline(always)]
+    pub(crate) fn set(self, raw_tail: i64) {
+        // SAFETY: as above.
+        unsafe { self.0.write(low_half_first(raw_tail)) }
+    }
+}
+
+/// A frame that has its range and its header, but neither its payload nor its positive length.
+pub(crate) struct BegunFrame {
+    pub(crate) frame: *mut u8,
+    pub(crate) end_position: Position,
+}
+
+impl ExclusivePublication {
+    /// Begins the next frame, for a payload of `length` bytes, and moves the tail past it.
+    ///
+    /// Changes nothing and returns `None` in four cases: the publication is closed, the position
+    /// limit is reached, the payload is longer than a fragment, or the frame does not fit into the
+    /// term. [`next_place`](Self::next_place) and C find out which case it is. So the loop that
+    /// inlines this function builds no errors.
+    #[inline(always)]
+    pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
+        let fields = &self.fields;
+        // Copied before the acquire loads, after which the compiler would read the fields again.
+        let (limit, place) = (self.limit, fields.place);
+        // SAFETY: as in `place_and_limit`.
+        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
+            return None;
+        }
+        let limit = limit.position()?;
+        // SAFETY: as above.
+        let place_in_term = unsafe { PlaceInTerm::of(place) };
+        let raw_tail = place_in_term.raw_tail();
+        let offset = raw_tail as u32;
+        // SAFETY: as above.
+        let position = unsafe { (*place).term_begin_position } + i64::from(offset);
+        if position >= limit || length > fields.max_payload_length {
+            return None;
+        }
+        // No value can overflow its type: a term has at most 1 GiB, and a fragment less.
+        let aligned = align(length + HEADER_LENGTH);
+        if offset + aligned as u32 > fields.term_buffer_length as u32 {
+            return None;
+        }
+        // SAFETY: the frame lies within the active term, as checked above, and behind the position
+        // limit, where payload and header are not read, nor anything cleaned, before the frame length
+        // turns positive. For the index see `move_tail`.
+        unsafe {
+            let index = (*place).active_partition_index;
+            debug_assert!(index < PARTITION_COUNT);
+            let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
+            // The offset stays below 2³²: the id is not touched.
+            let end = raw_tail + aligned as i64;
+            protocol::set_tail(tail, end);
+            place_in_term.set(end);
+            let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
+            log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, raw_tail, self.ids);
+            Some(BegunFrame { frame, end_position: position + aligned as i64 })
+        }
+    }
+
+    /// Returns where the next frame begins. If no message of `length` bytes, at most `max`, is
+    /// accepted now, returns the reason.
+    ///
+    /// C reports a message as too long only when it would otherwise accept the message. Until then
+    /// a caller would retry in vain. C also allocates for the text of that error.
+    pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
+        let Some((place, limit)) = self.place_and_limit() else { return Err(OfferError::Closed) };
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
+        let position = place.term_begin_position + i64::from(place.term_offset);
+        if position >= limit {
+            return Err(self.back_pressure(position, length));
+        }
+        Ok(place)
+    }
+
+    /// Returns where the next frame begins, and the position limit. Returns `None` if the
+    /// publication is closed.
+    #[inline(always)]
+    pub(crate) fn place_and_limit(&self) -> Option<(Place, Position)> {
+        // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
+        // memory that stays mapped until then, even if the driver dies; C writes them atomically.
+        // The place belongs to the only writer: the holder of this value, as the type is not
+        // `Sync`.
+        let (is_closed, place) = unsafe {
+            (
+                log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
+                *self.fields.place,
+            )
+        };
+        // The limit belongs to another publication: the driver has timed out the client, and closed
+        // the publication.
+        let limit = self.limit.position()?;
+        (!is_closed).then_some((place, limit))
+    }
+
+    #[cold]
+    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
+        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+        if end >= self.fields.max_possible_position {
+            OfferError::MaxPositionExceeded
+        } else if self.is_connected() {
+            OfferError::BackPressured
+        } else {
+            OfferError::NotConnected
+        }
+    }
+
+    /// Moves the tail to the offset `end` of the active term. Returns the address of `place`.
+    ///
+    /// # Safety
+    /// `place` is the publication's, and `end` is not beyond the term.
+    pub(crate) unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
+        // SAFETY: by the contract.
+        unsafe {
+            let (term, tail, place_in_term) = self.active_term(place);
+            let raw_tail = protocol::raw_tail(place.term_id, end);
+            protocol::set_tail(tail, raw_tail);
+            place_in_term.set(raw_tail);
+            term.add(place.term_offset as usize)
+        }
+    }
+
+    /// Moves the position to the end of the last term, if the rest of that term has become padding.
+    #[cold]
+    pub(crate) fn end_stream(&mut self) {
+        let length = self.fields.term_buffer_length;
+        // SAFETY: the place and the tail counter belong to the only writer, and the tail is moved
+        // to the end of the term.
+        unsafe {
+            let place = *self.fields.place;
+            let (_, tail, _) = self.active_term(place);
+            // C moves the tail beyond the term before it writes padding. At the position limit, C
+            // leaves the tail alone.
+            if tail.load(Ordering::Relaxed) as u32 > length as u32 {
+                self.move_tail(place, length);
+            }
+        }
+    }
+
+    /// Returns the active term's buffer, its tail, and the publication's own copy of the tail.
+    ///
+    /// # Safety
+    /// `place` is the publication's, and only the publication's only writer uses the returned
+    /// values.
+    #[inline(always)]
+    pub(crate) unsafe fn active_term(&self, place: Place) -> (*mut u8, &AtomicI64, PlaceInTerm) {
+        let index = place.active_partition_index;
+        debug_assert!(index < PARTITION_COUNT);
+        // SAFETY: the active index is always below the number of partitions, and thus the index of
+        // one of the log's three tail counters and term buffers; the place is the writer's own.
+        unsafe {
+            (
+                *self.fields.term_buffers.get_unchecked(index),
+                log_buffer::atomic_i64(self.fields.term_tail_counters.add(index)),
+                PlaceInTerm::of(self.fields.place),
+            )
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! A publication with its own log buffer, and its offer in Rust.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::registration::{Resource, poll_for_address, sealed};
+use crate::constants::PublicationConstants;
+use crate::error::{OfferError, Position, Result};
+use crate::ffi::Fallible;
+use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, protocol};
+use crate::publication::block::Expected;
+use crate::publication::exclusive_place::BegunFrame;
+use crate::publication::reserved_value::Supplier;
+use crate::publication::{BufferClaim, message_parts};
+
+/// Sends messages to the subscribers of a channel and stream, from one thread at a time.
+///
+/// An exclusive publication has its own log buffer, and so its own session id. This makes it faster
+/// than a [`Publication`](crate::Publication). It keeps its client open. Dropping it tells the
+/// media driver that this publisher is gone, after the offered messages have been delivered.
+///
+/// Made by [`Aeron::add_exclusive_publication`](crate::Aeron::add_exclusive_publication).
+pub struct ExclusivePublication {
+    /// The fields of the C structure that an offer works on, at the addresses C uses itself.
+    pub(crate) fields: sys::rusteron_exclusive_publication_t,
+    pub(crate) limit: CounterValue,
+    pub(crate) raw: NonNull<sys::aeron_exclusive_publication_t>,
+    pub(crate) ids: FrameIds,
+    pub(crate) constants: PublicationConstants,
+    pub(crate) client: Arc<Client>,
+    /// True once the conductor has been told to close this publication. Only dropping the other
+    /// fields follows then.
+    pub(crate) is_handed_over: bool,
+}
+
+// SAFETY: nothing in the C structure is tied to a thread; its fields for one writer are reached by
+// `&mut self` only, so that moving it is moving the writer.
+unsafe impl Send for ExclusivePublication {}
+
+impl ExclusivePublication {
+    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)
+    /// bytes, to the subscribers. A message that does not fit in one fragment is sent in several.
+    ///
+    /// Copies the message into the log buffer and returns the position after it. Does not block,
+    /// does not allocate, makes no system call.
+    ///
+    /// # Errors
+    /// Nothing has been sent; see [`OfferError`].
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offer`.
+    #[inline]
+    pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        let Some(BegunFrame { frame, end_position }) = self.begin_frame(message.len()) else {
+            return self.offer_otherwise(message);
+        };
+        // SAFETY: the frame was begun for the message, and is this call's alone.
+        unsafe {
+            log_buffer::copy_payload(message, frame);
+            let length = log_buffer::frame_length_of(frame);
+            protocol::publish_frame(length, (message.len() + HEADER_LENGTH) as i32);
+        }
+        Ok(end_position)
+    }
+
+    /// Slow path: returns the error, sends the message in several fragments, or lets C end the
+    /// term.
+    #[cold]
+    fn offer_otherwise(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        let place = self.next_place(message.len(), self.fields.max_message_length)?;
+        let is_fragmented = message.len() > self.fields.max_payload_length;
+        if let Some(position) =
+            is_fragmented.then(|| self.write_fragments(place, message)).flatten()
+        {
+            return Ok(position);
+        }
+        // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
+        // for its whole length, and without a supplier C calls nothing back.
+        let returned = unsafe {
+            sys::aeron_exclusive_publication_offer(
+                self.raw.as_ptr(),
+                message.as_ptr(),
+                message.len(),
+                None,
+                ptr::null_mut(),
+            )
+        };
+        self.outcome(returned, message.len(), self.fields.max_message_length)
+    }
+
+    /// Offers one message that consists of several slices, without joining them first; otherwise as
+    /// [`offer`](Self::offer). An empty list of parts is an empty message.
+    ///
+    /// Does not block; does not allocate, except for a message of several fragments on Windows.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, Context, OfferError};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+    /// # while !publication.is_connected() { std::thread::yield_now(); }
+    /// use std::io::IoSlice;
+    ///
+    /// let (header, body) = (7_u32.to_le_bytes(), b"body");
+    /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offerv`.
+    #[inline]
+    pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        // C adds the lengths without checking for overflow.
+        let length = message_parts::total_length(parts);
+        if length > self.fields.max_payload_length {
+            return self.offer_parts_in_c(parts, length);
+        }
+        let mut claim = self.try_claim(length)?;
+        message_parts::copy(parts, &mut claim);
+        claim.commit()
+    }
+
+    #[cold]
+    fn offer_parts_in_c(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        length: usize,
+    ) -> Result<Position, OfferError> {
+        if length > self.fields.max_message_length {
+            return Err(self.too_long(length));
+        }
+        let returned = message_parts::with_iovecs(parts, |iovecs, count| {
+            let publication = self.raw.as_ptr();
+            let no_data = ptr::null_mut();
+            // SAFETY: the publication is live and `&mut self` is its only user; the parts are
+            // readable, C does not write to them, and without a supplier it calls nothing back.
+            unsafe {
+                sys::aeron_exclusive_publication_offerv(publication, iovecs, count, None, no_data)
+            }
+        });
+        self.outcome(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
+    ///
+    /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
+    /// timestamp or a checksum. Subscribers read the value with
+    /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after the
+    /// range for the message has been claimed.
+    ///
+    /// If the supplier panics, the panic goes through to the caller, and the message is not
+    /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
+    /// follows them; assemblers drop them.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offer` with a supplier.
+    #[inline]
+    pub fn offer_with_reserved_value(
+        &mut self,
+        message: &[u8],
+        mut supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length > self.fields.max_payload_length {
+            return self.offer_fragments_with_reserved_value(message, supplier);
+        }
+        // If the supplier panics, the claim is aborted.
+        let mut claim = self.try_claim(length)?;
+        claim.copy_from_slice(message);
+        let value = supplier(message);
+        claim.set_reserved_value(value);
+        claim.commit()
+    }
+
+    fn offer_fragments_with_reserved_value(
+        &mut self,
+        message: &[u8],
+        supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length > self.fields.max_message_length {
+            return Err(self.too_long(length));
+        }
+        let part = [IoSlice::new(message)];
+        let returned = Supplier::call(supplier, |function, clientd| {
+            message_parts::with_iovecs(&part, |iovecs, count| {
+                let publication = self.raw.as_ptr();
+                // SAFETY: the publication is live and `&mut self` is its only user; the message is
+                // readable; the supplier lives during the call, and does not unwind into C.
+                unsafe {
+                    sys::aeron_exclusive_publication_offerv(
+                        publication,
+                        iovecs,
+                        count,
+                        function,
+                        clientd,
+                    )
+                }
+            })
+        });
+        self.outcome(returned, length, self.fields.max_message_length)
+    }
+
+    /// Claims a range of the log buffer for a message of `length` bytes, up to
+    /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
+    /// without a copy.
+    ///
+    /// Does not block, does not allocate, makes no system call. The publication is borrowed until
+    /// the claim is committed, aborted or dropped. A retry loop therefore has to fill and commit
+    /// the claim inside the loop. A length of 0 is an empty message.
+    ///
+    /// # Errors
+    /// Nothing has been claimed; see [`OfferError`].
+    ///
+    /// ```compile_fail,E0499
+    /// # use rusteron_client::{ExclusivePublication, OfferError};
+    /// # fn test(publication: &mut ExclusivePublication) -> Result<(), OfferError> {
+    /// let claim = publication.try_claim(8)?;
+    /// publication.offer(b"the place before is not finished")?;
+    /// claim.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `aeron_exclusive_publication_try_claim`.
+    #[inline]
+    pub fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let Some(BegunFrame { frame, end_position }) = self.begin_frame(length) else {
+            return self.claim_in_c(length);
+        };
+        // SAFETY: the frame was begun for this length. The claim is the frame's only user, as `self` is
+        // borrowed mutably and the tail has moved past it. Its memory is mapped as long as the
+        // publication lives: the conductor unmaps it on closing it, for which `self` cannot be
+        // borrowed, or in `aeron_close`, before which `self` holds the client; the death of the client
+        // or the driver marks the publication as closed and unmaps nothing.
+        Ok(unsafe { BufferClaim::new(NonNull::new_unchecked(frame), length, end_position) })
+    }
+
+    /// Slow path: returns the error, or lets C make the claim at the end of a term. C pads the rest
+    /// of the term and rotates the log.
+    #[cold]
+    fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let max = self.fields.max_payload_length;
+        // As in C, and for a closed publication as well.
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
+        self.next_place(length, max)?;
+        let mut claim = MaybeUninit::uninit();
+        // SAFETY: the publication is live and `&mut self` is its only user.
+        let returned = unsafe {
+            let publication = self.raw.as_ptr();
+            sys::aeron_exclusive_publication_try_claim(publication, length, claim.as_mut_ptr())
+        };
+        let position = self.outcome(returned, length, max)?;
+        // SAFETY: with a position C has filled the claim in; for the rest see `try_claim`.
+        Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
+    }
+
+    /// Appends padding as long as a message of `length` bytes, up to
+    /// [`max_message_length`](Self::max_message_length), and returns the position after it.
+    /// Subscribers skip padding.
+    ///
+    /// Does not block, does not allocate.
+    ///
+    /// # Errors
+    /// Nothing has been appended; see [`OfferError`].
+    ///
+    /// Corresponds to `aeron_exclusive_publication_append_padding`.
+    pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
+        if length > self.fields.max_message_length {
+            return Err(self.too_long(length));
+        }
+        // SAFETY: the publication is live and `&mut self` is its only user; the length is one that
+        // C accepts.
+        let returned =
+            unsafe { sys::aeron_exclusive_publication_append_padding(self.raw.as_ptr(), length) };
+        self.outcome(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers frames as they are, headers included, and returns the position after them. This
+    /// repeats, byte for byte, a part of a stream that was recorded or received elsewhere.
+    ///
+    /// The block is a sequence of whole frames, each padded to a multiple of 32 bytes. The first
+    /// frame is data. The headers must have this publication's session id, stream id and current
+    /// term id. Each header must have the term offset at which its frame will lie. So the
+    /// publication must have been added with the position, session id and term length of the
+    /// original. The block must fit into the rest of the term.
+    ///
+    /// All frames are checked, which takes time in proportion to their number. Reserved values,
+    /// flags and payload are copied unchanged.
+    ///
+    /// Does not block, does not allocate.
+    ///
+    /// # Errors
+    /// Nothing has been sent; see [`OfferError`]. For a block that does not fit, the error is
+    /// [`OfferError::InvalidBlock`].
+    ///
+    /// Corresponds to `aeron_exclusive_publication_offer_block`, which checks the first frame only.
+    pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
+        // The check of the block below also finds a block that does not fit.
+        let any = usize::MAX;
+        let mut place = self.next_place(block.len(), any)?;
+        if place.term_offset >= self.fields.term_buffer_length {
+            // A claim at the very end of a term only rotates the log to the next term. Unlike C's
+            // function for blocks, the claim does not rotate beyond the last term.
+            match self.claim_in_c(0) {
+                Err(OfferError::AdminAction) => {}
+                Err(error) => return Err(error),
+                Ok(_aborted_on_drop) => return Err(OfferError::AdminAction),
+            }
+            place = self.next_place(block.len(), any)?;
+        }
+        let expected = Expected {
+            term_offset: place.term_offset,
+            term_id: place.term_id,
+            session_id: self.fields.session_id,
+            stream_id: self.fields.stream_id,
+            max_payload_length: self.fields.max_payload_length,
+            term_buffer_length: self.fields.term_buffer_length,
+        };
+        expected.check(block)?;
+        let end = place.term_offset + block.len() as i32;
+        let (length, rest) = block.split_at(size_of::<i32>());
+        let length = i32::from_ne_bytes([length[0], length[1], length[2], length[3]]);
+        // SAFETY: by the check the block lies within the active term; it is behind the position
+        // limit, so that no process reads or cleans there. The order is the same as in C: first the
+        // tail, and last the first frame's length, which makes the whole block visible.
+        unsafe {
+            let frame = self.move_tail(place, end);
+            ptr::copy_nonoverlapping(rest.as_ptr(), frame.add(size_of::<i32>()), rest.len());
+            protocol::publish_frame(log_buffer::frame_length_of(frame), length);
+        }
+        Ok(place.term_begin_position + i64::from(end))
+    }
+
+    /// Makes closing this publication revoke it; see [`revoke`](Self::revoke).
+    ///
+    /// Corresponds to `aeron_exclusive_publication_revoke_on_close`.
+    pub fn revoke_on_close(&mut self) {
+        // SAFETY: the publication is live; the function sets an atomic flag.
+        unsafe { sys::aeron_exclusive_publication_revoke_on_close(self.raw.as_ptr()) };
+    }
+
+    /// Closes the publication at once. Subscribers do not get the messages that they have not
+    /// received yet, and their images end. Does not block.
+    ///
+    /// For a notification of the end, call [`revoke_on_close`](Self::revoke_on_close) and
+    /// [`close_with`](Self::close_with) instead.
+    ///
+    /// Corresponds to `aeron_exclusive_publication_revoke`.
+    pub fn revoke(mut self) {
+        self.revoke_on_close();
+    }
+
+    /// Converts the return value of C's functions.
+    ///
+    /// If a message does not fit into the last term, C pads the rest and returns an error, but
+    /// leaves its own position before the padding. C would then accept a shorter message, and write
+    /// it over padding that subscribers have read.
+    fn outcome(
+        &mut self,
+        returned: i64,
+        length: usize,
+        max: usize,
+    ) -> Result<Position, OfferError> {
+        let outcome = OfferError::from_c(returned, length, max);
+        if outcome == Err(OfferError::MaxPositionExceeded) {
+            self.end_stream();
+        }
+        outcome
+    }
+
+    #[cold]
+    fn too_long(&self, length: usize) -> OfferError {
+        if self.is_closed() {
+            return OfferError::Closed;
+        }
+        let max_message_length = self.fields.max_message_length;
+        OfferError::MessageTooLong { length, max_message_length }
+    }
+
+    /// Returns the C publication, for the functions that have no safe form.
+    ///
+    /// It is live as long as `self`. Calling C's functions for one writer on it needs the same
+    /// exclusiveness as `&mut self`, and closing it is never allowed.
+    pub fn as_ptr(&self) -> *mut sys::aeron_exclusive_publication_t {
+        self.raw.as_ptr()
+    }
+}
+
+impl Resource for ExclusivePublication {}
+
+impl sealed::Resource for ExclusivePublication {
+    type Raw = NonNull<sys::aeron_exclusive_publication_t>;
+    type Callbacks = ();
+
+    unsafe fn poll(
+        registering: *mut sys::aeron_client_registering_resource_stct,
+    ) -> Result<Option<Self::Raw>> {
+        // SAFETY: handed on to the caller.
+        unsafe { poll_for_address(sys::aeron_async_add_exclusive_publication_poll, registering) }
+    }
+
+    unsafe fn cancel(
+        client: *mut sys::aeron_t,
+        registering: *mut sys::aeron_client_registering_resource_stct,
+        (): (),
+    ) -> i32 {
+        // SAFETY: handed on to the caller.
+        unsafe { sys::aeron_async_add_exclusive_publication_cancel(client, registering) }
+    }
+
+    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
+        let mut constants = MaybeUninit::uninit();
+        // SAFETY: the publication is live, and C fills the structure in or fails.
+        unsafe { sys::aeron_exclusive_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
+            .into_result()?;
+        // SAFETY: filled in just now; its channel lives as long as the publication.
+        let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
+        let mut fields = MaybeUninit::uninit();
+        // SAFETY: the publication is live, and the function fills in the whole structure.
+        let fields = unsafe {
+            sys::rusteron_exclusive_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
+            fields.assume_init()
+        };
+        // SAFETY: the counter stays mapped as long as the client, which the publication holds.
+        let limit = unsafe {
+            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
+        };
+        let ids = FrameIds::new(fields.session_id, fields.stream_id);
+        Ok(Self { fields, limit, raw, ids, constants, client, is_handed_over: false })
+    }
+}
+
+impl sealed::Stream for ExclusivePublication {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+        (): (),
+    ) -> i32 {
+        let channel = channel.as_ptr();
+        // SAFETY: handed on to the caller; C copies the channel.
+        unsafe {
+            sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
+        }
+    }
+}
+
+impl fmt::Debug for ExclusivePublication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExclusivePublication")
+            .field("channel", &self.channel())
+            .field("stream_id", &self.stream_id())
+            .field("session_id", &self.session_id())
+            .field("is_connected", &self.is_connected())
+            .field("client_is_closed", &self.client.is_closed())
+            .finish()
+    }
+}

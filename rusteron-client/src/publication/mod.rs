@@ -1,0 +1,18 @@
+//! Sending messages.
+
+mod batch;
+mod block;
+mod buffer_claim;
+mod details;
+mod exclusive_place;
+mod exclusive_publication;
+mod fragments;
+mod message_parts;
+mod publication;
+mod reserved_value;
+
+pub use batch::OfferedBatch;
+pub use buffer_claim::BufferClaim;
+pub use exclusive_publication::ExclusivePublication;
+pub use publication::Publication;
+pub(crate) use publication::Room;

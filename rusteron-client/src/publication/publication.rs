@@ -1,0 +1,463 @@
+//! A publication for concurrent use by several threads.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::registration::{Resource, poll_for_address, sealed};
+use crate::constants::PublicationConstants;
+use crate::error::{OfferError, Position, Result};
+use crate::ffi::Fallible;
+use crate::log_buffer::protocol::{Tail, Terms};
+use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::publication::reserved_value::Supplier;
+use crate::publication::{BufferClaim, message_parts};
+
+/// Sends messages to the subscribers of a channel and stream; threads share it by reference.
+///
+/// Messages of several threads go one after the other into the same log buffer, each whole. A
+/// publication keeps its client open. Dropping it tells the media driver that this publisher is
+/// gone, after the offered messages have been delivered.
+///
+/// Made by [`Aeron::add_publication`](crate::Aeron::add_publication).
+pub struct Publication {
+    /// The fields of the C structure that an offer works on, at the addresses C uses itself.
+    fields: sys::rusteron_publication_t,
+    pub(crate) limit: CounterValue,
+    pub(crate) raw: NonNull<sys::aeron_publication_t>,
+    pub(crate) ids: FrameIds,
+    pub(crate) constants: PublicationConstants,
+    pub(crate) client: Arc<Client>,
+    /// True once the conductor has been told to close this publication. Only dropping the other
+    /// fields follows then.
+    pub(crate) is_handed_over: bool,
+}
+
+/// A range of the stream that one publisher has claimed.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// Address of the first frame.
+    pub(crate) frame: *mut u8,
+    /// The same position as a tail.
+    pub(crate) raw_tail: i64,
+    pub(crate) end_position: Position,
+}
+
+/// The remaining range that can be claimed, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// Remaining bytes up to the position limit, below which every message has to begin.
+    pub(crate) window: usize,
+    /// Remaining bytes up to the end of the term, or the most that is claimed at once.
+    pub(crate) length: usize,
+}
+
+// SAFETY: this is Aeron's publication for concurrent use: C and Rust move the shared tail with
+// atomic operations and may do so on any number of threads. All other memory behind the fields is
+// read only.
+unsafe impl Send for Publication {}
+// SAFETY: as above.
+unsafe impl Sync for Publication {}
+
+impl Publication {
+    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)
+    /// bytes, to the subscribers. A message that does not fit in one fragment is sent in several.
+    ///
+    /// Copies the message into the log buffer and returns the position after it. Does not block, does
+    /// not allocate, makes no system call; may be called from any thread.
+    ///
+    /// # Errors
+    /// Nothing has been sent; see [`OfferError`]. A thread gets [`OfferError::Unblocked`] only if
+    /// it was held up for longer than the driver's publication unblock timeout while it copied the
+    /// message. A thread that was held up earlier, between moving the tail and writing the header,
+    /// gets no error, as in C: the message is lost.
+    ///
+    /// Corresponds to `aeron_publication_offer`.
+    #[inline]
+    pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
+        if message.len() > self.fields.max_payload_length {
+            return self.offer_fragments(message);
+        }
+        let claim = self.claim(message.len())?;
+        // SAFETY: the claim is as long as the message, and no other slice of its memory exists.
+        unsafe { log_buffer::copy_payload(message, claim.frame()) };
+        claim.commit()
+    }
+
+    /// Leaves messages of several fragments, the rarer case, to C.
+    #[cold]
+    fn offer_fragments(&self, message: &[u8]) -> Result<Position, OfferError> {
+        let length = message.len();
+        self.check_for_c(length)?;
+        // SAFETY: the publication is live and made for concurrent use; the message is readable for
+        // its whole length, and without a supplier C calls nothing back.
+        let returned = unsafe {
+            let (publication, none) = (self.raw.as_ptr(), ptr::null_mut());
+            sys::aeron_publication_offer(publication, message.as_ptr(), length, None, none)
+        };
+        OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers one message that consists of several slices, without joining them first; otherwise as
+    /// [`offer`](Self::offer). An empty list of parts is an empty message.
+    ///
+    /// Does not block; does not allocate, except for a message of several fragments on Windows.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    ///
+    /// Corresponds to `aeron_publication_offerv`.
+    #[inline]
+    pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        // C adds the lengths without checking for overflow.
+        let length = message_parts::total_length(parts);
+        if length > self.fields.max_payload_length {
+            return self.offer_parts_in_c(parts, length);
+        }
+        let mut claim = self.try_claim(length)?;
+        message_parts::copy(parts, &mut claim);
+        claim.commit()
+    }
+
+    #[cold]
+    fn offer_parts_in_c(
+        &self,
+        parts: &[IoSlice<'_>],
+        length: usize,
+    ) -> Result<Position, OfferError> {
+        self.check_for_c(length)?;
+        let returned = message_parts::with_iovecs(parts, |iovecs, count| {
+            let publication = self.raw.as_ptr();
+            // SAFETY: as in `offer_fragments`; the parts are readable, and C does not write to them.
+            unsafe {
+                sys::aeron_publication_offerv(publication, iovecs, count, None, ptr::null_mut())
+            }
+        });
+        OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
+    ///
+    /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
+    /// timestamp or a checksum. Subscribers read the value with
+    /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after the
+    /// range for the message has been claimed. Until the supplier returns, no later message reaches
+    /// a subscriber; so it should be quick.
+    ///
+    /// If the supplier panics, the panic goes through to the caller, and the message is not
+    /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
+    /// follows them; assemblers drop them.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long
+    /// that the media driver has unblocked the claimed range, by turning it into padding.
+    ///
+    /// Corresponds to `aeron_publication_offer` with a supplier.
+    pub fn offer_with_reserved_value(
+        &self,
+        message: &[u8],
+        mut supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length <= self.fields.max_payload_length {
+            let mut claim = self.try_claim(length)?;
+            claim.copy_from_slice(message);
+            let value = supplier(message);
+            claim.set_reserved_value(value);
+            return claim.commit();
+        }
+        self.check_for_c(length)?;
+        let part = [IoSlice::new(message)];
+        let returned = Supplier::call(supplier, |function, clientd| {
+            message_parts::with_iovecs(&part, |iovecs, count| {
+                let publication = self.raw.as_ptr();
+                // SAFETY: as in `offer_parts`; the supplier lives during the call, and does not
+                // unwind into C.
+                unsafe {
+                    sys::aeron_publication_offerv(publication, iovecs, count, function, clientd)
+                }
+            })
+        });
+        OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Claims a range of the log buffer for a message of `length` bytes, up to
+    /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
+    /// without a copy.
+    ///
+    /// Does not block, does not allocate; may be called from any thread, also while there are other
+    /// claims. A length of 0 is an empty message.
+    ///
+    /// # Errors
+    /// Nothing has been claimed; see [`OfferError`].
+    ///
+    /// Corresponds to `aeron_publication_try_claim`.
+    #[inline]
+    pub fn try_claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let max = self.fields.max_payload_length;
+        if length > max {
+            return Err(OfferError::MessageTooLong { length, max_message_length: max });
+        }
+        self.claim(length)
+    }
+
+    /// Claims a range of a length that fits into a fragment.
+    #[inline(always)]
+    fn claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        let frame_length = length + HEADER_LENGTH;
+        let place = self.claim_place(length, |_| align(frame_length))?;
+        // As in C, does not check for unblocking: reading the frame first would cost a second
+        // transfer of its cache line between the cores. If the driver has unblocked the range since
+        // this thread claimed it, the message is lost without an error.
+        //
+        // SAFETY: the claimed range is this call's alone, whose claim is the frame's only user. Its
+        // memory is mapped as long as the publication lives: the conductor unmaps it on closing it,
+        // for which `self` cannot be borrowed, or in `aeron_close`, before which `self` holds the
+        // client; the death of the client or the driver marks the publication as closed and unmaps
+        // nothing.
+        unsafe {
+            log_buffer::begin_frame(place.frame, frame_length as i32, place.raw_tail, self.ids);
+            let frame = NonNull::new_unchecked(place.frame);
+            Ok(BufferClaim::new(frame, length, place.end_position))
+        }
+    }
+
+    /// Claims a range of the stream. `take` gets the remaining length and returns the length to
+    /// claim, a multiple of the frame alignment. If no message of `length` bytes is accepted now,
+    /// returns the reason.
+    ///
+    /// The returned range lies in the active term. No other publisher gets it, no subscriber reads
+    /// it, and the driver does not clean it. The tail was below the limit, which is at most half a
+    /// term ahead of the subscribers. If other publishers come first, the range can begin above the
+    /// limit, but in the same term. It is then less than one and a half terms ahead of the
+    /// subscribers, and all of that has been cleaned.
+    #[inline(always)]
+    pub(crate) fn claim_place(
+        &self,
+        length: usize,
+        take: impl FnOnce(Room) -> usize,
+    ) -> Result<Place, OfferError> {
+        let fields = &self.fields;
+        // Copied before the acquire loads, after which the compiler would read the fields again.
+        let (limit, terms) = (self.limit, self.terms());
+        // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
+        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
+            return Err(OfferError::Closed.rare());
+        }
+        // The limit belongs to another publication: the driver has timed out the client, and closed
+        // the publication.
+        let Some(limit) = limit.position() else { return Err(OfferError::Closed.rare()) };
+        let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
+        let term_count = tail.term_id().wrapping_sub(terms.initial_term_id);
+        let position = (i64::from(term_count) << fields.position_bits_to_shift) + tail.offset();
+        if position >= limit {
+            self.check_limit(tail, limit, length)?;
+        }
+        let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
+        let taken = take(Room {
+            // Negative only for a tail beyond its term, where nothing remains whatever this value
+            // is.
+            window: usize::try_from(limit.wrapping_sub(position)).unwrap_or(usize::MAX),
+            length: fields.max_message_length.min(left_of_term.max(0) as usize),
+        });
+        // Meanwhile the tail can have moved on or, after a long pause, be in a later term.
+        let tail = terms.claim(tail.index, taken);
+        let end = tail.offset() + taken as i64;
+        if end > i64::from(fields.term_buffer_length) {
+            return Err(self.end_of_term(tail, taken));
+        }
+        Ok(self.place(tail, taken))
+    }
+
+    /// # Panics
+    /// Never: the index of a tail is below the number of term buffers.
+    #[inline(always)]
+    fn place(&self, tail: Tail, taken: usize) -> Place {
+        let fields = &self.fields;
+        Place {
+            // An offset within the term, or the term's length.
+            frame: fields.term_buffers[tail.index].wrapping_add(tail.offset() as usize),
+            raw_tail: tail.raw(),
+            end_position: self.position_of(tail) + taken as i64,
+        }
+    }
+
+    /// Returns the position of a tail. For a tail beyond the end of its term, returns the position
+    /// of that end.
+    #[inline(always)]
+    fn position_of(&self, tail: Tail) -> Position {
+        self.begin_position(tail) + tail.offset().min(self.fields.term_buffer_length.into())
+    }
+
+    /// Returns the position at which the tail's term begins.
+    #[inline(always)]
+    fn begin_position(&self, tail: Tail) -> Position {
+        let term_count = tail.term_id().wrapping_sub(self.fields.initial_term_id);
+        i64::from(term_count) << self.fields.position_bits_to_shift
+    }
+
+    /// Returns an error for a tail beyond the limit. If the tail is also beyond its term, and the
+    /// term's end is below the limit, returns no error: the caller then rotates the log.
+    #[cold]
+    #[inline(never)]
+    fn check_limit(&self, tail: Tail, limit: Position, length: usize) -> Result<(), OfferError> {
+        let position = self.position_of(tail);
+        if position >= limit { Err(self.back_pressure(position, length)) } else { Ok(()) }
+    }
+
+    /// Ends the term. If this publisher's claim crossed the end, pads the rest of the term. Rotates
+    /// the log, unless another publisher has done so. `tail` is the tail at which the claim of
+    /// `taken` bytes failed.
+    #[cold]
+    fn end_of_term(&self, tail: Tail, taken: usize) -> OfferError {
+        let left = i64::from(self.fields.term_buffer_length) - tail.offset();
+        if left > 0 {
+            let place = self.place(tail, taken);
+            // SAFETY: the rest of the term is this publisher's: the tail is now beyond the term.
+            unsafe {
+                if log_buffer::is_vacant(place.frame) {
+                    log_buffer::write_padding(place.frame, left as i32, place.raw_tail, self.ids);
+                }
+            }
+        }
+        if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
+            if left <= 0 {
+                // There is no next term. With ever more offers, the tail would overflow into its
+                // highest bits.
+                self.terms().give_back(tail.index, taken);
+            }
+            return OfferError::MaxPositionExceeded;
+        }
+        self.terms().rotate(tail.term_id());
+        OfferError::AdminAction
+    }
+
+    #[inline(always)]
+    fn terms(&self) -> Terms<'_, AtomicI64, AtomicI32> {
+        let fields = &self.fields;
+        // SAFETY: mapped as in `claim_place`; `term_tail_counters` is the address of one tail for
+        // each term buffer, and all publishers write the tails atomically.
+        unsafe {
+            Terms {
+                tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),
+                active_term_count: log_buffer::atomic_i32(fields.active_term_count),
+                initial_term_id: fields.initial_term_id,
+            }
+        }
+    }
+
+    #[cold]
+    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
+        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+        if end >= self.fields.max_possible_position {
+            OfferError::MaxPositionExceeded
+        } else if self.is_connected() {
+            OfferError::BackPressured
+        } else {
+            OfferError::NotConnected
+        }
+    }
+
+    /// Returns an error if a message must not be passed to C. C would move the tail on even beyond
+    /// the last position.
+    fn check_for_c(&self, length: usize) -> Result<(), OfferError> {
+        let max_message_length = self.fields.max_message_length;
+        if self.is_closed() {
+            return Err(OfferError::Closed);
+        }
+        if length > max_message_length {
+            return Err(OfferError::MessageTooLong { length, max_message_length });
+        }
+        let end = self.fields.max_possible_position;
+        if self.terms().tail().is_some_and(|tail| self.position_of(tail) >= end) {
+            return Err(OfferError::MaxPositionExceeded);
+        }
+        Ok(())
+    }
+
+    /// Returns the C publication, for the functions that have no safe form.
+    ///
+    /// It is live as long as `self`. Any thread may call C's functions for offers on it; closing it is
+    /// never allowed.
+    pub fn as_ptr(&self) -> *mut sys::aeron_publication_t {
+        self.raw.as_ptr()
+    }
+}
+
+impl Resource for Publication {}
+
+impl sealed::Resource for Publication {
+    type Raw = NonNull<sys::aeron_publication_t>;
+    type Callbacks = ();
+
+    unsafe fn poll(
+        registering: *mut sys::aeron_client_registering_resource_stct,
+    ) -> Result<Option<Self::Raw>> {
+        // SAFETY: handed on to the caller.
+        unsafe { poll_for_address(sys::aeron_async_add_publication_poll, registering) }
+    }
+
+    unsafe fn cancel(
+        client: *mut sys::aeron_t,
+        registering: *mut sys::aeron_client_registering_resource_stct,
+        (): (),
+    ) -> i32 {
+        // SAFETY: handed on to the caller.
+        unsafe { sys::aeron_async_add_publication_cancel(client, registering) }
+    }
+
+    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
+        let mut constants = MaybeUninit::uninit();
+        // SAFETY: the publication is live, and C fills the structure in or fails.
+        unsafe { sys::aeron_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
+            .into_result()?;
+        // SAFETY: filled in just now; its channel lives as long as the publication.
+        let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
+        let mut fields = MaybeUninit::uninit();
+        // SAFETY: the publication is live, and the function fills in the whole structure.
+        let fields = unsafe {
+            sys::rusteron_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
+            fields.assume_init()
+        };
+        // SAFETY: the counter stays mapped as long as the client, which the publication holds.
+        let limit = unsafe {
+            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
+        };
+        let ids = FrameIds::new(fields.session_id, fields.stream_id);
+        Ok(Self { fields, limit, raw, ids, constants, client, is_handed_over: false })
+    }
+}
+
+impl sealed::Stream for Publication {
+    unsafe fn add(
+        registering: &mut *mut sys::aeron_client_registering_resource_stct,
+        client: *mut sys::aeron_t,
+        channel: &CStr,
+        stream_id: i32,
+        (): (),
+    ) -> i32 {
+        // SAFETY: handed on to the caller; C copies the channel.
+        unsafe {
+            sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
+        }
+    }
+}
+
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publication")
+            .field("channel", &self.channel())
+            .field("stream_id", &self.stream_id())
+            .field("session_id", &self.session_id())
+            .field("is_connected", &self.is_connected())
+            .field("client_is_closed", &self.client.is_closed())
+            .finish()
+    }
+}

@@ -1,0 +1,117 @@
+//! Messages of one batch poll.
+
+use std::fmt;
+
+use crate::subscription::assembly::Assembly;
+use crate::subscription::image::Header;
+use crate::subscription::image::frames::{Frame, Frames};
+
+/// The messages of one publisher that a batch poll has found, with their headers, in order.
+///
+/// Messages that the handler takes from the iterator count as received. The remaining messages come
+/// again with the next poll. Messages and headers are read in place, and valid until the handler
+/// returns:
+///
+/// ```compile_fail,E0521
+/// # use rusteron_client::Subscription;
+/// fn keep_one(subscription: &mut Subscription) {
+///     let mut kept: &[u8] = &[];
+///     let _ = subscription.poll_batch(|messages| kept = messages.next().unwrap().0, 10);
+/// }
+/// ```
+///
+/// Made by [`Subscription::poll_batch`](crate::Subscription::poll_batch) and
+/// [`Image::poll_batch`](crate::Image::poll_batch).
+pub struct Messages<'a> {
+    source: Source<'a>,
+    left: usize,
+}
+
+enum Source<'a> {
+    /// Whole messages in the log.
+    Frames(Frames<'a>),
+    /// An assembled message, and the frame that ends it.
+    Assembled { message: &'a [u8], header: Header<'a>, frames: Frames<'a>, last: Frame<'a> },
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = (&'a [u8], Header<'a>);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let item = match &mut self.source {
+            Source::Assembled { message, header, frames, last } => {
+                frames.take(last);
+                (*message, *header)
+            }
+            Source::Frames(frames) => loop {
+                let frame = frames.peek()?;
+                if frame.is_message() {
+                    frames.take(&frame);
+                    break (frame.payload(), frame.header());
+                }
+                if !frame.is_padding() {
+                    // The next poll assembles the message.
+                    return None;
+                }
+                frames.take(&frame);
+            },
+        };
+        self.left -= 1;
+        Some(item)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}
+
+impl fmt::Debug for Messages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("at_most", &self.left).finish_non_exhaustive()
+    }
+}
+
+/// Passes the available messages to the handler: a run of whole messages or, if a longer message
+/// comes first, that message as soon as all of its fragments have arrived. Returns the number of
+/// consumed fragments.
+#[inline(always)]
+pub(crate) fn poll<F>(
+    mut frames: Frames<'_>,
+    assembly: &mut Assembly,
+    handler: &mut F,
+    fragment_limit: usize,
+) -> usize
+where
+    F: FnMut(&mut Messages<'_>),
+{
+    let mut fragments = 0;
+    while fragments < fragment_limit {
+        let Some(frame) = frames.peek() else { break };
+        if frame.is_message() {
+            if fragments > 0 {
+                // These are fragments of a message whose end is missing. The next poll continues
+                // here.
+                break;
+            }
+            let mut messages = Messages { source: Source::Frames(frames), left: fragment_limit };
+            handler(&mut messages);
+            return fragment_limit - messages.left;
+        }
+        if !frame.is_padding() {
+            if let Some((message, header)) = assembly.whole(frame.payload(), &frame.header()) {
+                let source = Source::Assembled { message, header, frames, last: frame };
+                let mut messages = Messages { source, left: 1 };
+                handler(&mut messages);
+                return fragments + 1 - messages.left;
+            }
+            fragments += 1;
+        }
+        frames.take(&frame);
+    }
+    fragments
+}

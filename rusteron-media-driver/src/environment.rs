@@ -1,0 +1,38 @@
+//! Environment variables that Aeron reads while it makes a context.
+
+use std::env;
+use std::ffi::OsStr;
+
+use rusteron_client::{Error, ErrorKind, Result};
+
+/// Refuses environment variables with which C would write out of bounds, or fail without a reason.
+pub(crate) fn check() -> Result<()> {
+    // Any name may be in a library: C loads the libraries before it looks the name up.
+    if env::var_os("AERON_DRIVER_DYNAMIC_LIBRARIES").is_none_or(|names| names.is_empty()) {
+        for variable in [
+            "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA",
+            "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA",
+        ] {
+            check_variable(variable, |name| {
+                name == "default" || name == "aeron_udp_channel_transport_bindings_default"
+            })?;
+        }
+    }
+    for variable in
+        ["AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS"]
+    {
+        let is_list = |names: &OsStr| names.as_encoded_bytes().iter().any(|&byte| byte != b',');
+        check_variable(variable, is_list)?;
+    }
+    Ok(())
+}
+
+fn check_variable(variable: &str, is_valid: impl FnOnce(&OsStr) -> bool) -> Result<()> {
+    match env::var_os(variable) {
+        Some(value) if !is_valid(&value) => {
+            let text = format!("{variable}: there is no {value:?}");
+            Err(Error::new(ErrorKind::InvalidArgument, text))
+        }
+        _ => Ok(()),
+    }
+}
