@@ -26,12 +26,36 @@ const CLIENT: &[Guard] = &[
         calls: &["aeron_image_poll", "aeron_image_controlled_poll", "aeron_image_block_poll"],
     },
     Guard {
+        file: "aeron-client/src/main/c/aeron_context.c",
+        calls: &["aeron_parse_duration_ns"],
+    },
+    Guard {
+        file: "aeron-client/src/main/c/uri/aeron_uri.c",
+        calls: &["aeron_parse_duration_ns"],
+    },
+    Guard {
         file: "aeron-client/src/main/c/util/aeron_properties_util.c",
         calls: &["aeron_http_retrieve"],
     },
 ];
 
 const DRIVER: &[Guard] = &[
+    Guard {
+        file: "aeron-driver/src/main/c/aeron_congestion_control.c",
+        calls: &["aeron_parse_duration_ns"],
+    },
+    Guard {
+        file: "aeron-driver/src/main/c/aeron_driver_context.c",
+        calls: &["aeron_config_parse_duration_ns"],
+    },
+    Guard {
+        file: "aeron-driver/src/main/c/aeron_flow_control.c",
+        calls: &["aeron_parse_duration_ns"],
+    },
+    Guard {
+        file: "aeron-driver/src/main/c/aeron_publication_image.c",
+        calls: &["aeron_parse_duration_ns"],
+    },
     Guard {
         file: "aeron-driver/src/main/c/media/aeron_receive_channel_endpoint.c",
         calls: &["aeron_data_packet_dispatcher_on_setup"],
@@ -51,6 +75,10 @@ const ARCHIVE: &[Guard] = &[
     Guard {
         file: "aeron-archive/src/main/c/client/aeron_archive_async_client.c",
         calls: &["aeron_subscription_controlled_poll"],
+    },
+    Guard {
+        file: "aeron-archive/src/main/c/client/aeron_archive_context.c",
+        calls: &["aeron_config_parse_duration_ns"],
     },
     Guard {
         file: "aeron-archive/src/main/c/client/aeron_archive_control_response_poller.c",

@@ -1,9 +1,13 @@
+#include <string.h>
+
+#include "aeron_alloc.h"
 #include "aeron_image.h"
 #include "aeron_log_buffer.h"
 #include "aeron_subscription.h"
 #include "concurrent/aeron_counters_manager.h"
 #include "util/aeron_error.h"
 #include "util/aeron_http_util.h"
+#include "util/aeron_parse_util.h"
 
 /*
  * Returns whether the image's position counter still belongs to the image. A driver that reaches the client's
@@ -163,4 +167,35 @@ int rusteron_http_retrieve(aeron_http_response_t **response, const char *url, in
     }
     *to = '\0';
     return 0;
+}
+
+/* Aeron reads the character behind the terminator of a duration such as 5m. */
+static char *rusteron_padded(const char *text)
+{
+    const size_t length = NULL == text ? 0 : strlen(text);
+    char *padded = NULL;
+    /* Cleared, as all that Aeron allocates. */
+    if (NULL == text || aeron_alloc((void **)&padded, length + 2) < 0)
+    {
+        return NULL;
+    }
+    memcpy(padded, text, length);
+    return padded;
+}
+
+int rusteron_parse_duration_ns(const char *str, uint64_t *result)
+{
+    char *padded = rusteron_padded(str);
+    const int parsed = aeron_parse_duration_ns(padded, result);
+    aeron_free(padded);
+    return parsed;
+}
+
+uint64_t rusteron_config_parse_duration_ns(
+    const char *name, const char *str, uint64_t def, uint64_t min, uint64_t max)
+{
+    char *padded = rusteron_padded(str);
+    const uint64_t duration_ns = aeron_config_parse_duration_ns(name, padded, def, min, max);
+    aeron_free(padded);
+    return duration_ns;
 }
