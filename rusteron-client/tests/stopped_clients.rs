@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::ffi::c_void;
 use std::time::Duration;
 
 use rusteron_client::{
@@ -12,6 +13,7 @@ use rusteron_client::{
     Subscription,
 };
 use rusteron_media_driver::MediaDriver;
+use rusteron_sys as sys;
 use support::{
     SHORT_DRIVER_TIMEOUT, SHORT_TERMS, await_some, await_that, connect_watchfully, context,
     launch_with, offer, receive,
@@ -152,6 +154,56 @@ fn polls_of_a_stopped_client_are_closed_and_move_no_position() {
     });
     assert_eq!(all.subscription.poll(|_, _| {}, 10), Err(PollError::Closed));
     drop((all.aeron, all.driver));
+}
+
+/// Counts the fragments that C gives to a handler.
+unsafe extern "C" fn count(
+    clientd: *mut c_void,
+    _buffer: *const u8,
+    _length: usize,
+    _header: *mut sys::aeron_header_t,
+) {
+    // SAFETY: the address of a number that the caller alone uses.
+    unsafe { *clientd.cast::<usize>() += 1 };
+}
+
+fn poll_in_c(subscription: &mut Subscription) -> (i32, usize) {
+    let mut fragments = 0_usize;
+    let clientd = (&raw mut fragments).cast();
+    // SAFETY: the subscription is live and `&mut` its only user; the handler gets what it expects.
+    let polled =
+        unsafe { sys::aeron_subscription_poll(subscription.as_ptr(), Some(count), clientd, 10) };
+    (polled, fragments)
+}
+
+#[test]
+fn c_polls_of_a_stopped_client_read_nothing() {
+    let (mut all, mut other) = stopped_subscriber();
+    let before = other.image_at_index(0).expect("the image").position();
+    assert_eq!(poll_in_c(&mut all.subscription), (0, 0));
+    assert_eq!(other.image_at_index(0).expect("the image").position(), before);
+}
+
+/// The counter is nobody's yet, and keeps its ids.
+#[test]
+fn c_polls_of_a_freed_position_read_nothing() {
+    let driver = launch();
+    let aeron = connect_watchfully(&driver);
+    let mut publication =
+        aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+    let stopped = connect_stoppable(&driver);
+    let mut subscription = stopped.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
+    let id = await_some("the image", || {
+        stopped.do_work().expect("work");
+        subscription.image_at_index(0).map(|image| image.subscriber_position_id())
+    });
+    offer(&mut publication, b"one");
+    offer(&mut publication, b"two");
+    await_that("the first message", || {
+        subscription.poll(|message, _| assert_eq!(message, b"one"), 1) == Ok(1)
+    });
+    await_reclaimed(&driver, id);
+    assert_eq!(poll_in_c(&mut subscription), (0, 0));
 }
 
 /// The subscriber's position can be gone when a slow handler returns.

@@ -23,12 +23,25 @@ fn nak(session_id: i32, stream_id: i32, term_id: i32, term_offset: i32, length: 
     frame
 }
 
-/// The bytes at the offset look like the header of a frame: of padding, much longer than the term.
-fn message_with_a_frame_in_it() -> Vec<u8> {
-    let mut message = vec![0; 512];
-    for header in message.chunks_exact_mut(32) {
-        header[..4].copy_from_slice(&0x7fff_0000_i32.to_le_bytes());
+/// The header of a frame of padding.
+fn padding(length: i32, ids: [i32; 3], term_offset: i32) -> Vec<u8> {
+    let [session_id, stream_id, term_id] = ids;
+    let mut header = length.to_le_bytes().to_vec();
+    // Version, flags, type.
+    header.extend([0, 0, 0, 0]);
+    for number in [term_offset, session_id, stream_id, term_id, 0, 0] {
+        header.extend(number.to_le_bytes());
     }
+    header
+}
+
+/// A message at the beginning of a term with padding in it that is much longer than the term. At the offset of 256
+/// bytes, padding that looks right comes before it.
+fn message_with_frames_in_it(ids: [i32; 3]) -> Vec<u8> {
+    let mut message = padding(0x7fff_ffe0, ids, 32).repeat(16);
+    let (at, behind) = (256 - 32, 256 + 64 - 32);
+    message[at..at + 32].copy_from_slice(&padding(64, ids, 256));
+    message[behind..behind + 32].copy_from_slice(&padding(0x7fff_ffe0, ids, 256 + 64));
     message
 }
 
@@ -49,24 +62,34 @@ fn nak_into_a_message_is_invalid_and_sends_nothing() {
         )
         .expect("a subscription");
     await_that("the connection", || publication.available_window().is_ok_and(|window| window > 0));
-    let message = message_with_a_frame_in_it();
+    let constants = publication.constants();
+    let (session_id, term_id) = (constants.session_id, constants.initial_term_id);
+    let message = message_with_frames_in_it([session_id, 1001, term_id]);
     retry(|| publication.offer(&message)).expect("a position");
     assert_eq!(receive(&mut subscription, 1), [message]);
 
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let constants = publication.constants();
-    let (session_id, term_id) = (constants.session_id, constants.initial_term_id);
-    // Within the message; before the first term.
-    for (term_id, offset) in
-        [(term_id, 32), (term_id, 64), (term_id, 512), (term_id.wrapping_sub(1), 0)]
-    {
+    let retransmits = || SystemCounter::RetransmitsSent.read(&cnc.counters()).expect("the counter");
+    let sent_again = retransmits();
+    let previous = term_id.wrapping_sub(1);
+    // Within the message; before the first term, far from the stream and next to it.
+    for (term_id, offset, length) in [
+        (term_id, 32, 4096),
+        (term_id, 64, 4096),
+        (term_id, 512, 4096),
+        (term_id, 256, 32),
+        (previous, 0, 4096),
+        (previous, 65_536 - 64, 64),
+    ] {
         let before = invalid_packets(&cnc);
-        socket.send_to(&nak(session_id, 1001, term_id, offset, 4096), control).expect("a datagram");
+        let frame = nak(session_id, 1001, term_id, offset, length);
+        socket.send_to(&frame, control).expect("a datagram");
         await_that("the driver counts it as invalid", || invalid_packets(&cnc) > before);
     }
 
+    assert_eq!(retransmits(), sent_again);
+
     // A receiver that has lost the message gets it again.
-    let retransmits = || SystemCounter::RetransmitsSent.read(&cnc.counters()).expect("the counter");
     let before = retransmits();
     socket.send_to(&nak(session_id, 1001, term_id, 0, 544), control).expect("a datagram");
     await_that("the message is sent again", || retransmits() > before);

@@ -25,14 +25,8 @@ const CLIENT: &[Guard] = &[
         file: "aeron-client/src/main/c/aeron_subscription.c",
         calls: &["aeron_image_poll", "aeron_image_controlled_poll", "aeron_image_block_poll"],
     },
-    Guard {
-        file: "aeron-client/src/main/c/aeron_context.c",
-        calls: &["aeron_parse_duration_ns"],
-    },
-    Guard {
-        file: "aeron-client/src/main/c/uri/aeron_uri.c",
-        calls: &["aeron_parse_duration_ns"],
-    },
+    Guard { file: "aeron-client/src/main/c/aeron_context.c", calls: &["aeron_parse_duration_ns"] },
+    Guard { file: "aeron-client/src/main/c/uri/aeron_uri.c", calls: &["aeron_parse_duration_ns"] },
     Guard {
         file: "aeron-client/src/main/c/util/aeron_properties_util.c",
         calls: &["aeron_http_retrieve"],

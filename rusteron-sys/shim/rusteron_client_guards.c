@@ -118,11 +118,23 @@ refuse:
     return -1;
 }
 
+/*
+ * Whether C's polls may read by the position. They believe each length that they find in the log buffer, which a
+ * publisher overwrites as soon as the driver has freed the counter, whether or not another resource has it yet.
+ */
 static bool rusteron_can_poll(const aeron_image_t *image)
 {
-    /* C reports a missing image itself. */
-    return NULL == image || rusteron_owns_position(
-        image->subscriber_position, image->key.subscription_registration_id, image->key.correlation_id);
+    int32_t state;
+
+    /* C says what is wrong with a missing image. */
+    return NULL == image ||
+        (rusteron_owns_position(
+            image->subscriber_position, image->key.subscription_registration_id, image->key.correlation_id) &&
+        aeron_counters_reader_counter_state(
+            &image->conductor->counters_reader, image->subscriber_position_id, &state) >= 0 &&
+        AERON_COUNTER_RECORD_ALLOCATED == state &&
+        rusteron_is_stream_position(
+            aeron_counter_get_acquire(image->subscriber_position), image->term_length_mask + 1));
 }
 
 int rusteron_image_poll(

@@ -39,18 +39,19 @@ int rusteron_data_packet_dispatcher_on_setup(
 }
 
 /*
- * Returns whether frames of the publication begin at the offset and follow each other to the end of the requested
- * range, or to the end of the published part.
+ * The number of bytes from the offset on that are frames of the publication, one behind the other, as far as `length`
+ * goes; -1 if there is anything else before. Behind padding that is longer than what is asked for, Aeron sends on to the
+ * end of the term: so far the frames are checked then.
  */
-static bool rusteron_has_frames(
-    const aeron_network_publication_t *publication, int32_t term_id, int32_t term_offset, int32_t length)
+static int32_t rusteron_framed_length(
+    const aeron_network_publication_t *publication,
+    const uint8_t *term,
+    int32_t term_id,
+    int32_t term_offset,
+    int32_t length)
 {
     const int32_t term_length = publication->term_length_mask + 1;
-    const int64_t position = aeron_logbuffer_compute_position(
-        term_id, term_offset, publication->position_bits_to_shift, publication->initial_term_id);
-    const size_t index = aeron_logbuffer_index_by_position(position, publication->position_bits_to_shift);
-    const uint8_t *term = publication->mapped_raw_log->term_buffers[index].addr;
-    const int32_t end = term_offset + length;
+    int32_t end = term_offset + length;
     int32_t offset = term_offset;
 
     while (offset < end)
@@ -69,31 +70,67 @@ static bool rusteron_has_frames(
             frame->stream_id != publication->stream_id ||
             frame_length > term_length - offset)
         {
-            return false;
+            return -1;
         }
 
         offset += AERON_ALIGN(frame_length, AERON_LOGBUFFER_FRAME_ALIGNMENT);
+        if (AERON_HDR_TYPE_PAD == frame->frame_header.type && offset > end)
+        {
+            end = term_length;
+        }
     }
 
-    return true;
+    return offset - term_offset;
 }
 
 /*
- * Aeron retransmits from the offset in a NAK frame, and reads a frame header there. If the offset is in the middle
- * of a message, the header is bytes of the message. Aeron computes lengths from these bytes, and with the lengths
- * reads and sends memory behind the term. Terms have at most 1 GiB, with which the offsets have been compared.
+ * Aeron sends again from where a NAK frame says, and takes what is there for the header of a frame. In the middle of
+ * a message it is the message's bytes: of these Aeron computes lengths, and by them reads and sends what lies behind
+ * the term. Only frames that have been sent are looked at, and no more than Aeron would send again at once. Those that
+ * come later are not sent again, as Aeron may do so after a delay, when others have been written there.
  */
 int rusteron_network_publication_on_nak(
     aeron_network_publication_t *publication, int32_t term_id, int32_t term_offset, int32_t length)
 {
-    if (aeron_sub_wrap_i32(term_id, publication->initial_term_id) < 0 ||
-        !rusteron_has_frames(publication, term_id, term_offset, length))
+    const int32_t term_length = publication->term_length_mask + 1;
+    const int64_t sender_position = aeron_counter_get_plain(publication->snd_pos_position.value_addr);
+    const int64_t position = aeron_logbuffer_compute_position(
+        term_id, term_offset, publication->position_bits_to_shift, publication->initial_term_id);
+    const int64_t bottom =
+        sender_position - (term_length >> 1) - (int64_t)aeron_compute_max_message_length((size_t)term_length);
+    int32_t framed_length = 0;
+
+    if (position < 0)
     {
-        aeron_counter_increment_release(publication->retransmit_handler.invalid_packets_counter);
+        framed_length = -1;
+    }
+    else if (bottom <= position && position < sender_position && length > 0)
+    {
+        const size_t index = aeron_logbuffer_index_by_position(position, publication->position_bits_to_shift);
+        const size_t most = publication->flow_control->max_retransmission_length(
+            publication->flow_control->state,
+            term_offset,
+            (size_t)length,
+            (size_t)term_length,
+            publication->mtu_length);
+        length = most < (size_t)length ? (int32_t)most : length;
+        framed_length = rusteron_framed_length(
+            publication, publication->mapped_raw_log->term_buffers[index].addr, term_id, term_offset, length);
+    }
+
+    if (framed_length <= 0)
+    {
+        /* As Aeron counts those that it ignores. */
+        aeron_counter_increment_release(publication->snd_naks_received_counter.value_addr);
+        if (framed_length < 0)
+        {
+            aeron_counter_increment(publication->retransmit_handler.invalid_packets_counter);
+        }
         return 0;
     }
 
-    return aeron_network_publication_on_nak(publication, term_id, term_offset, length);
+    return aeron_network_publication_on_nak(
+        publication, term_id, term_offset, framed_length < length ? framed_length : length);
 }
 
 void aeron_driver_name_resolver_receive(

@@ -413,7 +413,9 @@ impl ImageFields {
     /// belongs to another image.
     #[cold]
     fn is_moved_to(&self, position: Position) -> bool {
-        let is_start = position >= 0 && position % FRAME_ALIGNMENT as i64 == 0;
+        let end_of_stream = i64::from(self.fields.term_length) << 31;
+        let is_start =
+            (0..=end_of_stream).contains(&position) && position % FRAME_ALIGNMENT as i64 == 0;
         let is_moved = is_start && self.owns_position();
         if is_moved {
             self.last_position.set(position);
