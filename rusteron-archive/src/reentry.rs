@@ -1,4 +1,4 @@
-//! Requests inside of a request: in an idle strategy or a credentials supplier, for example.
+//! User code in the middle of a request: the delegating invoker.
 
 use std::cell::Cell;
 

@@ -44,6 +44,14 @@ impl<'a> RawClient<'a> {
         self.0.client().has_invoker()
     }
 
+    /// Refuses what [`command`](Self::command) would, before a caller waits for a lock.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.
+    pub fn forbid_blocking(self, operation: &str) -> Result<()> {
+        callback::forbid_blocking(operation)
+    }
+
     /// Runs a C function that may wait, or send commands to the conductor; `operation` names the
     /// function. If the function has sent commands, the conductor is woken when the function
     /// returns.
