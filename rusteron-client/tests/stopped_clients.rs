@@ -67,6 +67,18 @@ fn position_id(subscription: &mut Subscription) -> i32 {
     })
 }
 
+/// A client that stops as soon as nothing calls `do_work`, with a subscription that has an image, and the id of
+/// that image's position.
+fn stoppable_subscriber(driver: &MediaDriver) -> (Aeron, Subscription, i32) {
+    let stopped = connect_stoppable(driver);
+    let mut subscription = stopped.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
+    let id = await_some("the image", || {
+        stopped.do_work().expect("work");
+        subscription.image_at_index(0).map(|image| image.subscriber_position_id())
+    });
+    (stopped, subscription, id)
+}
+
 struct Stopped {
     driver: MediaDriver,
     /// The client that goes on.
@@ -82,12 +94,7 @@ fn stopped_subscriber() -> (Stopped, Subscription) {
     let aeron = connect_watchfully(&driver);
     let mut publication =
         aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
-    let stopped = connect_stoppable(&driver);
-    let mut subscription = stopped.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
-    let id = await_some("the image", || {
-        stopped.do_work().expect("work");
-        subscription.image_at_index(0).map(|image| image.subscriber_position_id())
-    });
+    let (stopped, mut subscription, id) = stoppable_subscriber(&driver);
     for number in 0..20_u8 {
         offer(&mut publication, &[number; 40]);
     }
@@ -191,12 +198,7 @@ fn c_polls_of_a_freed_position_read_nothing() {
     let aeron = connect_watchfully(&driver);
     let mut publication =
         aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
-    let stopped = connect_stoppable(&driver);
-    let mut subscription = stopped.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
-    let id = await_some("the image", || {
-        stopped.do_work().expect("work");
-        subscription.image_at_index(0).map(|image| image.subscriber_position_id())
-    });
+    let (_stopped, mut subscription, id) = stoppable_subscriber(&driver);
     offer(&mut publication, b"one");
     offer(&mut publication, b"two");
     await_that("the first message", || {
@@ -213,12 +215,7 @@ fn a_position_that_is_another_s_when_the_handler_returns_is_not_moved() {
     let aeron = connect_watchfully(&driver);
     let mut publication =
         aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
-    let stopped = connect_stoppable(&driver);
-    let mut subscription = stopped.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
-    let id = await_some("the image", || {
-        stopped.do_work().expect("work");
-        subscription.image_at_index(0).map(|image| image.subscriber_position_id())
-    });
+    let (_stopped, mut subscription, id) = stoppable_subscriber(&driver);
     offer(&mut publication, b"one");
     // Another stream, at another position.
     let mut publication =
