@@ -1,7 +1,8 @@
 //! A log buffer that another process in the driver's directory writes anything to, while a subscriber polls it.
 //!
-//! An input is a list of steps: changes to terms and metadata, polls, and messages of a publisher. The driver gets no
-//! turn after the first change: the driver is trusted with its own files.
+//! An input is a list of steps: changes to terms and metadata, polls, and messages of a publisher. Once the
+//! subscription is there, the driver does no work after a change: it trusts its own files. A change before that meets about
+//! eight of its duty cycles.
 
 #![no_main]
 
