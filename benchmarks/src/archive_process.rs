@@ -16,7 +16,7 @@ use crate::java::Java;
 use crate::program::Program;
 
 /// How long an archive may take to start, and to answer.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// An archive in directories of its own, which go with it.
 #[derive(Debug)]
@@ -61,14 +61,14 @@ impl ArchiveProcess {
             "-Daeron.term.buffer.sparse.file=true".to_owned(),
         ];
         let main = "io.aeron.archive.ArchivingMediaDriver";
-        let program = java.start(main, &options, &[], PATIENCE)?;
+        let program = java.start(main, &options, &[], DEADLINE)?;
         let mut process = Self { program, archive_dir, driver_dir };
         let archive = process.connect(interrupt)?;
         Ok((process, archive))
     }
 
     fn connect(&mut self, interrupt: &Interrupt) -> Result<Archive, Failure> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         loop {
             let failure = match session(&self.aeron_dir()) {
                 Ok(archive) => return Ok(archive),
@@ -124,7 +124,7 @@ fn session(aeron_dir: &Path) -> Result<Archive, Failure> {
     context
         .set_control_request_channel("aeron:ipc")?
         .set_control_response_channel("aeron:ipc")?
-        .set_message_timeout(PATIENCE)?;
+        .set_message_timeout(DEADLINE)?;
     Archive::connect(&aeron, context)
         .map_err(|error| Failure::run("cannot connect to the archive", error))
 }

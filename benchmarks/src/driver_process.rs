@@ -18,7 +18,7 @@ use crate::java::Java;
 use crate::program::Program;
 
 /// How long a driver may take to start, and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How often a wait for the driver looks whether it is ready.
 const TICK: Duration = Duration::from_millis(1);
@@ -135,7 +135,7 @@ impl Launcher<'_> {
         while !interrupt.is_requested() {
             // An error says that the file is not there yet, or not complete.
             let cnc = CncFile::open(&dir.0, Duration::ZERO).ok();
-            if let Some(cnc) = cnc.filter(|cnc| cnc.is_active(PATIENCE)) {
+            if let Some(cnc) = cnc.filter(|cnc| cnc.is_active(DEADLINE)) {
                 let start_up = start.elapsed();
                 if cnc.pid() != i64::from(program.pid()) {
                     // It would be the wrong process that is watched.
@@ -146,7 +146,7 @@ impl Launcher<'_> {
                 return Ok(Some(DriverProcess { program, dir, start_up }));
             }
             program.check()?;
-            if start.elapsed() >= PATIENCE {
+            if start.elapsed() >= DEADLINE {
                 return Err(Failure::Run(format!("the {host} driver does not get ready")));
             }
             interrupt.wait_until(Instant::now() + TICK, || false);
@@ -174,7 +174,7 @@ impl Launcher<'_> {
                 command.arg(option).arg(length.to_string());
             }
         }
-        Program::start("media_driver".to_owned(), command, PATIENCE)
+        Program::start("media_driver".to_owned(), command, DEADLINE)
     }
 
     fn start_java(&self, settings: Settings, dir: &DriverDir) -> Result<Program, Failure> {
@@ -191,7 +191,7 @@ impl Launcher<'_> {
                 options.push(format!("-Daeron.{name}={length}"));
             }
         }
-        java.start("io.aeron.driver.MediaDriver", &options, &[], PATIENCE)
+        java.start("io.aeron.driver.MediaDriver", &options, &[], DEADLINE)
     }
 }
 

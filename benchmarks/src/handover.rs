@@ -15,7 +15,7 @@ const END: u64 = u64::MAX;
 
 /// How many looks at the line in vain are followed by a yield, so that two threads on one core get on, too.
 /// On two cores the answer comes long before.
-const PATIENCE: u32 = 10_000;
+const DEADLINE: u32 = 10_000;
 
 /// How many nanoseconds two handovers of a line take, by slice. One thread writes the line. A second thread
 /// spins until it sees that, and writes the line. The first thread spins until it sees that.
@@ -51,7 +51,7 @@ pub fn round_trips(times: &Repetition, interrupt: &Interrupt) -> Result<Vec<f64>
 #[inline(always)]
 fn await_other_than(line: &AtomicU64, value: u64) -> u64 {
     loop {
-        for _ in 0..PATIENCE {
+        for _ in 0..DEADLINE {
             let found = line.load(Ordering::Acquire);
             if found != value {
                 return found;

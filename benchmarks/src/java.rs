@@ -12,7 +12,7 @@ use crate::program::Program;
 
 /// How much longer to wait for Java's signs of life than for those of our own threads. A Java machine has
 /// to start, and to compile, on what may be a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The Java side, if there is one on this machine.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ impl Java {
     ) -> Result<Program, Failure> {
         let mut command = Command::new(script());
         command.arg(main).args(&self.options).args(options).args(arguments);
-        Program::start(format!("{main} in Java"), command, patience + PATIENCE)
+        Program::start(format!("{main} in Java"), command, patience + DEADLINE)
     }
 }
 

@@ -13,7 +13,7 @@ use rusteron_examples::failure::Failure;
 use rusteron_examples::interrupt::Interrupt;
 use serde_json::{Value, json};
 
-use crate::archive_process::{ArchiveProcess, PATIENCE, Usage};
+use crate::archive_process::{ArchiveProcess, DEADLINE, Usage};
 use crate::java::{self, Java};
 use crate::program::Program;
 
@@ -146,7 +146,7 @@ impl Bench<'_> {
             load.recordings.to_string(),
             load.messages.to_string(),
         ];
-        let patience = PATIENCE + load.warmup;
+        let patience = DEADLINE + load.warmup;
         let mut program = self.java.start("Recording.java", &[], &arguments, patience)?;
         let mut outcomes = Vec::new();
         for _ in 0..load.recordings {
@@ -269,7 +269,7 @@ impl Bench<'_> {
             // Only idle loops look at the clock.
             if fragments > 0 {
                 since = None;
-            } else if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+            } else if since.get_or_insert_with(Instant::now).elapsed() < DEADLINE {
                 self.wait()?;
             } else {
                 return Err(Failure::Run(format!("the replay stops after {received} messages")));
@@ -346,7 +346,7 @@ impl Bench<'_> {
                 since = Instant::now();
                 continue;
             }
-            if since.elapsed() >= PATIENCE {
+            if since.elapsed() >= DEADLINE {
                 return Err(Failure::Run(format!("waited in vain: {what}")));
             }
             self.wait()?;

@@ -32,7 +32,7 @@ pub const PAUSES: Range<u32> = 0..20;
 
 /// How long an image, or a line of a Java program, may be missing: longer than a client waits for its
 /// driver.
-const PATIENCE: Duration = Duration::from_secs(15);
+const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Kinds of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,7 +105,7 @@ impl Bench<'_> {
             self.java_warmup.as_nanos().to_string(),
             self.repetitions.to_string(),
         ];
-        let patience = PATIENCE + self.java_warmup;
+        let patience = DEADLINE + self.java_warmup;
         let mut program = java.start("Registrations.java", &[], &arguments, patience)?;
         let mut times = Vec::new();
         while let Some(line) = program.line(self.interrupt)? {
@@ -329,7 +329,7 @@ fn await_true(
 ) -> Result<(), Failure> {
     let start = Instant::now();
     while !is_true()? {
-        if start.elapsed() >= PATIENCE {
+        if start.elapsed() >= DEADLINE {
             return Err(Failure::run(awaited, "it does not come"));
         }
         thread::yield_now();

@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 
 /// How much longer than the client itself a program waits for signs of life, so that the client's
 /// own words for it come first.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A client of a media driver, and the driver if it is embedded.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Connection {
 
     /// How long no message may arrive before something must be wrong.
     pub fn patience(&self) -> Duration {
-        self.aeron.context().driver_timeout().saturating_add(PATIENCE)
+        self.aeron.context().driver_timeout().saturating_add(DEADLINE)
     }
 
     /// Adds a publication and a subscription, and waits until they are connected with each other or

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
 /// After how long without any work a loop gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The option of programs that bring their own media driver unless told otherwise.
 #[derive(Debug, Clone, Args)]
@@ -76,7 +76,7 @@ pub struct Turns {
 impl Turns {
     /// For a loop that waits for something, which the failure then names.
     pub fn awaiting(awaited: &'static str, interrupt: &Arc<Interrupt>) -> Self {
-        let awaited = Some((awaited, Instant::now() + PATIENCE));
+        let awaited = Some((awaited, Instant::now() + DEADLINE));
         Self { awaited, ..Self::until_interrupted(interrupt) }
     }
 
@@ -95,9 +95,9 @@ impl Turns {
         }
         if let Some((awaited, deadline)) = &mut self.awaited {
             if work_count > 0 {
-                *deadline = Instant::now() + PATIENCE;
+                *deadline = Instant::now() + DEADLINE;
             } else if Instant::now() >= *deadline {
-                let seconds = PATIENCE.as_secs();
+                let seconds = DEADLINE.as_secs();
                 return Err(Failure::Run(format!("waited {seconds} s for {awaited} in vain")));
             }
         }

@@ -1,7 +1,5 @@
 //! Faults of archives, drivers and streams, and the errors that report them.
 
-mod support;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,11 +10,11 @@ use rusteron_archive::{
     SourceLocation,
 };
 use rusteron_client::Aeron;
-use support::{
-    JavaArchive, Options, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
-    drain, extend_what_was_kept, message, numbered, offer_numbered, offer_until_recorded, record,
-    replay_all,
+use rusteron_test_support::archive::{
+    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept,
+    message, numbered, offer_numbered, offer_until_recorded, record, replay_all,
 };
+use rusteron_test_support::{DEADLINE, await_some, await_that};
 
 /// Long enough for a driver that lives, short enough to wait for one that does not.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -130,7 +128,7 @@ fn a_merge_is_closed_although_the_media_driver_never_answers() {
     let subscription =
         aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
     let any = "aeron:udp?endpoint=localhost:0";
-    let live = format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    let live = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     let merge = ReplayMerge::new(archive, subscription, "aeron:udp?linger=0", any, &live, 0, 0)
         .expect("a merge");
     java.kill();
@@ -152,11 +150,14 @@ fn a_slow_consumer_of_a_replay_loses_nothing() {
     let recording_id = await_recording(&archive, publication.session_id());
     let mut position = 0;
     for number in 0..COUNT {
-        position = support::offer(&mut publication, &number.to_le_bytes());
+        position = rusteron_test_support::offer(&mut publication, &number.to_le_bytes());
     }
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
 
-    let endpoint = format!("aeron:udp?endpoint=localhost:{}|term-length=64k", support::free_port());
+    let endpoint = format!(
+        "aeron:udp?endpoint=localhost:{}|term-length=64k",
+        rusteron_test_support::free_port()
+    );
     for channel in ["aeron:ipc?term-length=64k".to_owned(), endpoint] {
         let mut subscription =
             archive.replay(recording_id, &channel, REPLAY_STREAM, recorded()).expect("a replay");

@@ -1,7 +1,5 @@
 //! Sessions and clients that are dropped or taken apart in a callback, and callbacks that panic.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -12,9 +10,8 @@ use rusteron_archive::{
     SourceLocation,
 };
 use rusteron_client::{Aeron, Subscription};
-use support::{
-    JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, free_port,
-};
+use rusteron_test_support::archive::{JavaArchive, REPLAY_STREAM, STREAM, await_recording};
+use rusteron_test_support::{DEADLINE, await_some, free_port};
 
 /// Reports its drop, and so the drop of the closure that has captured it.
 struct Witness(&'static str, mpsc::Sender<&'static str>);
@@ -36,7 +33,7 @@ fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> A
     let mut context = rusteron_client::Context::new().expect("a context");
     context
         .set_dir(java.aeron_dir())
-        .and_then(|context| context.set_driver_timeout(PATIENCE))
+        .and_then(|context| context.set_driver_timeout(DEADLINE))
         .and_then(|context| context.set_use_conductor_agent_invoker(!has_conductor_thread))
         .and_then(|context| {
             context.set_error_handler(move |error| panic!("{}: {error}", witness.name()))
@@ -69,7 +66,7 @@ fn in_a_callback_of(aeron: &Aeron, action: impl FnOnce() + Send + 'static) {
         .add()
         .expect("a subscription");
     let _publication = aeron.add_publication("aeron:ipc", 9).expect("a publication");
-    receiver.recv_timeout(PATIENCE).expect("a call");
+    receiver.recv_timeout(DEADLINE).expect("a call");
     drop(subscription);
 }
 
@@ -104,7 +101,7 @@ fn what_is_dropped_in_a_callback_of_another_client_goes_before_its_own() {
             in_a_callback_of(&other, move || drop(owned));
             // No thread does the client's work after this.
             drop(aeron);
-            let order = [(); 2].map(|()| order.recv_timeout(PATIENCE).expect("its end"));
+            let order = [(); 2].map(|()| order.recv_timeout(DEADLINE).expect("its end"));
             assert_eq!(order, ["session", "client"]);
         }
     }
@@ -146,11 +143,11 @@ fn a_merge_that_cannot_be_ended_in_a_callback_is_given_back() {
         .add()
         .expect("a subscription");
     let publication = aeron.async_add_publication("aeron:ipc", 9).expect("a request");
-    entered.recv_timeout(PATIENCE).expect("a call");
+    entered.recv_timeout(DEADLINE).expect("a call");
     // While the conductor is in the handler, its queue has commands that point to the subscriptions.
     let refusals = parts.map(|(session, subscription)| {
         give.send(merge(session, subscription).expect("a merge")).expect("the handler");
-        refused.recv_timeout(PATIENCE).expect("an error")
+        refused.recv_timeout(DEADLINE).expect("an error")
     });
     drop(give);
 
@@ -188,7 +185,7 @@ fn a_merge_that_cannot_be_ended_for_a_full_queue_is_given_back() {
         .add()
         .expect("a subscription");
     let publication = aeron.async_add_publication("aeron:ipc", 9).expect("a request");
-    entered.recv_timeout(PATIENCE).expect("a call");
+    entered.recv_timeout(DEADLINE).expect("a call");
     // No thread empties the conductor's queue.
     let mut requests = Vec::new();
     while let Ok(request) = aeron.async_add_counter(2001, b"", "one of many") {
@@ -228,7 +225,7 @@ fn a_merge_in_a_delegating_invoker_is_given_back_or_goes_when_it_is_dropped() {
         .expect("an invoker");
     let archive = Archive::connect(&java.aeron(), context).expect("a session");
     assert_eq!(refused.try_recv(), Ok(ArchiveErrorKind::Reentrant));
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok("client"));
+    assert_eq!(ended.recv_timeout(DEADLINE), Ok("client"));
     assert!(archive.is_connected());
 }
 
@@ -265,6 +262,6 @@ fn a_handler_that_panics_while_a_merge_begins_ends_the_merge() {
     // The second comes out of this, and the third is caught when that drops the merge.
     let caught = catch_unwind(AssertUnwindSafe(|| merge(session, subscription).map(drop)));
     assert!(caught.is_err());
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok("client"));
+    assert_eq!(ended.recv_timeout(DEADLINE), Ok("client"));
     assert_eq!(panics.load(Ordering::Relaxed), 3);
 }

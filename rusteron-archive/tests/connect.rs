@@ -1,7 +1,5 @@
 //! Sessions with an archive: made, rejected, lost and abandoned.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -12,7 +10,8 @@ use rusteron_archive::{
 };
 use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::MediaDriver;
-use support::{JavaArchive, Options, STREAM, await_that, block_on, record, replay_all};
+use rusteron_test_support::archive::{JavaArchive, Options, STREAM, record, replay_all};
+use rusteron_test_support::{await_that, block_on};
 
 fn works(archive: &Archive) {
     let (_publication, recording_id, _) = record(archive, 10);
@@ -27,7 +26,8 @@ fn sessions_are_made_by_waiting_polling_and_awaiting() {
     let aeron = java.aeron();
     let waited = Archive::connect(&aeron, java.context()).expect("a session");
     let mut polled = Archive::async_connect(&aeron, java.udp_context()).expect("an attempt");
-    let polled = support::await_some("a session", || polled.poll().expect("no error"));
+    let polled =
+        rusteron_test_support::await_some("a session", || polled.poll().expect("no error"));
     let awaited = Archive::async_connect(&aeron, java.context()).expect("an attempt");
     let awaited = block_on(awaited).expect("a session");
     for archive in [&waited, &polled, &awaited] {
@@ -47,7 +47,8 @@ fn sessions_are_made_by_waiting_polling_and_awaiting() {
 fn an_attempt_gives_its_outcome_once() {
     let Some(java) = JavaArchive::launch() else { return };
     let mut attempt = Archive::async_connect(&java.aeron(), java.context()).expect("an attempt");
-    let archive = support::await_some("a session", || attempt.poll().expect("no error"));
+    let archive =
+        rusteron_test_support::await_some("a session", || attempt.poll().expect("no error"));
     let error = attempt.poll().expect_err("it was given out");
     assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::IllegalState));
     drop(attempt);
@@ -58,7 +59,7 @@ fn an_attempt_gives_its_outcome_once() {
 fn the_archive_answers_over_a_response_channel() {
     let Some(java) = JavaArchive::launch() else { return };
     let mut context = java.udp_context();
-    let port = support::free_port();
+    let port = rusteron_test_support::free_port();
     context
         .set_control_response_channel(&format!(
             "aeron:udp?control-mode=response|control=localhost:{port}"
@@ -92,9 +93,12 @@ fn a_client_without_a_conductor_thread_is_served_by_whoever_waits() {
         aeron.do_work().expect("an open client");
         publication.is_connected()
     });
-    let position = support::offer(&mut publication, b"message");
-    let recording_id = support::await_recording(&archive, publication.session_id());
-    archive.await_recorded(recording_id, position, support::PATIENCE).expect("a recording");
+    let position = rusteron_test_support::offer(&mut publication, b"message");
+    let recording_id =
+        rusteron_test_support::archive::await_recording(&archive, publication.session_id());
+    archive
+        .await_recorded(recording_id, position, rusteron_test_support::DEADLINE)
+        .expect("a recording");
     let mut subscription = archive
         .replay(recording_id, "aeron:ipc", 5, rusteron_archive::ReplayParams::new())
         .expect("a replay");
@@ -127,7 +131,7 @@ fn requests_in_a_delegating_invoker_are_refused() {
     let refused = Err(ArchiveErrorKind::Reentrant);
     assert_eq!(receiver.try_iter().last(), Some((refused, None)));
     handle.set(Arc::downgrade(&archive)).expect("once");
-    let seen = support::await_some("a request that had to wait", || {
+    let seen = rusteron_test_support::await_some("a request that had to wait", || {
         archive.recordings().for_each(drop);
         receiver.try_iter().last()
     });
@@ -150,7 +154,7 @@ fn requests_in_a_callback_of_the_conductor_are_refused() {
         .add()
         .expect("a subscription");
     let _publication = aeron.add_publication("aeron:ipc", 9).expect("a publication");
-    let outcome = receiver.recv_timeout(support::PATIENCE).expect("a call");
+    let outcome = receiver.recv_timeout(rusteron_test_support::DEADLINE).expect("a call");
     assert_eq!(outcome, Err(ArchiveErrorKind::Client(ErrorKind::CalledFromConductor)));
     drop(subscription);
 }
@@ -206,13 +210,14 @@ fn errors_that_nobody_waits_for_reach_the_handler() {
         // The source does not exist, which the archive finds out later.
         archive.replicate(17, java.control_channel(), 10, &params).expect("an id");
     }
-    let error = support::await_some("an error", || {
+    let error = rusteron_test_support::await_some("an error", || {
         archive.check_for_error_response().expect("it goes to the handler");
         receiver.try_recv().ok()
     });
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
-    let text =
-        support::await_some("an error", || plain.poll_for_error_response().expect("a connection"));
+    let text = rusteron_test_support::await_some("an error", || {
+        plain.poll_for_error_response().expect("a connection")
+    });
     assert!(text.contains("17"), "{text}");
 }
 
@@ -364,12 +369,12 @@ fn answered(schema_id: u16, text: &str) -> ArchiveError {
         answer
     }
     let (_driver, aeron, mut context) = without_archive();
-    context.set_message_timeout(support::PATIENCE).expect("a timeout");
+    context.set_message_timeout(rusteron_test_support::DEADLINE).expect("a timeout");
     let stream_id = context.control_request_stream_id();
     let mut requests = aeron.add_subscription("aeron:ipc", stream_id).expect("a subscription");
     let stream_id = context.control_response_stream_id();
     let mut attempt = Archive::async_connect(&aeron, context).expect("an attempt");
-    let (correlation_id, channel) = support::await_some("the request", || {
+    let (correlation_id, channel) = rusteron_test_support::await_some("the request", || {
         let mut found = None;
         let request = |request: &[u8], _: &rusteron_client::Header<'_>| {
             // Behind the lengths and numbers; the channel for answers behind the fixed fields.
@@ -383,8 +388,8 @@ fn answered(schema_id: u16, text: &str) -> ArchiveError {
         found
     });
     let mut answers = aeron.add_exclusive_publication(channel, stream_id).expect("a publication");
-    support::offer(&mut answers, &answer(schema_id, correlation_id, text));
-    support::await_some("the error", || attempt.poll().err())
+    rusteron_test_support::offer(&mut answers, &answer(schema_id, correlation_id, text));
+    rusteron_test_support::await_some("the error", || attempt.poll().err())
 }
 
 #[test]
@@ -413,7 +418,8 @@ fn attempts_that_fail_or_are_given_up_leave_nothing_behind() {
                 drop(attempt);
             }
             _ => {
-                let error = support::await_some("the timeout", || attempt.poll().err());
+                let error =
+                    rusteron_test_support::await_some("the timeout", || attempt.poll().err());
                 assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
             }
         }
@@ -490,7 +496,7 @@ fn a_client_that_dies_ends_every_attempt_and_is_left_as_it_was() {
         "aeron:ipc",
         STREAM,
         "aeron:udp?endpoint=localhost:0",
-        support::REPLAY_STREAM,
+        rusteron_test_support::archive::REPLAY_STREAM,
     );
     let mut subscription =
         rusteron_archive::PersistentSubscription::new(&aeron, watching(), context)
@@ -502,7 +508,9 @@ fn a_client_that_dies_ends_every_attempt_and_is_left_as_it_was() {
             let context = watching();
             scope.spawn(|| Archive::connect(&aeron, context).expect_err("the driver is gone"));
         }
-        scope.spawn(|| support::await_some("an error", || subscription.poll(|_, _| (), 1).err()));
+        scope.spawn(|| {
+            rusteron_test_support::await_some("an error", || subscription.poll(|_, _| (), 1).err())
+        });
     });
     assert!(aeron.is_closed());
     assert_ne!(looks.load(Ordering::Relaxed), 0);

@@ -3,8 +3,6 @@
 //! The ignored tests are the same with more messages and more merges. `just prove-archive-integrity`
 //! runs them, and prints how long they took.
 
-mod support;
-
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ReplayLength, ReplayMerge, ReplayParams};
 use rusteron_client::{ExclusivePublication, Subscription};
-use support::{
-    JavaArchive, Options, PATIENCE, REPLAY_STREAM, Random, STREAM, await_recording, await_that,
-    connected_pair, free_port, numbered, offer_numbered, retry,
+use rusteron_test_support::archive::{
+    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, numbered, offer_numbered,
 };
+use rusteron_test_support::{DEADLINE, Random, await_that, connected_pair, free_port, retry};
 
 /// The whole range of lengths that fit into one frame of 1,408 bytes and more: the longest are sent in
 /// two.
@@ -84,7 +82,7 @@ fn replay_equals_what_was_recorded(count: u64, options: Options) {
         end = retry(|| publication.offer(message)).expect("a place");
         sent.add(message);
     }
-    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
     drop(publication);
     let recorded = start.elapsed();
 
@@ -128,7 +126,7 @@ fn receive_all(subscription: &mut Subscription, count: u64) -> Checksum {
         if fragments > 0 {
             last_progress = Instant::now();
         } else {
-            assert!(last_progress.elapsed() < PATIENCE, "after {} messages", received.messages);
+            assert!(last_progress.elapsed() < DEADLINE, "after {} messages", received.messages);
             std::thread::yield_now();
         }
     }
@@ -235,7 +233,7 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
                 &live_channel,
                 recording_id,
                 position,
-                PATIENCE,
+                DEADLINE,
             )
             .expect("a merge");
             let mut next = first;

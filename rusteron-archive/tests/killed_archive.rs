@@ -1,7 +1,5 @@
 //! An archive that is killed while the media driver lives on, in a process of its own.
 
-mod support;
-
 use std::time::Duration;
 
 use rusteron_archive::{
@@ -10,17 +8,19 @@ use rusteron_archive::{
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
-use support::{
-    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, await_some, await_that,
-    extend_what_was_kept, numbered, offer_numbered, offer_until_recorded, record, replay_all,
+use rusteron_test_support::archive::{
+    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, extend_what_was_kept, numbered,
+    offer_numbered, offer_until_recorded, record, replay_all,
 };
+use rusteron_test_support::{await_some, await_that};
 
 /// Long enough for an archive that lives, short enough to wait for one that does not.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A media driver of this process, and an archive on it. Terms are short, so that replays wait.
 fn launch() -> Option<(MediaDriver, JavaArchive)> {
-    let driver = support::launch_with(|context| context.set_ipc_term_buffer_length(64 * 1024));
+    let driver =
+        rusteron_test_support::launch_with(|context| context.set_ipc_term_buffer_length(64 * 1024));
     let aeron_dir = Some(driver.aeron_dir().to_owned());
     let java = JavaArchive::launch_with(Options { aeron_dir, ..Options::default() })?;
     Some((driver, java))
@@ -152,7 +152,7 @@ fn a_merge_that_loses_its_archive_is_an_error() {
     let (_publication, recording_id, _) = record(&archive, COUNT);
     let subscription =
         aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
-    let live = format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    let live = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     let mut merge = ReplayMerge::with_progress_timeout(
         connect(&java, &aeron),
         subscription,

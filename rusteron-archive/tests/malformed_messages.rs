@@ -1,18 +1,8 @@
 //! An archive that sends messages that cannot be decoded. For each, the error names the fault, and the
 //! session goes on.
 
-mod support;
-
-#[path = "support/fake_archive.rs"]
-mod fake_archive;
-
 use std::sync::{Arc, Mutex, mpsc};
 
-use fake_archive::{
-    ARCHIVE_ID, AUTH_CONNECT, ERROR, FakeArchive, HEADER_LENGTH, LIST_RECORDING,
-    LIST_SUBSCRIPTIONS, MAX_RECORDED_POSITION, Message, OK, REQUEST_STREAM, Request, STOP_POSITION,
-    well_formed,
-};
 use rusteron_archive::{
     Archive, ArchiveError, ArchiveErrorKind, Context, CredentialsSupplier, PersistentSubscription,
     PersistentSubscriptionContext, PersistentSubscriptionEvent, RecordingEvent,
@@ -20,7 +10,12 @@ use rusteron_archive::{
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
-use support::{PATIENCE, await_some, await_that, client_of, free_port, launch_with};
+use rusteron_test_support::archive::fake_archive::{
+    ARCHIVE_ID, AUTH_CONNECT, ERROR, FakeArchive, HEADER_LENGTH, LIST_RECORDING,
+    LIST_SUBSCRIPTIONS, MAX_RECORDED_POSITION, Message, OK, REQUEST_STREAM, Request, STOP_POSITION,
+    well_formed,
+};
+use rusteron_test_support::{DEADLINE, await_some, await_that, connect, free_port, launch_with};
 
 /// A message made malformed, and a part of the error that names the fault.
 #[derive(Debug, Clone)]
@@ -127,7 +122,7 @@ struct Fixture {
 
 fn fixture() -> Fixture {
     let driver = launch_with(|context| Ok(context));
-    let aeron = client_of(&driver);
+    let aeron = connect(&driver);
     let next = Next::default();
     let answers = next.clone();
     let archive = FakeArchive::launch(&aeron, move |request| answers.answer(request));
@@ -143,7 +138,7 @@ impl Fixture {
             .and_then(|context| context.set_control_response_channel("aeron:ipc"))
             // A message can have an eighth of it.
             .and_then(|context| context.set_control_term_buffer_length(1024 * 1024))
-            .and_then(|context| context.set_message_timeout(PATIENCE))
+            .and_then(|context| context.set_message_timeout(DEADLINE))
             .expect("valid settings");
         context
     }
@@ -362,7 +357,7 @@ fn replay_merge_fails_with_a_malformed_message() {
             format!("aeron:udp?endpoint=localhost:{}", free_port()),
             7,
             0,
-            PATIENCE,
+            DEADLINE,
         )
         .expect("a merge");
         let error = await_some("a failure", || merge.poll(|_, _| {}, 10).err());

@@ -1,12 +1,11 @@
 //! Finding recordings, and making them shorter.
 
-mod support;
-
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
     SourceLocation,
 };
-use support::{JavaArchive, STREAM, await_recording, await_that, record, replay_all};
+use rusteron_test_support::archive::{JavaArchive, STREAM, await_recording, record, replay_all};
+use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
 /// With its header.
@@ -181,7 +180,7 @@ fn negative_arguments_are_refused_by_name() {
     let id = stopped(&archive, 10).recording_id;
     let params = ReplayParams::new();
     let replication = ReplicationParams::new();
-    let patience = support::PATIENCE;
+    let patience = rusteron_test_support::DEADLINE;
     let outcomes = [
         ("recording_id", archive.truncate_recording(-1, 0).map(drop)),
         ("position", archive.truncate_recording(id, -1).map(drop)),
@@ -301,8 +300,11 @@ fn segments_migrate_to_a_recording_that_continues() {
         .add_recorded_exclusive_publication(channel, source.stream_id)
         .expect("a publication");
     let next = await_recording(&archive, publication.session_id());
-    let end = support::offer_numbered(&mut publication, before as u64..before as u64 + 10);
-    archive.await_recorded(next, end, support::PATIENCE).expect("a recording");
+    let end = rusteron_test_support::archive::offer_numbered(
+        &mut publication,
+        before as u64..before as u64 + 10,
+    );
+    archive.await_recorded(next, end, rusteron_test_support::DEADLINE).expect("a recording");
     drop(publication);
     await_that("the end", || archive.stop_position(next).expect("an answer").is_some());
     assert_eq!(archive.start_position(next).expect("a position"), border);

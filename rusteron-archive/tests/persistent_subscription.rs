@@ -1,7 +1,5 @@
 //! Subscriptions that begin in a recording, join the live stream, and fall back.
 
-mod support;
-
 use std::sync::mpsc;
 
 use rusteron_archive::{
@@ -10,11 +8,12 @@ use rusteron_archive::{
 };
 use rusteron_client::{Action, Position};
 #[cfg(target_os = "linux")]
-use support::mapped_log_buffers;
-use support::{
-    JavaArchive, PATIENCE, REPLAY_STREAM, Random, STREAM, await_recording, await_some, await_that,
-    long_message, numbered, offer, offer_numbered, record,
+use rusteron_test_support::archive::mapped_log_buffers;
+use rusteron_test_support::archive::{
+    JavaArchive, REPLAY_STREAM, STREAM, await_recording, long_message, numbered, offer_numbered,
+    record,
 };
+use rusteron_test_support::{DEADLINE, Random, await_some, await_that, offer};
 
 fn context(recording_id: i64) -> PersistentSubscriptionContext {
     PersistentSubscriptionContext::new(
@@ -151,8 +150,10 @@ fn the_recording_arrives_over_ipc_and_over_a_response_channel() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     let (_publication, recording_id, _) = record(&archive, 500);
-    let response =
-        format!("aeron:udp?control-mode=response|control=localhost:{}", support::free_port());
+    let response = format!(
+        "aeron:udp?control-mode=response|control=localhost:{}",
+        rusteron_test_support::free_port()
+    );
     for channel in ["aeron:ipc", &response] {
         let context = PersistentSubscriptionContext::new(
             recording_id,
@@ -261,7 +262,7 @@ fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut V
     let mut published: Vec<_> =
         (0..RECORDED).map(|number| offer(&mut publication, &long_message(number))).collect();
     let end = published[published.len() - 1];
-    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
 
     let context = context(recording_id).start_position(StartPosition::Start);
     let mut subscription = subscribe(&java, &archive, context);

@@ -1,16 +1,15 @@
 //! Recording published messages, and replaying them.
 
-mod support;
-
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, ReplaySessionId,
     SourceLocation,
 };
 use rusteron_client::{PollError, Subscription};
-use support::{
-    JavaArchive, PATIENCE, REPLAY_STREAM, STREAM, await_recording, await_some, await_that, drain,
-    numbered, offer_numbered, record, replay_all,
+use rusteron_test_support::archive::{
+    JavaArchive, REPLAY_STREAM, STREAM, await_recording, drain, numbered, offer_numbered, record,
+    replay_all,
 };
+use rusteron_test_support::{DEADLINE, await_some, await_that};
 
 fn recorded() -> ReplayParams {
     ReplayParams::new().length(ReplayLength::Recorded)
@@ -192,7 +191,7 @@ fn a_replay_arrives_over_udp_and_over_a_response_channel() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = Archive::connect(&java.aeron(), java.udp_context()).expect("a session");
     let (_publication, recording_id, _) = record(&archive, 500);
-    let port = support::free_port();
+    let port = rusteron_test_support::free_port();
     let endpoint = format!("aeron:udp?endpoint=localhost:{port}");
     let response = format!("aeron:udp?control-mode=response|control=localhost:{port}");
     for channel in [endpoint, response] {
@@ -219,7 +218,7 @@ fn a_replay_over_a_response_channel_shows_the_token_of_its_own_request() {
             let (java, aeron) = (&java, &aeron);
             scope.spawn(move || {
                 let archive = Archive::connect(aeron, java.udp_context()).expect("a session");
-                let port = support::free_port();
+                let port = rusteron_test_support::free_port();
                 let channel = format!("aeron:udp?control-mode=response|control=localhost:{port}");
                 for params in [recorded(), recorded().replay_token(recording_id + 4711)] {
                     let mut subscription = archive
@@ -279,16 +278,19 @@ fn what_is_published_elsewhere_is_recorded_from_the_network() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     // A driver of the publisher's own; and one that does not count spies as subscribers.
-    let driver = support::launch_with(|context| Ok(context));
-    let aeron = support::client_of(&driver);
-    let channel = format!("aeron:udp?endpoint=localhost:{}|term-length=64k", support::free_port());
+    let driver = rusteron_test_support::launch_with(|context| Ok(context));
+    let aeron = rusteron_test_support::connect(&driver);
+    let channel = format!(
+        "aeron:udp?endpoint=localhost:{}|term-length=64k",
+        rusteron_test_support::free_port()
+    );
     let id = archive
         .start_recording(&channel, STREAM, SourceLocation::Remote, false)
         .expect("a subscription");
     let mut publication = aeron.add_exclusive_publication(&channel, STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
     let position = offer_numbered(&mut publication, 0..1000);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     archive.stop_recording_subscription(id).expect("it was recorded");
     assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
     let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
@@ -305,7 +307,7 @@ fn a_recording_with_auto_stop_ends_its_subscription() {
         archive.aeron().add_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let recording_id = await_recording(&archive, publication.session_id());
     let position = offer_numbered(&mut publication, 0..10);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     drop(publication);
     await_that("the end of the subscription", || {
         let mut subscriptions = archive.recording_subscriptions("", None).expect("a text");
@@ -336,7 +338,7 @@ fn a_stopped_recording_is_extended() {
         .expect("a subscription");
     assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
     let end = offer_numbered(&mut publication, 1500..3000);
-    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
     let all = replay_all(&archive, recording_id, recorded());
     assert_eq!(all, (0..3000).collect::<Vec<_>>());
 }
@@ -351,9 +353,9 @@ fn waiting_for_what_is_not_recorded_ends() {
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
     drop(publication);
     await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
-    let error = archive.await_recorded(recording_id, position + 32, PATIENCE).expect_err("stopped");
+    let error = archive.await_recorded(recording_id, position + 32, DEADLINE).expect_err("stopped");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition);
-    assert_eq!(archive.await_recorded(recording_id, position, PATIENCE).expect("there"), position);
+    assert_eq!(archive.await_recorded(recording_id, position, DEADLINE).expect("there"), position);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Events that an archive publishes about its recordings.
 
-mod support;
-
 use rusteron_archive::RecordingEvent;
-use support::{
-    JavaArchive, Options, PATIENCE, STREAM, await_recording, await_that, offer_numbered,
+use rusteron_test_support::archive::{
+    JavaArchive, Options, STREAM, await_recording, offer_numbered,
 };
+use rusteron_test_support::{DEADLINE, await_that};
 
 const EVENTS_STREAM: i32 = 30;
 
@@ -28,7 +27,7 @@ fn a_recording_is_told_of_from_its_beginning_to_its_end() {
     let session = publication.session_id();
     let recording = await_recording(&archive, session);
     let end = offer_numbered(&mut publication, 0..10);
-    archive.await_recorded(recording, end, PATIENCE).expect("a recording");
+    archive.await_recorded(recording, end, DEADLINE).expect("a recording");
     drop(publication);
     let mut events = Vec::new();
     await_that("the end of the recording", || {

@@ -1,7 +1,5 @@
 //! Replays that go over to the live stream.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -11,10 +9,11 @@ use rusteron_archive::{
 };
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]
-use support::mapped_log_buffers;
-use support::{
-    JavaArchive, PATIENCE, STREAM, await_recording, await_that, free_port, numbered, offer_numbered,
+use rusteron_test_support::archive::mapped_log_buffers;
+use rusteron_test_support::archive::{
+    JavaArchive, STREAM, await_recording, numbered, offer_numbered,
 };
+use rusteron_test_support::{DEADLINE, await_that, free_port};
 
 /// A publication that is recorded, and where subscribers of it get in.
 fn published(archive: &Archive) -> (ExclusivePublication, i64, String) {
@@ -53,7 +52,7 @@ fn begin(
         live,
         recording_id,
         0,
-        PATIENCE,
+        DEADLINE,
     )
     .expect("a merge")
 }
@@ -75,7 +74,7 @@ fn a_replay_merges_with_the_live_stream_without_loss_or_repetition() {
         let (mut publication, recording_id, live) = published(&archive);
         let mut next = 2000;
         let position = offer_numbered(&mut publication, 0..next);
-        archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+        archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
         let mut merge = begin(java.connect(), &archive, &publication, recording_id, &live);
         assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
         let is_over = AtomicBool::new(false);
@@ -173,7 +172,7 @@ fn signals_that_come_while_it_merges_reach_their_consumer() {
     let archive = java.connect();
     let (mut publication, recording_id, _) = published(&archive);
     let position = offer_numbered(&mut publication, 0..100);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
 
     let (sender, signals) = mpsc::channel();
     let mut context = java.context();
@@ -196,7 +195,7 @@ fn signals_that_come_while_it_merges_reach_their_consumer() {
         let other =
             archive.aeron().add_publication("aeron:ipc", STREAM + 7).expect("a publication");
         let mut await_signal = |kind| {
-            support::await_some("the signal", || {
+            rusteron_test_support::await_some("the signal", || {
                 merge.poll(|_, _| (), 10).expect("a merge");
                 signals.try_recv().ok().inspect(|signal| assert_eq!(signal.kind, kind))
             })
@@ -223,7 +222,8 @@ fn a_merge_fails_for_an_unknown_recording_and_leaves_its_parts() {
         0,
     )
     .expect("a merge");
-    let error = support::await_some("the failure", || merge.poll(|_, _| (), 10).err());
+    let error =
+        rusteron_test_support::await_some("the failure", || merge.poll(|_, _| (), 10).err());
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     assert_eq!((error.relevant_id(), error.code()), (Some(4711), 205));
     assert!(merge.has_failed());
@@ -239,7 +239,7 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
     let archive = java.connect();
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     let mut merge = ReplayMerge::with_progress_timeout(
         java.connect(),
         manual(&archive),
@@ -252,7 +252,7 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
     )
     .expect("a merge");
     // No subscriber consumes the messages that would advance the merge.
-    let error = support::await_some("the failure", || merge.do_work().err());
+    let error = rusteron_test_support::await_some("the failure", || merge.do_work().err());
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
     assert!(error.message().contains("progress"), "{error:?}");
     assert!(merge.has_failed() && !merge.is_merged());
@@ -282,7 +282,7 @@ fn a_merge_whose_destination_does_not_resolve_leaves_its_parts() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     let mut merge = without_destination(java.connect(), &archive);
-    let error = support::await_some("the failure", || merge.do_work().err());
+    let error = rusteron_test_support::await_some("the failure", || merge.do_work().err());
     assert!(error.message().contains("host.invalid"), "{error:?}");
     assert!(merge.has_failed() && !merge.is_merged());
     assert_eq!(merge.do_work().expect("it does nothing any more"), 0);
@@ -306,7 +306,7 @@ fn a_merge_whose_destination_does_not_resolve_leaks_nothing_when_it_is_dropped()
         let mut merge = without_destination(java.connect(), &archive);
         assert!(mapped_log_buffers(&java) > at_the_start, "those of the session");
         if is_polled {
-            support::await_some("the failure", || merge.do_work().err());
+            rusteron_test_support::await_some("the failure", || merge.do_work().err());
         }
         drop(merge);
         await_that("the end of the session", || mapped_log_buffers(&java) == at_the_start);
@@ -319,7 +319,7 @@ fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
     let archive = java.connect();
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     for polls in [0, 1, 10, 1000] {
         let mut merge = ReplayMerge::new(
             java.connect(),
@@ -348,7 +348,7 @@ fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
                 .add()
                 .expect("a subscription");
             let _publication = aeron.add_publication("aeron:ipc", 9).expect("a publication");
-            receiver.recv_timeout(PATIENCE).expect("no deadlock");
+            receiver.recv_timeout(DEADLINE).expect("no deadlock");
             drop(subscription);
         }
     }
@@ -361,7 +361,7 @@ fn a_merge_of_a_client_without_a_conductor_thread_goes_on_with_its_work() {
     let archive = java.connect();
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     let aeron = java.aeron_with_invoker();
     let own = Archive::connect(&aeron, java.context()).expect("a session");
     let begin = |publication: &_| {
@@ -409,7 +409,7 @@ fn the_image_of_a_merge_goes_with_its_stream() {
     for _round in 0..3 {
         let (mut publication, recording_id, live) = published(&archive);
         let position = offer_numbered(&mut publication, 0..500);
-        archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+        archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
         let mut merge = begin(session(), &archive, &publication, recording_id, &live);
         await_that("the merge", || {
             merge.poll(|_, _| (), 100).expect("a merge");

@@ -1,17 +1,15 @@
 //! Copying recordings between archives.
 
-mod support;
-
 use std::sync::mpsc;
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingSignal, RecordingSignalKind, ReplayLength, ReplayParams,
     ReplicationParams,
 };
-use support::{
-    JavaArchive, Options, PATIENCE, STREAM, await_recording, await_some, await_that, free_port,
-    numbered, offer_numbered, record, replay_all,
+use rusteron_test_support::archive::{
+    JavaArchive, Options, STREAM, await_recording, numbered, offer_numbered, record, replay_all,
 };
+use rusteron_test_support::{DEADLINE, await_some, await_that, free_port};
 
 fn listening(java: &JavaArchive) -> (Archive, mpsc::Receiver<RecordingSignal>) {
     let (sender, receiver) = mpsc::channel();
@@ -126,7 +124,7 @@ fn a_tagged_copy_can_be_followed_while_it_is_made() {
     });
     let first = received[0];
     assert_eq!(received, (first..1500).collect::<Vec<_>>());
-    copy.await_recorded(extend.recording_id, end, PATIENCE).expect("a copy");
+    copy.await_recorded(extend.recording_id, end, DEADLINE).expect("a copy");
     copy.stop_replication(replication).expect("it was going on");
     assert_eq!(replayed(&copy, extend.recording_id), (0..1500).collect::<Vec<_>>());
 }
@@ -144,14 +142,14 @@ fn a_copy_joins_the_live_stream_and_goes_on_without_its_source() {
         source.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
     let id = await_recording(&source, publication.session_id());
     let position = offer_numbered(&mut publication, 0..1000);
-    source.await_recorded(id, position, PATIENCE).expect("a recording");
+    source.await_recorded(id, position, DEADLINE).expect("a recording");
 
     let params = ReplicationParams::new().live_destination(&*live);
     copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
     let merge = await_signal(&copy, &signals, RecordingSignalKind::Merge);
     source.stop_recording_exclusive_publication(&publication).expect("it was being recorded");
     let end = offer_numbered(&mut publication, 1000..1500);
-    copy.await_recorded(merge.recording_id, end, PATIENCE).expect("the live stream");
+    copy.await_recorded(merge.recording_id, end, DEADLINE).expect("the live stream");
     assert_eq!(source.stop_position(id).expect("an answer"), Some(position));
     assert_eq!(replayed(&copy, merge.recording_id), (0..1500).collect::<Vec<_>>());
 }
@@ -171,7 +169,7 @@ fn a_copy_comes_over_the_channel_and_with_the_session_id_that_it_is_told() {
     let control_channel = source_java.control_channel();
     let replication = copy.replicate(id, &control_channel, 10, &params).expect("an id");
     let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
-    copy.await_recorded(extend.recording_id, position, PATIENCE).expect("a copy");
+    copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
     // The source is being recorded, so that the replication goes on.
     assert!(is_counted(&copy, &[&endpoint, "-4711"]));
     let descriptor = copy.recording(extend.recording_id).expect("an answer").expect("a copy");
@@ -202,7 +200,7 @@ fn a_copy_and_the_answers_of_its_source_come_over_response_channels() {
     let replication =
         copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
     let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
-    copy.await_recorded(extend.recording_id, position, PATIENCE).expect("a copy");
+    copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
     // The source is being recorded, so that the replication goes on.
     for control in &controls {
         assert!(is_counted(&copy, &[control]), "{control}");

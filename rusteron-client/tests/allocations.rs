@@ -1,7 +1,5 @@
 //! The message path does not allocate, on the thread that uses it.
 
-mod support;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
@@ -11,7 +9,7 @@ use rusteron_client::{
     Messages, OfferError, Subscription,
 };
 use rusteron_sys as sys;
-use support::{
+use rusteron_test_support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, shared_pair,
 };
 

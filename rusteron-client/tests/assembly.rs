@@ -1,11 +1,9 @@
 //! Whole messages, however long.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusteron_client::{ExclusivePublication, FragmentAssembler, Header};
-use support::{
+use rusteron_test_support::{
     Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, offer, receive,
 };
 

@@ -1,7 +1,5 @@
 //! Missing, broken and strange media drivers, and arguments that no driver would take.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
@@ -9,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ErrorKind, UncheckedChannel};
-use support::{PATIENCE, await_that, connect, context, launch};
+use rusteron_test_support::{DEADLINE, await_that, connect, context, launch};
 
 /// The file through which clients find a driver. Its first words are the version and the lengths of
 /// the buffers that follow.
@@ -122,7 +120,7 @@ fn connect_while_a_short_file_appears(dir: &Path) -> Error {
     // Anywhere within the timeout will do.
     thread::sleep(SHORT / 2);
     fs::rename(home.path().join(CNC_FILE), dir.join(CNC_FILE)).expect("a file");
-    failed.recv_timeout(PATIENCE).expect("an end of the attempt to connect")
+    failed.recv_timeout(DEADLINE).expect("an end of the attempt to connect")
 }
 
 #[test]

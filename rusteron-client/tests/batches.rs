@@ -1,12 +1,10 @@
 //! Batches: nothing that was accepted is lost or counted twice, whatever stops them.
 
-mod support;
-
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusteron_client::{Messages, OfferError, OfferedBatch, Subscription};
-use support::{
+use rusteron_test_support::{
     Random, SHORT_TERMS, await_that, connect, connected_pair, launch, launch_patient, receive,
     shared_pair,
 };

@@ -1,10 +1,8 @@
 //! Blocks: whole frames of another log buffer, copied as they are.
 
-mod support;
-
 use rusteron_client::{BlockFault, ExclusivePublication, Header, OfferError, Position};
 use rusteron_media_driver::MediaDriver;
-use support::{
+use rusteron_test_support::{
     Random, await_that, connect, connected_pair, launch, log_bytes, offer, receive, retry,
 };
 

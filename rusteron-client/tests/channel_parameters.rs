@@ -2,11 +2,10 @@
 
 #[path = "support/judge.rs"]
 mod judge;
-mod support;
 
 use judge::{Case, Fine, Judge, SCHEME, SPY, SYNTAX, Verdict, both, case, judge, key, with_ports};
 use rusteron_client::{ChannelUri, ChannelUriError, Parameter};
-use support::{Random, connect, launch};
+use rusteron_test_support::{Random, connect, launch};
 
 /// One of the parameters of a UDP and an IPC channel, at the end of them.
 fn with(key: &'static str, value: &str) -> [String; 2] {

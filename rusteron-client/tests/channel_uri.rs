@@ -2,11 +2,10 @@
 
 #[path = "support/judge.rs"]
 mod judge;
-mod support;
 
 use judge::{Fine, LENGTH, SCHEME, SPY, SYNTAX, both, case, judge, key, with_ports};
 use rusteron_client::{ChannelUri, ErrorKind, UncheckedChannel};
-use support::{await_some, connect, launch};
+use rusteron_test_support::{await_some, connect, launch};
 
 #[test]
 fn schemes_and_syntax() {

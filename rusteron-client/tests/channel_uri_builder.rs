@@ -1,7 +1,5 @@
 //! Channel URIs as values: given to the client, built, printed and parsed.
 
-mod support;
-
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use rusteron_client::{
     ChannelUri, ChannelUriBuilder, ChannelUriErrorKind, CongestionControl, ControlMode, ErrorKind,
     FlowControl, Group, Media, Parameter, ResponseCorrelationId, SessionId, TimestampOffset,
 };
-use support::{connect, launch};
+use rusteron_test_support::{connect, launch};
 
 #[test]
 fn all_kinds_of_channels_are_taken_and_texts_stay_as_they_are() {

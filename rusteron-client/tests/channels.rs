@@ -1,10 +1,10 @@
 //! Kinds of channels as a subscriber meets them: UDP, several destinations, spies, untethered
 //! subscribers, response channels.
 
-mod support;
-
 use rusteron_client::{Aeron, ChannelStatus, ErrorKind, ExclusivePublication, Subscription};
-use support::{await_some, await_that, connect, connected_pair, free_port, launch, offer, receive};
+use rusteron_test_support::{
+    await_some, await_that, connect, connected_pair, free_port, launch, offer, receive,
+};
 
 fn free_endpoints<const N: usize>() -> [String; N] {
     std::array::from_fn(|_| format!("127.0.0.1:{}", free_port()))
@@ -25,7 +25,8 @@ fn messages_over_udp_arrive_whole() {
     let [endpoint] = free_endpoints();
     let channel = format!("aeron:udp?endpoint={endpoint}|term-length=64k");
     let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
-    let message = support::Random::new(1).bytes(publication.constants().max_message_length);
+    let message =
+        rusteron_test_support::Random::new(1).bytes(publication.constants().max_message_length);
     offer(&mut publication, &message);
     assert!(receive(&mut subscription, 1) == [message]);
     let image = subscription.image_at_index(0).expect("an image");
@@ -156,7 +157,7 @@ fn subscriptions_dropped_with_their_destinations_under_way_are_closed_in_turn() 
         subscription.close_with(move || {
             let _ = sender.send(());
         });
-        closed.recv_timeout(support::PATIENCE).expect("the notification");
+        closed.recv_timeout(rusteron_test_support::DEADLINE).expect("the notification");
     }
     assert!(!aeron.is_closed());
 }

@@ -1,13 +1,11 @@
 //! Claims: committed, aborted, forgotten, and too late.
 
-mod support;
-
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::mpsc;
 use std::thread;
 
 use rusteron_client::{BufferClaim, OfferError};
-use support::{
+use rusteron_test_support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, log_file, offer,
     receive, receive_fragments, retry, shared_pair, unblock,
 };

@@ -1,7 +1,5 @@
 //! The files of a media driver, read without a client.
 
-mod support;
-
 use std::ffi::{CString, c_char, c_void};
 use std::fs;
 use std::path::Path;
@@ -10,14 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use rusteron_client::{CncFile, Error, ErrorKind, SystemCounter, UncheckedChannel};
 use rusteron_media_driver::{Context as DriverContext, MediaDriver};
 use rusteron_sys as sys;
-use support::{PATIENCE, await_some, await_that, connect, launch};
+use rusteron_test_support::{DEADLINE, await_some, await_that, connect, launch};
 
 const CNC_FILE: &str = "cnc.dat";
 const LOSS_REPORT: &str = "loss-report.dat";
 const SHORT: Duration = Duration::from_millis(100);
 
 fn open(dir: &Path) -> CncFile {
-    CncFile::open(dir, PATIENCE).expect("the file")
+    CncFile::open(dir, DEADLINE).expect("the file")
 }
 
 fn open_soon_or_not(dir: &Path) -> Error {
@@ -66,8 +64,8 @@ fn a_running_driver_says_who_it_is() {
 fn a_running_driver_is_active_until_it_ends() {
     let driver = launch();
     let cnc = open(driver.aeron_dir());
-    assert!(cnc.is_active(PATIENCE));
-    assert!(cnc.heartbeat_age().expect("a heartbeat") < PATIENCE);
+    assert!(cnc.is_active(DEADLINE));
+    assert!(cnc.heartbeat_age().expect("a heartbeat") < DEADLINE);
     let first = cnc.heartbeat().expect("a heartbeat");
     await_that("the next heartbeat", || cnc.heartbeat().expect("a heartbeat") > first);
 
@@ -262,7 +260,7 @@ fn a_file_that_appears_in_time_is_opened() {
     let dir = tempfile::tempdir().expect("a directory");
     let aeron_dir = dir.path().join("late");
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| CncFile::open(&aeron_dir, PATIENCE));
+        let waiting = scope.spawn(|| CncFile::open(&aeron_dir, DEADLINE));
         let mut context = DriverContext::new().expect("a context");
         context
             .set_dir(&aeron_dir)
@@ -317,7 +315,7 @@ fn a_file_with_absurd_contents_is_read_as_empty() {
 
         let cnc = CncFile::open(dir.path(), SHORT).expect("a file of the right version");
         assert_eq!(cnc.heartbeat(), None, "{lengths:?}");
-        assert!(!cnc.is_active(PATIENCE));
+        assert!(!cnc.is_active(DEADLINE));
         let _ = (cnc.counters().iter().count(), cnc.counters().stream_positions());
         for id in -2..10 {
             let counters = cnc.counters();
@@ -370,7 +368,7 @@ fn threads_share_a_file() {
                 for _ in 0..20 {
                     assert!(cnc.counters().iter().count() >= 46);
                     assert!(cnc.errors().is_empty());
-                    assert!(cnc.is_active(PATIENCE));
+                    assert!(cnc.is_active(DEADLINE));
                 }
             });
         }

@@ -1,11 +1,9 @@
 //! Handlers that decide about the position, and handlers that panic.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusteron_client::{Action, ExclusivePublication, Header, Image, Position, Subscription};
-use support::{connect, connected_pair, launch, offer};
+use rusteron_test_support::{connect, connected_pair, launch, offer};
 
 /// Where a subscription with a single image has got to.
 fn position(subscription: &mut Subscription) -> Position {
@@ -83,7 +81,7 @@ fn an_action_concerns_one_image_only() {
     let aeron = connect(&driver);
     let (mut first, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     let mut second = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
-    support::await_that("both images", || subscription.images().len() == 2);
+    rusteron_test_support::await_that("both images", || subscription.images().len() == 2);
     offer_numbers(&mut first, 2);
     offer_numbers(&mut second, 2);
     let mut calls = 0;

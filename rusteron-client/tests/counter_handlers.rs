@@ -1,7 +1,5 @@
 //! Handlers that are called when counters come and go.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -9,7 +7,7 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, Counter, CounterState, CountersReader, ErrorKind, Handler};
 use rusteron_sys as sys;
-use support::{PATIENCE, await_some, await_that, connect, context, launch};
+use rusteron_test_support::{DEADLINE, await_some, await_that, connect, context, launch};
 
 const TYPE: i32 = 1001;
 
@@ -22,7 +20,7 @@ fn ids() -> (mpsc::Sender<Ids>, mpsc::Receiver<Ids>) {
 
 fn await_event(events: &mpsc::Receiver<Ids>, counter: Ids) {
     // Those of heartbeat counters of clients come as well.
-    while events.recv_timeout(PATIENCE).expect("an event") != counter {}
+    while events.recv_timeout(DEADLINE).expect("an event") != counter {}
 }
 
 #[test]
@@ -155,13 +153,13 @@ fn a_handler_adds_counters_and_removes_itself() {
     };
     *own.lock().expect("no panic") = Some(handler);
     let _first = aeron.add_counter(TYPE, &[], "first").expect("a counter");
-    let (blocking, begun) = reported.recv_timeout(PATIENCE).expect("a report");
+    let (blocking, begun) = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!(blocking.expect_err("it would block").kind(), ErrorKind::CalledFromConductor);
     let mut begun = begun.expect("begun");
     let counter = await_some("the counter", || begun.poll().expect("no error"));
     assert!(!counter.is_closed());
     // The handler, with its sender, is gone.
-    assert!(reported.recv_timeout(PATIENCE).is_err());
+    assert!(reported.recv_timeout(DEADLINE).is_err());
     let _second = aeron.add_counter(TYPE, &[], "second").expect("a counter");
 }
 

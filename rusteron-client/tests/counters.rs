@@ -1,7 +1,5 @@
 //! Counters of one's own, and the reader of all.
 
-mod support;
-
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +11,7 @@ use rusteron_client::{
     SystemCounter,
 };
 use rusteron_sys as sys;
-use support::{
+use rusteron_test_support::{
     await_some, await_that, connect, connect_watchfully, connected_pair, launch, udp_channel,
 };
 

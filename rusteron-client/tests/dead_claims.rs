@@ -3,7 +3,6 @@
 
 #[path = "support/operations.rs"]
 mod operations;
-mod support;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use operations::{HEADER_LENGTH, Media, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{Aeron, ExclusivePublication, Publication, Subscription};
 use rusteron_media_driver::MediaDriver;
-use support::{
+use rusteron_test_support::{
     await_some, await_that, connect, context, launch_strict, log_file, log_tails, receive, retry,
 };
 

@@ -4,8 +4,6 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::alloc::{Layout, alloc};
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +17,9 @@ use rusteron_client::{
     Aeron, Backoff, Header, IdleStrategy, OfferedBatch, Publication, Subscription, SystemCounter,
 };
 use rusteron_media_driver::MediaDriver;
-use support::{Random, SHORT_TERMS, await_that, connect, context, launch_strict, udp_channel};
+use rusteron_test_support::{
+    Random, SHORT_TERMS, await_that, connect, context, launch_strict, udp_channel,
+};
 
 /// How many messages each publisher offers before it is told to die. These are certain to arrive.
 const BEFORE: usize = 5;

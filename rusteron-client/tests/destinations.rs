@@ -1,7 +1,5 @@
 //! Destinations of publications that send to many.
 
-mod support;
-
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -9,8 +7,8 @@ use rusteron_client::{
     Aeron, AsyncDestination, ErrorKind, OfferError, Publication, Subscription, UncheckedChannel,
 };
 use rusteron_media_driver::MediaDriver;
-use support::{
-    PATIENCE, await_some, await_that, block_on, connect, connect_watchfully, launch,
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, block_on, connect, connect_watchfully, launch,
     launch_patient, launch_with, udp_channel,
 };
 
@@ -228,10 +226,10 @@ fn hold_up(aeron: &Aeron) -> mpsc::Sender<()> {
     let (begin, begun) = mpsc::channel();
     let wait = move || {
         begin.send(()).expect("a receiver");
-        let _ = released.recv_timeout(PATIENCE);
+        let _ = released.recv_timeout(DEADLINE);
     };
     aeron.add_publication("aeron:ipc", 99).expect("one").close_with(wait);
-    begun.recv_timeout(PATIENCE).expect("the conductor");
+    begun.recv_timeout(DEADLINE).expect("the conductor");
     release
 }
 

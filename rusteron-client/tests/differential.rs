@@ -3,12 +3,11 @@
 
 #[path = "support/operations.rs"]
 mod operations;
-mod support;
 
 use operations::{Fragment, HEADER_LENGTH, Media, Operation, Side, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, Publication};
 use rusteron_sys as sys;
-use support::{Random, await_that};
+use rusteron_test_support::{Random, await_that};
 
 /// Performs random operations on both sides of a stream. Compares results, positions, logs, and received
 /// messages.
@@ -42,7 +41,7 @@ fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Co
             );
             compared.batches += 1;
         }
-        let at_term_end = in_rust == sys::AERON_PUBLICATION_ADMIN_ACTION.into();
+        let at_term_end = in_rust == i64::from(sys::AERON_PUBLICATION_ADMIN_ACTION);
         compared.admin_actions += usize::from(at_term_end);
         let has_padding = at_term_end && before % TERM_LENGTH != 0;
         let written = match operation {

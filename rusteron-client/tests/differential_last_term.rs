@@ -3,7 +3,6 @@
 
 #[path = "support/operations.rs"]
 mod operations;
-mod support;
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 use operations::{HEADER_LENGTH, Operation, Side, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, OfferError, Publication};
 use rusteron_sys as sys;
-use support::Random;
+use rusteron_test_support::Random;
 
 /// Behind the last term that there is.
 const END: i64 = TERM_LENGTH << 31;

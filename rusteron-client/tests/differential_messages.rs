@@ -2,7 +2,6 @@
 
 #[path = "support/differential.rs"]
 mod differential;
-mod support;
 
 use std::ffi::c_void;
 use std::ptr;

@@ -3,7 +3,6 @@
 
 #[path = "support/operations.rs"]
 mod operations;
-mod support;
 
 use std::ffi::c_void;
 use std::io::IoSlice;
@@ -13,7 +12,7 @@ use std::ptr;
 use operations::as_c;
 use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication, Subscription};
 use rusteron_sys as sys;
-use support::{
+use rusteron_test_support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context, launch,
     launch_patient, shared_pair,
 };
@@ -183,7 +182,7 @@ fn revoked_before_everything_is_read() {
         publication.is_connected() && subscription.is_connected()
     });
     for _ in 0..8 {
-        support::offer(&mut publication, &MESSAGE);
+        rusteron_test_support::offer(&mut publication, &MESSAGE);
     }
     publication.revoke();
 

@@ -2,12 +2,11 @@
 
 #[path = "support/operations.rs"]
 mod operations;
-mod support;
 
 use operations::{HEADER_LENGTH, Operation, Side, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, Publication};
 use rusteron_sys as sys;
-use support::Random;
+use rusteron_test_support::Random;
 
 /// Frames begin at multiples of this.
 const ALIGNMENT: usize = 32;
@@ -89,7 +88,7 @@ fn sweep<P: Subject>() {
             if in_rust > 0 {
                 taken += 1;
             } else {
-                assert_eq!(in_rust, sys::AERON_PUBLICATION_ADMIN_ACTION.into(), "{}", what());
+                assert_eq!(in_rust, i64::from(sys::AERON_PUBLICATION_ADMIN_ACTION), "{}", what());
                 refused += 1;
             }
 

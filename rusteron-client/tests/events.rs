@@ -1,13 +1,11 @@
 //! The handlers of a context: called when they should be, on the right thread, and freed.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
 use rusteron_client::Aeron;
-use support::{PATIENCE, context, launch};
+use rusteron_test_support::{DEADLINE, context, launch};
 
 #[test]
 fn what_the_driver_adds_is_reported_by_kind() {
@@ -33,18 +31,18 @@ fn what_the_driver_adds_is_reported_by_kind() {
     let aeron = Aeron::connect(context).expect("a client");
 
     let publication = aeron.add_publication("aeron:ipc", 1).expect("a publication");
-    let (kind, added) = reported.recv_timeout(PATIENCE).expect("a report");
+    let (kind, added) = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!((kind, added.stream_id), ("shared", 1));
     assert_eq!(added.session_id, Some(publication.session_id()));
     assert_eq!(added.registration_id, publication.constants().registration_id);
     assert_eq!(added.channel, "aeron:ipc");
 
     let publication = aeron.add_exclusive_publication("aeron:ipc", 2).expect("a publication");
-    let (kind, added) = reported.recv_timeout(PATIENCE).expect("a report");
+    let (kind, added) = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!((kind, added.session_id), ("exclusive", Some(publication.session_id())));
 
     let subscription = aeron.add_subscription("aeron:ipc", 3).expect("a subscription");
-    let (kind, added) = reported.recv_timeout(PATIENCE).expect("a report");
+    let (kind, added) = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!((kind, added.stream_id, added.session_id), ("subscription", 3, None));
     assert_eq!(added.registration_id, subscription.constants().registration_id);
 }
@@ -60,7 +58,7 @@ fn the_conductors_thread_starts_with_its_handler() {
         })
         .expect("a handler");
     let _aeron = Aeron::connect(context).expect("a client");
-    let (role, thread) = reported.recv_timeout(PATIENCE).expect("a report");
+    let (role, thread) = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!(role, "aeron-client");
     assert_ne!(thread, thread::current().id());
 }

@@ -1,14 +1,14 @@
 //! Numbers, durations and texts at their extremes.
 
-mod support;
-
 use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{
     Action, Aeron, Context, CountersReader, Error, ErrorKind, Header, OfferError, UncheckedChannel,
 };
-use support::{PATIENCE, await_that, connect, connected_pair, context, launch, offer, receive};
+use rusteron_test_support::{
+    DEADLINE, await_that, connect, connected_pair, context, launch, offer, receive,
+};
 
 const NUMBERS: [i64; 9] =
     [i64::MIN, i64::MIN + 1, i32::MIN as i64, -1, 0, 1, 33, i64::MAX - 1, i64::MAX];
@@ -152,6 +152,6 @@ fn directives_of_printf_in_texts_are_text() {
     let counter = aeron.add_counter(1001, TEXT.as_bytes(), TEXT).expect("a counter");
     assert_eq!(aeron.counters_reader().label(counter.counter_id()).as_deref(), Some(TEXT));
     subscription.image_at_index(0).expect("an image").reject(TEXT).expect("rejected");
-    assert_eq!(errors.recv_timeout(PATIENCE).as_deref(), Ok(TEXT));
+    assert_eq!(errors.recv_timeout(DEADLINE).as_deref(), Ok(TEXT));
     assert!(!aeron.is_closed());
 }

@@ -5,7 +5,6 @@
 
 #[path = "support/operations.rs"]
 mod operations;
-mod support;
 
 use std::mem::MaybeUninit;
 use std::ptr;

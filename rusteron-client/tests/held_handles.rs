@@ -1,14 +1,12 @@
 //! Handles that are held, or forgotten, for longer than they are of use.
 
-mod support;
-
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ErrorKind, OfferError, PollError};
 use rusteron_media_driver::MediaDriver;
-use support::{
-    PATIENCE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
 };
 
 #[test]
@@ -41,9 +39,9 @@ fn what_is_held_while_the_driver_gives_the_client_up_stays_usable() {
     let (enter, entered) = mpsc::channel();
     aeron.add_publication("aeron:ipc", 7).expect("one").close_with(move || {
         let _ = enter.send(());
-        let _ = held.recv_timeout(PATIENCE);
+        let _ = held.recv_timeout(DEADLINE);
     });
-    entered.recv_timeout(PATIENCE).expect("the conductor is held up");
+    entered.recv_timeout(DEADLINE).expect("the conductor is held up");
     let mut pending = aeron.async_add_subscription("aeron:ipc", 8).expect("begun");
     let mut times = 0;
     await_that("the message", || {

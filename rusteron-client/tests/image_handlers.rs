@@ -1,7 +1,5 @@
 //! Handlers of images: called when they should be, and freed exactly once, whatever comes first.
 
-mod support;
-
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,8 +10,8 @@ use rusteron_client::{
     Aeron, AsChannel, ErrorKind, ImageInfo, Registration, Subscription, SubscriptionBuilder,
     UncheckedChannel,
 };
-use support::{
-    PATIENCE, await_some, await_that, connect, connect_watchfully, launch, offer, receive,
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connect, connect_watchfully, launch, offer, receive,
 };
 
 /// Counts how many of its kind are alive.
@@ -67,7 +65,7 @@ impl Watched {
     }
 
     fn next(&self) -> (&'static str, ImageInfo) {
-        self.events.recv_timeout(PATIENCE).expect("an event")
+        self.events.recv_timeout(DEADLINE).expect("an event")
     }
 
     fn alive(&self) -> usize {
@@ -270,7 +268,7 @@ fn a_panic_in_a_handler_ends_there_and_waiting_in_one_is_an_error() {
         .expect("a subscription");
     for call in 1..=2 {
         let _publication = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("one");
-        let (number, outcome) = outcomes.recv_timeout(PATIENCE).expect("a call");
+        let (number, outcome) = outcomes.recv_timeout(DEADLINE).expect("a call");
         assert_eq!(number, call);
         assert_eq!(outcome.expect_err("it waits").kind(), ErrorKind::CalledFromConductor);
     }
@@ -310,7 +308,7 @@ fn closing_tells_when_it_is_done() {
         let _ = events.send(("closed", info));
         let _ = done.send(());
     });
-    closed.recv_timeout(PATIENCE).expect("the notification");
+    closed.recv_timeout(DEADLINE).expect("the notification");
     assert_eq!(watched.next().0, "unavailable");
     assert_eq!(watched.next().0, "closed", "it is the last");
     watched.await_freed();
@@ -321,7 +319,7 @@ fn closing_tells_when_it_is_done() {
         let _ = done.send(());
         panic!("on purpose");
     });
-    closed.recv_timeout(PATIENCE).expect("the notification");
+    closed.recv_timeout(DEADLINE).expect("the notification");
     aeron.add_subscription("aeron:ipc", 1001).expect("a subscription").close();
 
     // With the client itself.
@@ -330,7 +328,7 @@ fn closing_tells_when_it_is_done() {
     last.close_with(move || {
         let _ = sender.send(());
     });
-    closed.recv_timeout(PATIENCE).expect("the notification");
+    closed.recv_timeout(DEADLINE).expect("the notification");
     assert!(closed.recv().is_err(), "once each");
 }
 
@@ -341,7 +339,7 @@ fn subscription_info(aeron: &Aeron) -> Option<ImageInfo> {
         let _ = sender.send(image.clone());
     });
     let _subscription = builder.add().expect("a subscription");
-    infos.recv_timeout(PATIENCE).ok()
+    infos.recv_timeout(DEADLINE).ok()
 }
 
 #[test]

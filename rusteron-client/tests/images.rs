@@ -1,13 +1,11 @@
 //! Images by themselves: looked up, polled, peeked at, skipped in, rejected, ended.
 
-mod support;
-
 use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{Action, ErrorKind, Header, Messages, Position, Subscription};
-use support::{
-    PATIENCE, SHORT_TERMS, await_some, await_that, connect, connect_watchfully, connected_pair,
+use rusteron_test_support::{
+    DEADLINE, SHORT_TERMS, await_some, await_that, connect, connect_watchfully, connected_pair,
     launch, launch_with, offer, receive,
 };
 
@@ -337,7 +335,7 @@ fn a_poll_during_which_its_image_is_gone_leaves_the_counter_to_its_next_owner() 
         let mut counters = Vec::new();
         let mut handle = || {
             publication.take().expect("one message").revoke();
-            is_gone.recv_timeout(PATIENCE).expect("the end of the image");
+            is_gone.recv_timeout(DEADLINE).expect("the end of the image");
             await_that("the counter is somebody else's", || {
                 let counter = aeron.add_counter(1001, &[], "the next owner's").expect("a counter");
                 counters.push(counter);

@@ -1,7 +1,5 @@
 //! Clients without a conductor thread: the application does the conductor's work.
 
-mod support;
-
 use std::fs;
 use std::sync::{Arc, Weak, mpsc};
 use std::thread;
@@ -9,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ErrorKind, OfferError, Subscription};
 use rusteron_media_driver::MediaDriver;
-use support::{
-    PATIENCE, await_some, await_that, connect, context, launch, launch_patient, launch_with,
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connect, context, launch, launch_patient, launch_with,
 };
 
 fn invoked(driver: &MediaDriver) -> Aeron {
@@ -179,7 +177,7 @@ fn drop_in_callback(of: &Aeron, what: impl Send + 'static, mut meanwhile: impl F
         .add()
         .expect("a subscription");
     let _publication = of.add_publication(CHANNEL, 2).expect("a publication");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     // Without yielding, so that the client's work and the drop meet.
     while dropped.try_recv().is_err() {
         meanwhile();

@@ -1,7 +1,5 @@
 //! Adding, cancelling and dropping, in every order and on every thread.
 
-mod support;
-
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -13,8 +11,8 @@ use rusteron_client::{
     PollError, Publication, Subscription, UncheckedChannel,
 };
 use rusteron_sys as sys;
-use support::{
-    PATIENCE, SHORT_TERMS, await_some, await_that, block_on, connect, connected_pair, context,
+use rusteron_test_support::{
+    DEADLINE, SHORT_TERMS, await_some, await_that, block_on, connect, connected_pair, context,
     launch, launch_with, offer, receive, watchful_context,
 };
 
@@ -245,7 +243,7 @@ fn a_driver_that_stops_closes_its_clients_and_tells_the_error_handler() {
     let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
 
     drop(driver);
-    let error = reported.recv_timeout(PATIENCE).expect("a report");
+    let error = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert!(error.message().contains("MediaDriver"), "{error:?}");
 
@@ -280,7 +278,7 @@ fn blocking_calls_in_a_callback_are_errors_and_the_last_handle_may_go_there() {
         .expect("a handler");
     *handle.lock().expect("no panic") = Some(Aeron::connect(context).expect("a client"));
     drop(driver);
-    let error = reported.recv_timeout(PATIENCE).expect("a report").expect_err("it would block");
+    let error = reported.recv_timeout(DEADLINE).expect("a report").expect_err("it would block");
     assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
 }
 

@@ -1,13 +1,11 @@
 //! Messages over IPC: contents, order, headers, lengths, term ends.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rusteron_client::OfferError;
-use support::{
+use rusteron_test_support::{
     Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, offer, receive,
 };
 

@@ -1,8 +1,6 @@
 //! Random sequences of everything a publisher can do, read in random ways, against a model that knows
 //! each position and each byte that a subscriber must see.
 
-mod support;
-
 use std::io::IoSlice;
 
 use proptest::prelude::*;
@@ -10,7 +8,7 @@ use proptest::test_runner::{Config, TestCaseError, TestCaseResult, TestRunner};
 use rusteron_client::{
     Action, Aeron, BufferClaim, ExclusivePublication, Header, OfferError, Publication, Subscription,
 };
-use support::{Random, SHORT_TERMS, await_some, await_that, connect, launch};
+use rusteron_test_support::{Random, SHORT_TERMS, await_some, await_that, connect, launch};
 
 const TERM_LENGTH: i64 = 64 * 1024;
 const MAX_PAYLOAD: usize = 1_376;

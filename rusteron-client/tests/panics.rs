@@ -1,14 +1,12 @@
 //! Panics of the caller's code, wherever the library calls it, or drops values that it owns.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rusteron_client::{Action, Aeron, Header, Position};
-use support::{await_that, connect, connected_pair, context, launch, offer};
+use rusteron_test_support::{await_that, connect, connected_pair, context, launch, offer};
 
 struct Bomb(Arc<AtomicUsize>);
 

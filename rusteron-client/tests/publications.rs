@@ -1,7 +1,5 @@
 //! Publications beyond `offer`: parts, reserved values, padding, limits, states, closing.
 
-mod support;
-
 use std::io::IoSlice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +7,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use rusteron_client::{ChannelStatus, ErrorKind, OfferError};
-use support::{
-    PATIENCE, Random, SHORT_TERMS, await_some, await_that, connect, connect_watchfully,
+use rusteron_test_support::{
+    DEADLINE, Random, SHORT_TERMS, await_some, await_that, connect, connect_watchfully,
     connected_pair, launch, offer, receive, receive_fragments, retry, shared_pair,
 };
 
@@ -283,8 +281,8 @@ fn closing_tells_when_it_is_done() {
     aeron.add_publication("aeron:ipc", 2).expect("a publication").close_with(move || {
         done.send(ErrorKind::Other).expect("a receiver");
     });
-    assert_eq!(reported.recv_timeout(PATIENCE), Ok(ErrorKind::CalledFromConductor));
-    assert_eq!(reported.recv_timeout(PATIENCE), Ok(ErrorKind::Other));
+    assert_eq!(reported.recv_timeout(DEADLINE), Ok(ErrorKind::CalledFromConductor));
+    assert_eq!(reported.recv_timeout(DEADLINE), Ok(ErrorKind::Other));
     await_that("no publisher is left", || subscription.image_count() == 0);
     aeron.add_publication("aeron:ipc", 1).expect("one").close();
 }
@@ -325,6 +323,6 @@ fn revoking_ends_the_stream_at_once() {
     publication.revoke_on_close();
     let (done, reported) = mpsc::channel();
     publication.close_with(move || done.send(()).expect("a receiver"));
-    reported.recv_timeout(PATIENCE).expect("a call");
+    reported.recv_timeout(DEADLINE).expect("a call");
     await_that("the image is gone", || subscription.image_count() == 0);
 }

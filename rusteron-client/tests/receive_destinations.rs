@@ -1,13 +1,11 @@
 //! Destinations of subscriptions: the client accepts what the media driver accepts, except for destinations
 //! that the driver would not survive.
 
-mod support;
-
 use std::net::UdpSocket;
 use std::time::Duration;
 
 use rusteron_client::{Error, ErrorKind, UncheckedChannel};
-use support::{await_that, connect, launch};
+use rusteron_test_support::{await_that, connect, launch};
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 

@@ -3,8 +3,6 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::fs::File;
 use std::net::UdpSocket;
 use std::os::unix::fs::FileExt;
@@ -13,7 +11,9 @@ use std::sync::{Arc, Mutex};
 
 use rusteron_client::{Action, Aeron, Subscription, SystemCounter};
 use rusteron_media_driver::DriverInvoker;
-use support::{PATIENCE, await_some, await_that, connect, context, free_port, launch};
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connect, context, free_port, launch,
+};
 
 const TERM_LENGTH: i64 = 64 * 1024;
 
@@ -110,8 +110,8 @@ fn image_at_a_position_outside_its_stream_is_refused_and_unmapped() {
     const CHANNEL: &str = "aeron:ipc?term-length=64k";
     let mut settings = rusteron_media_driver::Context::new().expect("a context");
     settings
-        .set_client_liveness_timeout(10 * PATIENCE)
-        .and_then(|settings| settings.set_publication_unblock_timeout(20 * PATIENCE))
+        .set_client_liveness_timeout(10 * DEADLINE)
+        .and_then(|settings| settings.set_publication_unblock_timeout(20 * DEADLINE))
         .expect("settings");
     let mut driver = DriverInvoker::launch_embedded(settings).expect("a driver");
     let dir = driver.aeron_dir().to_owned();

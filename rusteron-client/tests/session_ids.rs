@@ -1,12 +1,12 @@
 //! Session ids from the media driver: asked for and waited for, abandoned, and never answered.
 
-mod support;
-
 use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, ChannelUri, ErrorKind};
-use support::{PATIENCE, SHORT_DRIVER_TIMEOUT, await_some, block_on, connect, context, launch};
+use rusteron_test_support::{
+    DEADLINE, SHORT_DRIVER_TIMEOUT, await_some, block_on, connect, context, launch,
+};
 
 #[test]
 fn a_session_id_is_given_once_and_is_free() {
@@ -65,7 +65,7 @@ fn a_driver_that_does_not_answer_is_a_driver_timeout() {
     context
         .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
         // So that the client does not find out before the request does.
-        .and_then(|context| context.set_keepalive_interval(PATIENCE))
+        .and_then(|context| context.set_keepalive_interval(DEADLINE))
         .expect("valid settings");
     let aeron = Aeron::connect(context).expect("a client");
     drop(driver);
@@ -103,7 +103,7 @@ fn a_driver_that_dies_ends_the_wait() {
         matches!(error.kind(), ErrorKind::DriverTimeout | ErrorKind::ClientClosed),
         "{error:?}"
     );
-    assert_eq!(reported.recv_timeout(PATIENCE), Ok(ErrorKind::DriverTimeout));
+    assert_eq!(reported.recv_timeout(DEADLINE), Ok(ErrorKind::DriverTimeout));
     drop(begun);
     let error = aeron.async_next_session_id(7).expect_err("a closed client");
     assert_eq!(error.kind(), ErrorKind::ClientClosed);
@@ -138,7 +138,7 @@ fn a_callback_may_ask_but_not_wait() {
         let waited = in_callback.next_session_id(7).map_err(|error| error.kind());
         let _ = outcomes.send((waited, in_callback.async_next_session_id(7)));
     });
-    let (waited, begun) = reported.recv_timeout(PATIENCE).expect("the callback");
+    let (waited, begun) = reported.recv_timeout(DEADLINE).expect("the callback");
     assert_eq!(waited, Err(ErrorKind::CalledFromConductor));
     block_on(begun.expect("begun")).expect("a session id");
 }

@@ -1,14 +1,12 @@
 //! Threads that publish on one shared publication. Every message arrives once. Each thread's messages
 //! arrive in their order, while terms come to their end all the time.
 
-mod support;
-
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rusteron_client::{Header, OfferError, Publication};
-use support::{Random, SHORT_TERMS, await_that, connect, launch, shared_pair};
+use rusteron_test_support::{Random, SHORT_TERMS, await_that, connect, launch, shared_pair};
 
 const PUBLISHERS: usize = 4;
 const MESSAGES: usize = 10_000;

@@ -2,14 +2,12 @@
 //!
 //! `docs/design/soundness.md` lists the classes of fault.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use rusteron_client::{Aeron, Header};
-use support::{await_that, connect, connected_pair, context, launch, offer};
+use rusteron_test_support::{await_that, connect, connected_pair, context, launch, offer};
 
 #[test]
 fn handlers_may_poll_offer_add_and_drop_whatever_they_can_reach() {

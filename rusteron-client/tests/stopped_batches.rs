@@ -1,8 +1,6 @@
 //! Batches that come to a stop on the way, by every possible cause. The log has exactly the messages that
 //! are reported as accepted, and the rest can be offered again.
 
-mod support;
-
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,8 +8,8 @@ use std::sync::mpsc;
 
 use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
 use rusteron_media_driver::MediaDriver;
-use support::{
-    PATIENCE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_patient, log_bytes,
+use rusteron_test_support::{
+    DEADLINE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_patient, log_bytes,
     log_file, log_tails, receive, shared_pair, unblock, watchful_context,
 };
 
@@ -128,7 +126,7 @@ fn a_batch_during_which_the_client_is_closed_says_what_it_has_sent() {
         let messages = messages(|| {
             drop(driver);
             // The client says that it is closed before each of its resources does, and this after.
-            reported.recv_timeout(PATIENCE).expect("the error that closes the client");
+            reported.recv_timeout(DEADLINE).expect("the error that closes the client");
             assert!(aeron.is_closed());
         });
         let accepted = stopped(&log, &messages, offer, &[OfferError::Closed]);

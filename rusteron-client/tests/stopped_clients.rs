@@ -3,8 +3,6 @@
 //!
 //! A client without a conductor thread that does no work is in the same state.
 
-mod support;
-
 use std::ffi::c_void;
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use rusteron_client::{
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
-use support::{
+use rusteron_test_support::{
     SHORT_DRIVER_TIMEOUT, SHORT_TERMS, await_some, await_that, connect_watchfully, context,
     launch_with, offer, receive,
 };

@@ -1,11 +1,9 @@
 //! The positions of a stream, found together among the counters.
 
-mod support;
-
 use std::collections::HashSet;
 
 use rusteron_client::PositionKind;
-use support::{
+use rusteron_test_support::{
     await_some, await_that, connect, connected_pair, launch, offer, receive, udp_channel,
 };
 

@@ -1,14 +1,12 @@
 //! The callbacks of a driver, their threads, and their end.
 
-mod support;
-
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use rusteron_client::{Aeron, Context as ClientContext, ErrorKind, request_driver_termination};
 use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, ThreadingMode};
-use support::{PATIENCE, await_that, connect, driver_context};
+use rusteron_test_support::{DEADLINE, await_that, connect, driver_context};
 
 #[test]
 fn the_hook_is_called_for_the_requests_that_the_validator_accepts() {
@@ -27,9 +25,9 @@ fn the_hook_is_called_for_the_requests_that_the_validator_accepts() {
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     for token in [&b"now"[..], b"", b"please", &[7; 4096]] {
         request_driver_termination(driver.aeron_dir(), token).expect("a request");
-        assert_eq!(seen.recv_timeout(PATIENCE).expect("the token"), token);
+        assert_eq!(seen.recv_timeout(DEADLINE).expect("the token"), token);
     }
-    called.recv_timeout(PATIENCE).expect("the call");
+    called.recv_timeout(DEADLINE).expect("the call");
     // The driver goes on until it is dropped.
     connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
     drop(driver);
@@ -96,7 +94,7 @@ fn a_client_refuses_to_block_the_driver_it_is_called_from() {
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     *client.lock().expect("no panic") = Some(connect(&driver));
     request_driver_termination(driver.aeron_dir(), b"").expect("a request");
-    let error = outcome.recv_timeout(PATIENCE).expect("an outcome").expect_err("a deadlock");
+    let error = outcome.recv_timeout(DEADLINE).expect("an outcome").expect_err("a deadlock");
     assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
     client.lock().expect("no panic").take();
 }
@@ -242,9 +240,10 @@ fn a_driver_with_threads_lets_its_conductor_be_invoked_from_any_one_thread() {
                 driver.idle(work);
             }
         });
-        let aeron = Aeron::connect(support::context(&dir)).expect("a client");
-        let (mut publication, mut subscription) = support::connected_pair(&aeron, "aeron:ipc");
-        support::exchange(&mut publication, &mut subscription, 100);
+        let aeron = Aeron::connect(rusteron_test_support::context(&dir)).expect("a client");
+        let (mut publication, mut subscription) =
+            rusteron_test_support::connected_pair(&aeron, "aeron:ipc");
+        rusteron_test_support::exchange(&mut publication, &mut subscription, 100);
         drop((publication, subscription, aeron));
         is_done.store(true, Ordering::SeqCst);
     });

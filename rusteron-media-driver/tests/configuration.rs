@@ -3,15 +3,15 @@
 
 #![cfg(all(unix, feature = "binary"))]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use rusteron_media_driver::Preset;
-use support::media_driver;
+use rusteron_test_support::media_driver;
+
+const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
 
 /// The names in the sources of the C driver: every string that is one.
 fn names_in_the_sources() -> BTreeSet<String> {
@@ -149,7 +149,7 @@ fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
     assert!(names.len() > 120, "found {} only", names.len());
     // The variable that is not Aeron's.
     names.insert("RUSTERON_DIR_ACCESS".to_owned());
-    let (defaults, text) = print_config(&mut media_driver());
+    let (defaults, text) = print_config(&mut media_driver(MEDIA_DRIVER));
     let shown: BTreeSet<_> = text
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split(['=', ' ']).next())
@@ -172,7 +172,7 @@ fn every_setting_of_the_c_driver_is_shown_with_the_value_that_was_set() {
             expected.remove("AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY_INIT_ARGS");
         }
         for way in Way::ALL {
-            let mut command = media_driver();
+            let mut command = media_driver(MEDIA_DRIVER);
             way.give(&mut command, &variables, home.path());
             assert_eq!(print_config(&mut command).0, expected, "{name} by {way:?}");
         }
@@ -197,7 +197,7 @@ fn required_with(name: &str, home: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn what_is_said_to_be_unread_is_read_nowhere() {
-    let (_, text) = print_config(&mut media_driver());
+    let (_, text) = print_config(&mut media_driver(MEDIA_DRIVER));
     let unread: Vec<_> =
         text.lines().filter(|line| line.ends_with("is read by no part of the driver")).collect();
     assert_eq!(unread.len(), 9, "{unread:?}");
@@ -219,17 +219,18 @@ fn what_is_printed_gives_a_driver_the_same_settings_again() {
         ("AERON_TIMER_INTERVAL".to_owned(), "1500ms".to_owned()),
         ("AERON_RECEIVER_GROUP_TAG".to_owned(), "5".to_owned()),
     ]);
-    let (first, text) = print_config(media_driver().envs(&variables));
+    let (first, text) = print_config(media_driver(MEDIA_DRIVER).envs(&variables));
     assert_eq!(first["AERON_TERM_BUFFER_LENGTH"], "1048576");
     fs::write(&file, text).expect("a file");
-    let output = media_driver().arg("--print-config").arg(&file).output().expect("the program");
+    let output =
+        media_driver(MEDIA_DRIVER).arg("--print-config").arg(&file).output().expect("the program");
     let again = String::from_utf8(output.stdout).expect("text");
     assert_eq!(again, fs::read_to_string(&file).expect("the file"));
 }
 
 #[test]
 fn a_preset_is_what_everything_else_wins_over() {
-    let (defaults, _) = print_config(&mut media_driver());
+    let (defaults, _) = print_config(&mut media_driver(MEDIA_DRIVER));
     let with_preset = |command: &mut Command, preset: &str| {
         let output =
             command.args(["--preset", preset, "--print-config"]).output().expect("the program");
@@ -241,13 +242,17 @@ fn a_preset_is_what_everything_else_wins_over() {
         let variables = preset.variables();
         expected.extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_ne!(expected, defaults, "{preset}");
-        assert_eq!(with_preset(&mut media_driver(), preset.name()), expected, "{preset}");
+        assert_eq!(
+            with_preset(&mut media_driver(MEDIA_DRIVER), preset.name()),
+            expected,
+            "{preset}"
+        );
     }
 
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("driver.properties");
     fs::write(&file, "aeron.ipc.term.buffer.length=128k\n").expect("a file");
-    let mut command = media_driver();
+    let mut command = media_driver(MEDIA_DRIVER);
     command
         .env("AERON_TERM_BUFFER_LENGTH", "64k")
         .args(["--idle", "yield", "-D", "aeron.timer.interval=50ms"])
@@ -263,7 +268,8 @@ fn a_preset_is_what_everything_else_wins_over() {
         assert_eq!(values[name], value, "{name}");
     }
 
-    let output = media_driver().args(["--preset", "fast"]).output().expect("the program");
+    let output =
+        media_driver(MEDIA_DRIVER).args(["--preset", "fast"]).output().expect("the program");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("low-latency"));
 }

@@ -2,8 +2,6 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,9 +12,11 @@ use std::thread;
 
 use rusteron_client::{Aeron, Context, ErrorKind, ExclusivePublication, Subscription};
 use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
-use support::{
+use rusteron_test_support::{
     connect, connected_pair, context, driver_context, driver_context_in, free_port, offer, receive,
 };
+
+const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
 
 /// The usual umask. Each test sets it, because it is one for all of them.
 const UMASK: u32 = 0o022;
@@ -39,7 +39,7 @@ fn streams(dir: &Path) -> Ends {
         assert_eq!(receive(&mut subscription, 1), [b"message"]);
         (publication, subscription)
     };
-    vec![pair(support::SHORT_TERMS), pair(&udp)]
+    vec![pair(rusteron_test_support::SHORT_TERMS), pair(&udp)]
 }
 
 /// The modes of a directory and of everything in it, by path; with `image` and `publication` for log buffers.
@@ -424,8 +424,9 @@ fn a_driver_without_modes() {
     let dir = driver.aeron_dir().to_owned();
     thread::scope(|scope| {
         let user = scope.spawn(|| {
-            let aeron = Aeron::connect(support::context(&dir)).expect("a client");
-            let error = aeron.add_publication(support::SHORT_TERMS, 1).expect_err("no mode");
+            let aeron = Aeron::connect(rusteron_test_support::context(&dir)).expect("a client");
+            let error =
+                aeron.add_publication(rusteron_test_support::SHORT_TERMS, 1).expect_err("no mode");
             assert!(error.to_string().contains("mode of a log buffer"), "{error}");
             assert_eq!(fs::read_dir(dir.join("publications")).expect("a directory").count(), 0);
         });
@@ -460,7 +461,7 @@ fn a_driver_without_modes() {
 #[test]
 #[cfg(feature = "binary")]
 fn the_programs_files_are_private_unless_it_is_told_otherwise() {
-    use support::DriverProcess;
+    use rusteron_test_support::DriverProcess;
     set_umask();
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
@@ -473,7 +474,7 @@ fn the_programs_files_are_private_unless_it_is_told_otherwise() {
         (&["-D", "rusteron.dir.access=group"], None, all(0o750, 0o660)),
     ];
     for (options, variable, expected) in cases {
-        let mut command = support::media_driver();
+        let mut command = rusteron_test_support::media_driver(MEDIA_DRIVER);
         command.args(["--threading-mode", "shared", "--dir"]).arg(&dir).args(options);
         command.envs(variable.map(|value| ("RUSTERON_DIR_ACCESS", value)));
         let mut driver = DriverProcess::run(&mut command);
@@ -484,7 +485,7 @@ fn the_programs_files_are_private_unless_it_is_told_otherwise() {
         driver.signal("TERM");
         assert_eq!(driver.end().0, 0);
     }
-    let output = support::media_driver()
+    let output = rusteron_test_support::media_driver(MEDIA_DRIVER)
         .env("RUSTERON_DIR_ACCESS", "everybody")
         .output()
         .expect("the program");

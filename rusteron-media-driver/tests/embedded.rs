@@ -1,7 +1,5 @@
 //! Drivers in this process: their directories, and launches that fail.
 
-mod support;
-
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{Context, DriverInvoker, ErrorKind, MediaDriver, ThreadingMode};
-use support::{SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port};
+use rusteron_test_support::{
+    SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port,
+};
 
 #[test]
 fn an_embedded_driver_has_a_directory_of_its_own_and_takes_it_along() {
@@ -358,7 +358,7 @@ fn log_buffers_that_are_not_sparse_are_refused_before_a_file_system_is_full() {
         assert_eq!(error.kind(), ErrorKind::StorageSpace, "{channel}: {error:?}");
 
         let (mut publication, mut subscription) =
-            connected_pair(&connect(&driver), support::SHORT_TERMS);
+            connected_pair(&connect(&driver), rusteron_test_support::SHORT_TERMS);
         exchange(&mut publication, &mut subscription, 100);
         drop((first, aeron));
     }

@@ -2,8 +2,6 @@
 
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusteron_client::Aeron;
 use rusteron_media_driver::{Context, MediaDriver, Preset};
-use support::{SmallFileSystem, connect, connected_pair, exchange};
+use rusteron_test_support::{SmallFileSystem, connect, connected_pair, exchange};
 
 /// Runs tests of this file one at a time, and apart from the tests of other files.
 ///
@@ -49,7 +47,7 @@ fn run_client_while_the_file_system_fills(context: Context) -> (String, Option<i
 #[ignore = "run by other tests, in a process of its own"]
 fn a_client_on_a_full_file_system() {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
-    let aeron = Aeron::connect(support::context(&dir)).expect("a client");
+    let aeron = Aeron::connect(rusteron_test_support::context(&dir)).expect("a client");
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     let mut filler = fs::File::create(dir.with_file_name("filler")).expect("a file");
     let full = io::copy(&mut io::repeat(1), &mut filler).expect_err("an end of the space");

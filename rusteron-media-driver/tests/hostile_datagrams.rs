@@ -1,12 +1,12 @@
 //! Datagrams that no driver sends, to drivers that trust the headers.
 
-mod support;
-
 use std::net::UdpSocket;
 
 use rusteron_client::{CncFile, SystemCounter};
 use rusteron_media_driver::{MediaDriver, NameResolver};
-use support::{await_that, connect, driver_context, exchange, free_port, receive, retry};
+use rusteron_test_support::{
+    await_that, connect, driver_context, exchange, free_port, receive, retry,
+};
 
 fn invalid_packets(cnc: &CncFile) -> i64 {
     SystemCounter::InvalidPackets.read(&cnc.counters()).expect("the counter")

@@ -1,12 +1,10 @@
 //! Interceptors that the environment configures, in several drivers of one process.
 
-mod support;
-
 use std::process::Command;
 
 use rusteron_client::{Aeron, Publication, Subscription};
 use rusteron_media_driver::{ErrorKind, MediaDriver, UdpInterceptor};
-use support::{await_some, await_that, connect, driver_context, free_port};
+use rusteron_test_support::{await_some, await_that, connect, driver_context, free_port};
 
 const ARGUMENTS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 const SEED: u64 = 7;

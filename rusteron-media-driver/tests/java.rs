@@ -4,8 +4,6 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -13,8 +11,8 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile, Publication, Subscription};
 use rusteron_media_driver::{ErrorKind, MediaDriver, is_driver_active};
-use support::{
-    PATIENCE, await_that, connect, context, driver_context_in, free_port, has_java, java_run,
+use rusteron_test_support::{
+    DEADLINE, await_that, connect, context, driver_context_in, free_port, has_java, java_run,
 };
 
 const EXCHANGE: &str = "Exchange.java";
@@ -153,7 +151,7 @@ fn java_clients_and_rust_clients_of_the_java_driver_understand_each_other() {
         assert!(ended.is_none(), "{ended:?}");
         is_driver_active(&dir, timeout).expect("an answer")
     });
-    let cnc = CncFile::open(&dir, PATIENCE).expect("the driver's file");
+    let cnc = CncFile::open(&dir, DEADLINE).expect("the driver's file");
     assert_eq!(cnc.pid(), i64::from(java.child.id()));
 
     let aeron = Aeron::connect(context(&dir)).expect("a client");

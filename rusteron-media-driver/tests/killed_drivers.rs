@@ -2,22 +2,22 @@
 
 #![cfg(all(unix, feature = "binary"))]
 
-mod support;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use rusteron_client::{Aeron, ErrorKind, Header, OfferError, PollError};
-use support::{
-    DriverProcess, PATIENCE, await_that, context, offer, receive, udp_channel, watchful_context,
+use rusteron_test_support::{
+    DEADLINE, DriverProcess, await_that, context, offer, receive, udp_channel, watchful_context,
 };
+
+const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
 
 #[test]
 fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobody() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(&dir, &[]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
     assert!(driver.line().starts_with("media driver ready"));
 
     let (errors, reported) = mpsc::channel();
@@ -57,7 +57,7 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     assert_eq!(publisher_end, Err(OfferError::Closed));
     assert!(received > 0);
 
-    let error = reported.recv_timeout(PATIENCE).expect("a report");
+    let error = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert!(error.message().contains("MediaDriver keepalive"), "{error:?}");
     let error = aeron.add_subscription("aeron:ipc", 1).expect_err("no driver");
@@ -66,7 +66,7 @@ fn a_driver_that_is_killed_is_noticed_within_the_driver_timeout_and_crashes_nobo
     // A successor of the driver, and a successor of this client, carry on. Without the option, the
     // driver would take its predecessor for alive until the driver timeout is over.
     drop((publication, subscription, aeron));
-    let mut successor = DriverProcess::start(&dir, &["--delete-on-start"]);
+    let mut successor = DriverProcess::start(MEDIA_DRIVER, &dir, &["--delete-on-start"]);
     assert!(successor.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&dir)).expect("a client");
     aeron.add_publication("aeron:ipc", 1001).expect("a publication");
@@ -141,7 +141,7 @@ fn services_survive_drivers_that_are_killed_and_restarted() {
         }
         for _ in 0..3 {
             let (clients, ended) = (counts(|service| &service.clients), counts(|s| &s.ended));
-            let mut driver = DriverProcess::start(&dir, &["--delete-on-start"]);
+            let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--delete-on-start"]);
             assert!(driver.line().starts_with("media driver ready"));
             for (service, clients) in services.iter().zip(clients) {
                 await_that("another client's messages", || {
@@ -164,14 +164,14 @@ fn a_publication_finds_the_subscriber_again_whose_driver_was_killed() {
     let home = tempfile::tempdir().expect("a directory");
     let (near, far) = (home.path().join("near"), home.path().join("far"));
     let soon = ["-Daeron.publication.connection.timeout=1s", "--delete-on-start"];
-    let mut publisher = DriverProcess::start(&near, &soon);
+    let mut publisher = DriverProcess::start(MEDIA_DRIVER, &near, &soon);
     assert!(publisher.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&near)).expect("a client");
     let channel = udp_channel();
     let mut publication = aeron.add_exclusive_publication(&channel, 1001).expect("a publication");
 
     for _ in 0..2 {
-        let mut driver = DriverProcess::start(&far, &soon);
+        let mut driver = DriverProcess::start(MEDIA_DRIVER, &far, &soon);
         assert!(driver.line().starts_with("media driver ready"));
         let other = Aeron::connect(watchful_context(&far)).expect("a client");
         let mut subscription = other.add_subscription(&channel, 1001).expect("a subscription");
@@ -194,7 +194,7 @@ fn a_publication_finds_the_subscriber_again_whose_driver_was_killed() {
 fn what_is_held_when_a_driver_is_killed_stays_usable() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(&dir, &[]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
     assert!(driver.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(watchful_context(&dir)).expect("a client");
     let mut subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");

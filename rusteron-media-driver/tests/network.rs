@@ -1,7 +1,5 @@
 //! Messages over the network of this machine, undisturbed and with losses.
 
-mod support;
-
 use std::net::UdpSocket;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,7 +9,7 @@ use rusteron_media_driver::{
     CongestionControlStrategy, Context, FlowControlStrategy, Loss, MediaDriver, NameResolver,
     Preset,
 };
-use support::{
+use rusteron_test_support::{
     await_some, await_that, connect, connected_pair, driver_context, exchange, exchange_with,
     free_port, udp_channel,
 };

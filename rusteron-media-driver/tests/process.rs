@@ -2,8 +2,6 @@
 
 #![cfg(all(unix, feature = "binary"))]
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,16 +9,18 @@ use std::process::{Command, Output};
 
 use rusteron_client::{Aeron, CncFile, request_driver_termination};
 use rusteron_media_driver::UdpInterceptor;
-use support::{
-    DriverProcess, PATIENCE, await_that, connected_pair, context, media_driver, offer, receive,
+use rusteron_test_support::{
+    DEADLINE, DriverProcess, await_that, connected_pair, context, media_driver, offer, receive,
 };
+
+const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
 
 #[test]
 fn the_program_says_when_it_is_ready_and_ends_orderly_on_a_signal() {
     for signal in ["TERM", "INT"] {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().join("aeron");
-        let mut driver = DriverProcess::start(&dir, &[]);
+        let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
         assert_eq!(driver.line(), format!("media driver ready: {}", dir.display()));
         assert!(dir.join("cnc.dat").is_file());
         driver.signal(signal);
@@ -35,7 +35,7 @@ fn a_closed_terminal_ends_the_program_unless_it_was_started_with_nohup() {
     let dir = home.path().join("aeron");
     // The tests themselves may have been started with nohup or without.
     let start = |hangup: libc::sighandler_t| {
-        let mut command = media_driver();
+        let mut command = media_driver(MEDIA_DRIVER);
         command.env("AERON_DIR", &dir).env("AERON_THREADING_MODE", "SHARED");
         // SAFETY: between fork and exec this calls one function, which is safe there.
         unsafe {
@@ -70,7 +70,7 @@ fn an_end_that_goes_wrong_is_said_and_is_a_failure() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
     let options = ["-D", "aeron.dir.delete.on.shutdown=true"];
-    let mut driver = DriverProcess::start(&dir, &options);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &options);
     assert!(driver.line().starts_with("media driver ready"));
     // There is nothing left to delete.
     std::fs::rename(&dir, home.path().join("elsewhere")).expect("another name");
@@ -83,7 +83,7 @@ fn an_end_that_goes_wrong_is_said_and_is_a_failure() {
 
 /// The program with Aeron's own name resolver, on an address of this machine.
 fn resolving(dir: &Path, interface: &str) -> Command {
-    let mut command = media_driver();
+    let mut command = media_driver(MEDIA_DRIVER);
     command
         .env("AERON_DIR", dir)
         .env("AERON_NAME_RESOLVER_SUPPLIER", "driver")
@@ -103,7 +103,7 @@ fn what_goes_wrong_in_a_turn_is_in_the_error_log_and_the_driver_goes_on() {
             .env("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", "127.255.255.255:9"),
     );
     assert!(driver.line().starts_with("media driver ready"));
-    let cnc = CncFile::open(&dir, PATIENCE).expect("the driver's file");
+    let cnc = CncFile::open(&dir, DEADLINE).expect("the driver's file");
     await_that("an error in the log", || {
         cnc.errors().iter().any(|error| error.text.contains("127.255.255.255:9"))
     });
@@ -120,7 +120,7 @@ fn what_goes_wrong_in_a_turn_is_in_the_error_log_and_the_driver_goes_on() {
 fn the_program_goes_on_and_ends_orderly_when_nobody_reads_its_output() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(&dir, &["--stats", "0.001"]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--stats", "0.001"]);
     assert!(driver.line().starts_with("media driver ready"));
     driver.stop_reading();
     let aeron = Aeron::connect(context(&dir)).expect("a client");
@@ -137,17 +137,19 @@ fn the_program_goes_on_and_ends_orderly_when_nobody_reads_its_output() {
 fn the_program_refuses_a_directory_in_use_and_options_it_does_not_know() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut first = DriverProcess::start(&dir, &[]);
+    let mut first = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
     assert!(first.line().starts_with("media driver ready"));
-    let mut second = DriverProcess::start(&dir, &[]);
+    let mut second = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
     let (code, errors) = second.end();
     assert_eq!(code, 75);
     assert!(errors.contains("Active media driver detected"), "{errors}");
     assert!(errors.contains(&format!("process {}", first.child.id())), "{errors}");
     assert!(dir.join("cnc.dat").is_file());
 
-    let output =
-        media_driver().args(["--threading-mode", "sequential"]).output().expect("the program");
+    let output = media_driver(MEDIA_DRIVER)
+        .args(["--threading-mode", "sequential"])
+        .output()
+        .expect("the program");
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("--threading-mode"), "{errors}");
@@ -159,15 +161,16 @@ fn a_client_ends_the_program_if_its_validator_agrees() {
     let dir = home.path().join("aeron");
     let name = "AERON_DRIVER_TERMINATION_VALIDATOR";
     for validator in ["allow", "aeron_driver_termination_validator_default_allow"] {
-        let mut driver =
-            DriverProcess::run(media_driver().env("AERON_DIR", &dir).env(name, validator));
+        let mut driver = DriverProcess::run(
+            media_driver(MEDIA_DRIVER).env("AERON_DIR", &dir).env(name, validator),
+        );
         assert!(driver.line().starts_with("media driver ready"));
         request_driver_termination(&dir, b"").expect("a request");
         assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
         assert_eq!(driver.end(), (0, String::new()), "{validator}");
     }
 
-    let mut driver = DriverProcess::start(&dir, &[]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
     assert!(driver.line().starts_with("media driver ready"));
     request_driver_termination(&dir, b"").expect("a request");
     // The request comes before the publication's, and did nothing.
@@ -182,7 +185,7 @@ fn properties_and_options_win_over_the_environment_each_over_those_before() {
     let file = home.path().join("driver.properties");
     std::fs::write(&file, "# comment\naeron.mtu.length=2048\n\naeron.ipc.mtu.length : 4096\n")
         .expect("a file");
-    let output = media_driver()
+    let output = media_driver(MEDIA_DRIVER)
         .envs([
             ("AERON_MTU_LENGTH", "8192"),
             ("AERON_IPC_MTU_LENGTH", "8192"),
@@ -217,7 +220,7 @@ fn properties_and_options_win_over_the_environment_each_over_those_before() {
 fn threading_modes_have_the_documented_threads() {
     let home = tempfile::tempdir().expect("a directory");
     let threads = |mode: &str| {
-        let mut command = media_driver();
+        let mut command = media_driver(MEDIA_DRIVER);
         command.env("AERON_DIR", home.path().join(mode)).args(["--threading-mode", mode]);
         let mut driver = DriverProcess::run(&mut command);
         assert!(driver.line().starts_with("media driver ready"));
@@ -250,7 +253,7 @@ fn print_config_from_server(properties: &str) -> Output {
             )
             .expect("an answer");
         });
-        media_driver().arg("--print-config").arg(&url).output().expect("the program")
+        media_driver(MEDIA_DRIVER).arg("--print-config").arg(&url).output().expect("the program")
     })
 }
 
@@ -288,7 +291,8 @@ fn the_exit_status_tells_a_wrong_setting_from_a_wrong_command_line() {
         (&["--idle", "sleepy"], 2, "backoff"),
     ];
     for (arguments, status, text) in cases {
-        let mut driver = DriverProcess::run(media_driver().env("AERON_DIR", &dir).args(arguments));
+        let mut driver =
+            DriverProcess::run(media_driver(MEDIA_DRIVER).env("AERON_DIR", &dir).args(arguments));
         let (code, errors) = driver.end();
         assert_eq!(code, status, "{arguments:?}: {errors}");
         assert!(errors.contains(text), "{arguments:?}: {errors}");
@@ -307,7 +311,9 @@ fn names_in_the_environment_that_c_would_not_find_are_refused() {
         ("AERON_SENDER_WILDCARD_PORT_RANGE", "99999999999999999999"),
     ] {
         let mut driver = DriverProcess::run(
-            media_driver().env("AERON_DIR", home.path().join("aeron")).env(variable, value),
+            media_driver(MEDIA_DRIVER)
+                .env("AERON_DIR", home.path().join("aeron"))
+                .env(variable, value),
         );
         let (code, errors) = driver.end();
         assert_eq!(code, 78, "{variable}: {errors}");
@@ -330,7 +336,7 @@ fn an_address_in_use_is_not_taken_for_a_directory() {
 fn statistics_show_what_was_published() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(&dir, &["--stats", "0.1"]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--stats", "0.1"]);
     assert!(driver.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&dir)).expect("a client");
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
@@ -352,7 +358,7 @@ fn events_are_logged_where_the_environment_says() {
     let home = tempfile::tempdir().expect("a directory");
     let (dir, log) = (home.path().join("aeron"), home.path().join("events"));
     let mut driver = DriverProcess::run(
-        media_driver()
+        media_driver(MEDIA_DRIVER)
             .env("AERON_DIR", &dir)
             .env("AERON_THREADING_MODE", "SHARED")
             .env("AERON_EVENT_LOG", "admin")
@@ -373,7 +379,7 @@ fn an_interceptor_of_the_environment_loses_what_it_is_told_to() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
     let mut driver = DriverProcess::run(
-        media_driver()
+        media_driver(MEDIA_DRIVER)
             .env("AERON_DIR", &dir)
             .env("AERON_THREADING_MODE", "SHARED")
             .env("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "loss")
@@ -385,9 +391,9 @@ fn an_interceptor_of_the_environment_loses_what_it_is_told_to() {
     );
     assert!(driver.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&dir)).expect("a client");
-    let channel = support::udp_channel();
+    let channel = rusteron_test_support::udp_channel();
     let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
-    support::exchange(&mut publication, &mut subscription, 300);
+    rusteron_test_support::exchange(&mut publication, &mut subscription, 300);
     let counters = aeron.counters_reader();
     let retransmits = rusteron_client::SystemCounter::RetransmitsSent.read(&counters);
     assert!(retransmits.is_some_and(|count| count > 0), "{retransmits:?}");
@@ -402,7 +408,7 @@ fn none_of_aerons_interceptors_is_for_outgoing_datagrams_and_each_is_refused() {
     {
         // Aeron would call a function that there is none of when the first channel is opened.
         let mut driver = DriverProcess::run(
-            media_driver()
+            media_driver(MEDIA_DRIVER)
                 .env("AERON_DIR", home.path().join("aeron"))
                 .env("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", interceptor.name()),
         );

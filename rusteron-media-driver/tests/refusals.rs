@@ -2,8 +2,6 @@
 
 #![cfg(all(unix, feature = "binary"))]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -14,13 +12,17 @@ use std::time::Duration;
 use rusteron_media_driver::{
     Context, ErrorKind, MediaDriver, NameResolver, Result, UdpInterceptor, is_driver_active,
 };
-use support::{DriverProcess, connect, driver_context, driver_context_in, media_driver};
+use rusteron_test_support::{
+    DriverProcess, connect, driver_context, driver_context_in, media_driver,
+};
+
+const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
 
 #[test]
 fn the_directory_of_a_driver_that_was_killed_is_stale_until_its_heartbeat_is_old() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(&dir, &[]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
     assert!(driver.line().starts_with("media driver ready"));
     let pid = driver.child.id();
     assert!(is_driver_active(&dir, Duration::from_secs(60)).expect("an answer"));
@@ -34,7 +36,8 @@ fn the_directory_of_a_driver_that_was_killed_is_stale_until_its_heartbeat_is_old
     assert_eq!(error.kind(), ErrorKind::StaleDirectory, "{error:?}");
     assert!(error.message().contains(&format!("process {pid} is gone")), "{error:?}");
     assert!(error.message().contains("dir_delete_on_start"), "{error:?}");
-    let (code, errors) = DriverProcess::start(&dir, &["-D", "aeron.driver.timeout=60000"]).end();
+    let (code, errors) =
+        DriverProcess::start(MEDIA_DRIVER, &dir, &["-D", "aeron.driver.timeout=60000"]).end();
     assert_eq!(code, 75, "{errors}");
 
     // With a timeout of 1 ms any heartbeat is old.
@@ -92,7 +95,10 @@ fn a_pipe_in_place_of_the_drivers_file_is_refused_without_waiting_for_its_other_
         // The receiver is gone once the test has failed.
         let _ = sender.send(MediaDriver::launch(driver_context_in(&dir)));
     });
-    let error = receiver.recv_timeout(support::PATIENCE).expect("an answer").expect_err("a pipe");
+    let error = receiver
+        .recv_timeout(rusteron_test_support::DEADLINE)
+        .expect("an answer")
+        .expect_err("a pipe");
     assert_eq!(error.kind(), ErrorKind::IncompatibleDriver, "{error:?}");
     assert!(fs::symlink_metadata(&pipe).is_ok());
 }
@@ -127,7 +133,9 @@ fn a_directory_that_may_not_be_written_to_is_an_error_of_permission() {
     fs::create_dir(&closed).expect("a directory");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("permissions");
     let dir = closed.join("aeron");
-    let Some(mut driver) = as_nobody(media_driver().arg("--dir").arg(&dir), home.path()) else {
+    let Some(mut driver) =
+        as_nobody(media_driver(MEDIA_DRIVER).arg("--dir").arg(&dir), home.path())
+    else {
         return;
     };
     let (code, errors) = driver.end();
@@ -144,7 +152,9 @@ fn a_directory_that_may_not_be_written_to_is_an_error_of_permission() {
         })
         .expect("a directory");
     let remains = closed.join("remains");
-    let Some(mut driver) = as_nobody(media_driver().arg("--dir").arg(&remains), home.path()) else {
+    let Some(mut driver) =
+        as_nobody(media_driver(MEDIA_DRIVER).arg("--dir").arg(&remains), home.path())
+    else {
         return;
     };
     let (code, errors) = driver.end();
@@ -193,7 +203,7 @@ fn a_cpu_that_is_not_there_is_refused_and_one_that_is_gets_the_threads() {
         })
         .expect("settings");
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-    let status = started.recv_timeout(support::PATIENCE).expect("a start");
+    let status = started.recv_timeout(rusteron_test_support::DEADLINE).expect("a start");
     assert_eq!(allowed(&status), cpu.to_string());
     connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
 }
@@ -228,9 +238,10 @@ fn interceptors_are_set_and_replaced() {
     // Without arguments in the environment it loses nothing.
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     let aeron = connect(&driver);
-    let channel = support::udp_channel();
-    let (mut publication, mut subscription) = support::connected_pair(&aeron, &channel);
-    support::exchange(&mut publication, &mut subscription, 50);
+    let channel = rusteron_test_support::udp_channel();
+    let (mut publication, mut subscription) =
+        rusteron_test_support::connected_pair(&aeron, &channel);
+    rusteron_test_support::exchange(&mut publication, &mut subscription, 50);
 }
 
 #[test]

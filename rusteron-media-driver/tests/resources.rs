@@ -2,8 +2,6 @@
 
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
@@ -12,7 +10,9 @@ use std::time::Duration;
 
 use rusteron_client::Aeron;
 use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, NameResolver, ThreadingMode};
-use support::{await_that, connected_pair, context, driver_context, free_port, offer, receive};
+use rusteron_test_support::{
+    await_that, connected_pair, context, driver_context, free_port, offer, receive,
+};
 
 /// The names of this process's threads, files and mapped files, and of embedded drivers' directories.
 fn resources() -> BTreeMap<&'static str, Vec<String>> {
@@ -54,7 +54,9 @@ fn resources() -> BTreeMap<&'static str, Vec<String>> {
 fn use_driver(dir: &Path, with_udp: bool) {
     let aeron = Aeron::connect(context(dir)).expect("a client");
     let udp = format!("aeron:udp?term-length=64k|endpoint=127.0.0.1:{}", free_port());
-    for channel in [support::SHORT_TERMS, &udp].into_iter().take(1 + usize::from(with_udp)) {
+    for channel in
+        [rusteron_test_support::SHORT_TERMS, &udp].into_iter().take(1 + usize::from(with_udp))
+    {
         let (mut publication, mut subscription) = connected_pair(&aeron, channel);
         offer(&mut publication, b"message");
         assert_eq!(receive(&mut subscription, 1), [b"message"]);

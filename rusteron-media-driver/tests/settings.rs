@@ -1,7 +1,5 @@
 //! Settings read back as they were set. The documented defaults and limits are right.
 
-mod support;
-
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -12,7 +10,7 @@ use rusteron_media_driver::{
     CongestionControlStrategy, Context, ErrorKind, FlowControlStrategy, InferableBoolean,
     MediaDriver, NameResolver, ThreadNaming, ThreadingMode,
 };
-use support::driver_context;
+use rusteron_test_support::driver_context;
 
 type Read = Box<dyn Fn(&Context)>;
 

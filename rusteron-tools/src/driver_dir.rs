@@ -64,9 +64,9 @@ impl DriverDir {
     /// The driver's file; `None` if there is none.
     pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
         // Where the file exists, a driver may be in the middle of making it.
-        const PATIENCE: Duration = Duration::from_secs(1);
+        const DEADLINE: Duration = Duration::from_secs(1);
         let exists = self.path.join("cnc.dat").exists();
-        match CncFile::open(&self.path, if exists { PATIENCE } else { Duration::ZERO }) {
+        match CncFile::open(&self.path, if exists { DEADLINE } else { Duration::ZERO }) {
             Ok(cnc) => Ok(Some(cnc)),
             Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
             Err(error) => Err(Failure::run(self.path.display(), error)),

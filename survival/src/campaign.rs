@@ -31,7 +31,7 @@ const ROUND: Duration = Duration::from_secs(9);
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_millis(800);
 /// A condition that does not come true in this time, without faults, never does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// Resources that linger are gone after this time.
 const LINGERING: Duration = Duration::from_secs(30);
 /// A client that was paused past its timeout says within this time that it has ended.
@@ -156,7 +156,7 @@ impl<'a> Campaign<'a> {
     fn start_driver(&mut self) -> Result<Option<DriverState>, Failure> {
         self.launch(0)?;
         let dir = self.disk.aeron_dir();
-        let is_ready = self.wait("the driver does not start", PATIENCE, |campaign| {
+        let is_ready = self.wait("the driver does not start", DEADLINE, |campaign| {
             campaign.look_at(0)?;
             Ok(campaign.members[0].is_ready)
         })?;
@@ -464,7 +464,7 @@ impl<'a> Campaign<'a> {
         self.checkpoint = self.report.checkpoints;
         self.order(Order::Checkpoint(self.checkpoint));
         let mut missing = Vec::new();
-        let is_whole = self.await_none(&mut missing, PATIENCE, "stuck", Self::missing)?;
+        let is_whole = self.await_none(&mut missing, DEADLINE, "stuck", Self::missing)?;
         if is_whole {
             let mut excess = Vec::new();
             self.await_none(&mut excess, LINGERING, "leaked", Self::excess)?;
@@ -615,7 +615,7 @@ impl<'a> Campaign<'a> {
                 process.order(Order::End);
             }
         }
-        self.wait("a process does not end", PATIENCE, |campaign| {
+        self.wait("a process does not end", DEADLINE, |campaign| {
             campaign.turn()?;
             Ok(campaign.members[range.clone()].iter().all(|member| member.process.is_none()))
         })?;

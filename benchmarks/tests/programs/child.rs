@@ -6,20 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-// Not everything in it is of use here.
-#[allow(dead_code)]
-#[path = "../../../examples/tests/support/process.rs"]
-mod process;
-
-#[cfg(target_os = "linux")]
-#[path = "../../../rusteron-media-driver/tests/support/program.rs"]
-mod program;
-
-#[path = "../../../rusteron-client/tests/support/java.rs"]
-mod java;
-
-pub(crate) use java::has_java;
-pub(crate) use process::{Finished, Running, command, number, run};
+pub(crate) use rusteron_test_support::{Finished, Running, command, has_java, number, run};
 
 pub(crate) const THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
 pub(crate) const LATENCY: &str = env!("CARGO_BIN_EXE_benchmark_ipc_latency");
@@ -77,7 +64,7 @@ impl Results {
     /// A report, with what every one has.
     #[track_caller]
     pub(crate) fn report(&self, file: &str) -> Value {
-        let report = process::report(&self.path(file));
+        let report = rusteron_test_support::report(&self.path(file));
         assert_eq!(report["versions"]["aeron"], "1.54.0", "{report:#}");
         for pointer in ["/versions/rustc", "/host/cpu", "/host/cores", "/settings/runs"] {
             assert!(report.pointer(pointer).is_some(), "{pointer} not in {report:#}");
@@ -115,7 +102,7 @@ impl Results {
 pub(crate) fn driver_resources<S: AsRef<std::ffi::OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Command {
-    program::media_driver_beside(DRIVER_RESOURCES);
+    rusteron_test_support::media_driver_beside(DRIVER_RESOURCES);
     command(DRIVER_RESOURCES, arguments)
 }
 

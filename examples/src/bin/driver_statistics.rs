@@ -28,7 +28,7 @@ struct Options {
 }
 
 /// How long to wait for a driver that is about to make its files.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DEADLINE: Duration = Duration::from_secs(1);
 /// After how long a silence a driver counts as dead, as it does for its clients.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -42,7 +42,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let dir = options.aeron_dir.clone().unwrap_or_else(Context::default_dir);
     loop {
         // Opened anew each time: a driver that was started again has new files.
-        let cnc = CncFile::open(&dir, PATIENCE)?;
+        let cnc = CncFile::open(&dir, DEADLINE)?;
         print(&cnc, &mut output)?;
         let next = Instant::now() + Duration::from_secs(1);
         if !options.watch || interrupt.wait_until(next, || false) {

@@ -46,7 +46,7 @@ struct Options {
 /// How many fragments a poll takes at the most.
 const FRAGMENT_LIMIT: usize = 10;
 /// How long to wait until the archive has written the published messages.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -68,7 +68,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     for number in 1..=options.messages {
         position = publish(&mut publication, text(number).as_bytes(), &mut turns)?;
     }
-    archive.await_recorded(recording_id, position, PATIENCE)?;
+    archive.await_recorded(recording_id, position, DEADLINE)?;
     output.line(format_args!("Recording {recording_id} has {} messages", options.messages))?;
 
     // It has a session with the archive of its own. The listener is called by the polls.

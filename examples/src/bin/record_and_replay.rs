@@ -43,7 +43,7 @@ struct Options {
 /// How many fragments a poll takes at the most.
 const FRAGMENT_LIMIT: usize = 10;
 /// How long to wait until the archive has written the published messages.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -73,7 +73,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
         position = publish(&mut publication, message.as_bytes(), &mut turns)?;
     }
     let recorded = archive
-        .await_recorded(recording_id, position, PATIENCE)
+        .await_recorded(recording_id, position, DEADLINE)
         .map_err(failed("cannot tell what is recorded"))?;
     output.line(format_args!("Recorded {} messages, {recorded} bytes", options.messages))?;
 

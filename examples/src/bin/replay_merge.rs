@@ -38,7 +38,7 @@ struct Options {
 /// How many fragments a poll takes at the most.
 const FRAGMENT_LIMIT: usize = 10;
 /// How long the archive, or the merge, may make no progress.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// How often there is a message once a subscriber has come. Replays are faster, and so catch up.
 const INTERVAL: Duration = Duration::from_millis(1);
 
@@ -67,7 +67,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     for _ in 0..options.messages {
         publisher.publish(&mut turns)?;
     }
-    archive.await_recorded(recording_id, publisher.position, PATIENCE)?;
+    archive.await_recorded(recording_id, publisher.position, DEADLINE)?;
     output.line(format_args!("Recording {recording_id} has {} messages", publisher.sent))?;
 
     // The replay and the live stream are two destinations of one subscription, and one image, as both
@@ -82,7 +82,7 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
         format!("aeron:udp?endpoint={endpoint}|control={control}"),
         recording_id,
         0,
-        PATIENCE,
+        DEADLINE,
     )?;
     let mut receiver = Receiver::default();
     let mut turns = Turns::awaiting("the merge", &interrupt);

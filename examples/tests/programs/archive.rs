@@ -9,10 +9,8 @@ use serde_json::Value;
 
 use crate::child::{Finished, Running, command, run};
 
-#[path = "../../../rusteron-archive/tests/support/mod.rs"]
-pub(crate) mod support;
-
-use support::{JavaArchive, STREAM, await_recording, await_that, offer, record};
+use rusteron_test_support::archive::{JavaArchive, STREAM, await_recording, record};
+use rusteron_test_support::{await_that, offer};
 
 pub(crate) const ARCHIVE_TOOL: &str = env!("CARGO_BIN_EXE_archive_tool");
 const REPLICATE: &str = env!("CARGO_BIN_EXE_replicate");
@@ -65,7 +63,7 @@ fn what_was_recorded_is_replayed() {
 #[test]
 fn what_goes_over_udp_is_recorded_although_nobody_else_receives_it() {
     let Some(java) = JavaArchive::launch() else { return };
-    let channel = || format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    let channel = || format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     for (path, messages) in [
         (env!("CARGO_BIN_EXE_record_and_replay"), 50),
         (env!("CARGO_BIN_EXE_persistent_subscription"), 150),
@@ -146,7 +144,7 @@ fn the_tool_accounts_for_every_byte_of_a_recording() {
         position = offer(&mut publication, &message);
     }
     archive
-        .await_recorded(id.parse().expect("an id"), position, support::PATIENCE)
+        .await_recorded(id.parse().expect("an id"), position, rusteron_test_support::DEADLINE)
         .expect("recorded");
     let checksum = format!("{:08x}", checksum.finalize());
     let verified = tool_json(&java, &["verify", &id, "--checksum", &checksum]);
@@ -295,7 +293,7 @@ fn a_recording_is_replicated_once_and_followed() {
     let following = [&arguments[..], &["--into", "0", "--follow"]].concat();
     let mut follower = Running::start(with_archive(&copy, REPLICATE, &following));
     follower.await_line("Extend: recording 0");
-    let end = support::offer_numbered(&mut publication, 500..1000);
+    let end = rusteron_test_support::archive::offer_numbered(&mut publication, 500..1000);
     drop(publication);
     let finished = follower.finish();
     finished.assert_exit_code(0);
@@ -322,7 +320,7 @@ fn a_recording_is_replicated_once_and_followed() {
 #[test]
 fn no_archive_is_an_error_that_says_where_it_was_looked_for() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
-    let channel = format!("aeron:udp?endpoint=localhost:{}", support::free_port());
+    let channel = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     for (path, arguments) in [
         (ARCHIVE_TOOL, &["list"][..]),
         (env!("CARGO_BIN_EXE_record_and_replay"), &[]),

@@ -13,9 +13,10 @@ use pty_process::blocking::{Command as PtyCommand, Pty};
 use rusteron_archive::Archive;
 use rusteron_client::Subscription;
 
-use crate::archive::support::{JavaArchive, PATIENCE, STREAM, await_that, record};
 use crate::archive::{ARCHIVE_TOOL, assert_fails, succeed, with_archive};
 use crate::child::{Running, send_signal};
+use rusteron_test_support::archive::{JavaArchive, STREAM, record};
+use rusteron_test_support::{DEADLINE, await_that};
 
 const ROWS: u16 = 20;
 const COLUMNS: u16 = 100;
@@ -75,7 +76,7 @@ impl Terminal {
     /// Waits until the terminal shows a text.
     #[track_caller]
     fn await_text(&mut self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         while !self.contents().contains(text) {
             assert!(Instant::now() < deadline, "waited in vain: {text}; {}", self.contents());
             if let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(1)) {

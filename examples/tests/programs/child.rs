@@ -3,12 +3,9 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-// Not everything in it is of use here.
-#[allow(dead_code)]
-#[path = "../support/process.rs"]
-mod process;
-
-pub(crate) use process::*;
+pub(crate) use rusteron_test_support::{
+    Finished, Running, command, number, report, run, send_signal,
+};
 
 const THROUGHPUT: &str = env!("CARGO_BIN_EXE_embedded_exclusive_ipc_throughput");
 

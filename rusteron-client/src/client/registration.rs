@@ -362,7 +362,7 @@ impl<R: Resource> Registration<R> {
 /// Repeats a command while the conductor's queue is full. The conductor empties the queue within
 /// milliseconds, unless it is stuck. On the conductor's own thread, waiting is of no use.
 fn while_buffer_is_full<T>(mut command: impl FnMut() -> Result<T>) -> Result<T> {
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const DEADLINE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);
     let start = Instant::now();
     loop {
@@ -370,7 +370,7 @@ fn while_buffer_is_full<T>(mut command: impl FnMut() -> Result<T>) -> Result<T> 
             Err(error)
                 if error.kind() == ErrorKind::BufferFull
                     && !callback::is_running()
-                    && start.elapsed() < PATIENCE =>
+                    && start.elapsed() < DEADLINE =>
             {
                 thread::sleep(PAUSE);
             }

@@ -11,7 +11,7 @@ use rusteron_client::{Action, Aeron, ExclusivePublication, Header, Position, Sub
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
 
-use crate::support::{Random, await_that, connect, launch, offer};
+use rusteron_test_support::{Random, await_that, connect, launch, offer};
 
 /// Begins shortly before the end of a term with a high id, so that ids wrap around on the way.
 fn channel(session_id: i32) -> String {

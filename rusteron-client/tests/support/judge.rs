@@ -11,7 +11,7 @@ use rusteron_client::{
     Registration, Resource, UncheckedChannel,
 };
 
-use crate::support::{await_some, connect, free_port, launch};
+use rusteron_test_support::{await_some, connect, free_port, launch};
 
 /// The verdict on a channel for one use: fine, or a fault, which is a key or a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

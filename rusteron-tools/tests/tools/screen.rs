@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pty_process::Size;
 use pty_process::blocking::{Command as PtyCommand, Pty};
 
-use crate::support::{PATIENCE, connect, launch, launch_in, send_signal};
+use crate::support::{DEADLINE, connect, launch, launch_in, send_signal};
 
 const ROWS: u16 = 20;
 const COLUMNS: u16 = 100;
@@ -50,7 +50,7 @@ impl Terminal {
     /// Waits until the terminal shows the expected content.
     #[track_caller]
     fn await_that(&mut self, what: &str, condition: impl Fn(&vt100::Screen) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         while !condition(self.screen.screen()) {
             let contents = || self.screen.screen().contents();
             assert!(Instant::now() < deadline, "waited in vain: {what}; {}", contents());

@@ -9,20 +9,13 @@ use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
 use serde_json::Value;
 
-#[path = "../../../rusteron-client/tests/support/mod.rs"]
-mod client;
-
-#[cfg(unix)]
-#[path = "../../../rusteron-media-driver/tests/support/program.rs"]
-mod program;
-
-pub(crate) use client::{
-    PATIENCE, await_some, await_that, connected_pair, free_port, has_java, java_run, launch,
+pub(crate) use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connected_pair, free_port, has_java, java_run, launch,
     launch_with, offer, receive, udp_channel,
 };
 
 #[cfg(unix)]
-pub(crate) use program::media_driver_beside;
+pub(crate) use rusteron_test_support::media_driver_beside;
 
 pub(crate) const STREAM_ID: i32 = 1001;
 
@@ -98,7 +91,7 @@ pub(crate) fn launch_in(dir: &Path) -> MediaDriver {
 }
 
 pub(crate) fn connect(dir: &Path) -> Aeron {
-    Aeron::connect(client::context(dir)).expect("a client")
+    Aeron::connect(rusteron_test_support::context(dir)).expect("a client")
 }
 
 /// Sends a signal by its name.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The program in the directory of another one of the same build.
 ///
 /// `cargo test --workspace` has built it. With a single package it may be missing, and is built once.
-pub(crate) fn media_driver_beside(program: &str) -> PathBuf {
+pub fn media_driver_beside(program: &str) -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     let beside = || {
         let path = Path::new(program).with_file_name("media_driver");
@@ -32,4 +32,16 @@ fn build_into(dir: &Path) {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
     assert!(status.expect("cargo starts").success(), "media_driver cannot be built");
+}
+
+/// The program at a path, with nothing in the environment that changes a driver.
+pub fn media_driver(program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(program.as_ref());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("AERON_") || text == "RUSTERON_DIR_ACCESS" {
+            command.env_remove(name);
+        }
+    }
+    command
 }

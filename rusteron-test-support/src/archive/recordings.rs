@@ -3,8 +3,8 @@
 use rusteron_archive::{Archive, RecordingPos, ReplayLength, ReplayParams, SourceLocation};
 use rusteron_client::{ExclusivePublication, Subscription};
 
-use super::client::{PATIENCE, await_some, offer};
 use super::java_archive::JavaArchive;
+use crate::{DEADLINE, await_some, offer};
 
 pub const STREAM: i32 = 1001;
 pub const REPLAY_STREAM: i32 = 1002;
@@ -71,7 +71,7 @@ pub fn record(archive: &Archive, count: u64) -> (ExclusivePublication, i64, i64)
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let recording_id = await_recording(archive, publication.session_id());
     let position = offer_numbered(&mut publication, 0..count);
-    archive.await_recorded(recording_id, position, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     (publication, recording_id, position)
 }
 
@@ -117,7 +117,7 @@ pub fn extend_what_was_kept(archive: &Archive, recording_id: i64, reported: i64,
         .expect("a subscription");
     assert_eq!(await_recording(archive, publication.session_id()), recording_id);
     let end = offer_numbered(&mut publication, first..first + 500);
-    archive.await_recorded(recording_id, end, PATIENCE).expect("a recording");
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
     let all = replay_all(archive, recording_id, recorded);
     assert_eq!(all, (0..first + 500).collect::<Vec<_>>());
 }

@@ -8,10 +8,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use serde_json::Value;
 
 /// Any program, with some arguments and without the settings of the tests' own environment.
-pub(crate) fn command<S: AsRef<OsStr>>(
-    path: &str,
-    arguments: impl IntoIterator<Item = S>,
-) -> Command {
+pub fn command<S: AsRef<OsStr>>(path: &str, arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("AERON_") {
@@ -24,18 +21,18 @@ pub(crate) fn command<S: AsRef<OsStr>>(
 
 /// The output and status of a program that has ended.
 #[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
     /// The directories of its embedded drivers that are still there.
-    pub(crate) left_behind: Vec<PathBuf>,
+    pub left_behind: Vec<PathBuf>,
 }
 
 impl Finished {
     /// Asserts an exit code, and that nothing is left behind.
     #[track_caller]
-    pub(crate) fn assert_exit_code(&self, code: i32) {
+    pub fn assert_exit_code(&self, code: i32) {
         assert_eq!(self.status.code(), Some(code), "{self:#?}");
         assert!(self.left_behind.is_empty(), "{self:#?}");
         assert!(!self.stderr.contains("panicked"), "{self:#?}");
@@ -43,7 +40,7 @@ impl Finished {
 }
 
 /// Runs a program to its end.
-pub(crate) fn run(mut command: Command) -> Finished {
+pub fn run(mut command: Command) -> Finished {
     let child = command.spawn().expect("the program starts");
     let pid = child.id();
     let output = child.wait_with_output().expect("the program ends");
@@ -69,14 +66,14 @@ fn driver_dirs(pid: u32) -> Vec<PathBuf> {
 
 /// A program that runs. Dropping it kills the program and removes the files that it leaves behind.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
     /// `None` when the lines are not read any more.
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub fn start(mut command: Command) -> Self {
         // Read at the end only, which a longer text than a pipe holds would prevent.
         let mut child = command.spawn().expect("the program starts");
         let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
@@ -84,19 +81,19 @@ impl Running {
     }
 
     /// The process.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits for a line of output that begins with a text.
-    pub(crate) fn await_line(&mut self, prefix: &str) {
+    pub fn await_line(&mut self, prefix: &str) {
         let lines = self.lines.as_mut().expect("still reading");
         let found = lines.map(|line| line.expect("UTF-8")).any(|line| line.starts_with(prefix));
         assert!(found, "no line begins with {prefix:?}");
     }
 
     /// The one directory of its embedded driver.
-    pub(crate) fn driver_dir(&self) -> PathBuf {
+    pub fn driver_dir(&self) -> PathBuf {
         let dirs = driver_dirs(self.child.id());
         assert_eq!(dirs.len(), 1, "{dirs:?}");
         dirs[0].clone()
@@ -104,23 +101,23 @@ impl Running {
 
     /// Sends a signal by its name.
     #[cfg(unix)]
-    pub(crate) fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         send_signal(self.child.id(), name);
     }
 
     /// Kills the program, so that it cannot clean up.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
     /// Stops reading what the program prints.
-    pub(crate) fn hang_up(&mut self) {
+    pub fn hang_up(&mut self) {
         self.lines = None;
     }
 
     /// Waits for the end.
-    pub(crate) fn finish(mut self) -> Finished {
+    pub fn finish(mut self) -> Finished {
         let lines = self.lines.take().into_iter().flatten();
         let stdout = lines.map(|line| line.expect("UTF-8") + "\n").collect();
         let status = self.child.wait().expect("it ends");
@@ -136,7 +133,7 @@ impl Running {
 
 /// Sends a process a signal by its name.
 #[cfg(unix)]
-pub(crate) fn send_signal(pid: u32, name: &str) {
+pub fn send_signal(pid: u32, name: &str) {
     let status = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status();
     assert!(status.expect("kill starts").success());
 }
@@ -153,14 +150,14 @@ impl Drop for Running {
 }
 
 /// The report in a file.
-pub(crate) fn report(path: &Path) -> Value {
+pub fn report(path: &Path) -> Value {
     let text = std::fs::read_to_string(path).expect("a report");
     serde_json::from_str(&text).expect("JSON")
 }
 
 /// The number at a path such as `/publisher/messages`.
 #[track_caller]
-pub(crate) fn number(report: &Value, pointer: &str) -> f64 {
+pub fn number(report: &Value, pointer: &str) -> f64 {
     let value = report.pointer(pointer).and_then(Value::as_f64);
     value.unwrap_or_else(|| panic!("no number {pointer} in {report:#}"))
 }

@@ -9,7 +9,7 @@ use rusteron_archive::{Archive, Context};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
-use super::client::{self, PATIENCE};
+use crate::{DEADLINE, await_some, free_port, has_java, java_run};
 
 const WITH_DRIVER: &str = "io.aeron.archive.ArchivingMediaDriver";
 const ALONE: &str = "io.aeron.archive.Archive";
@@ -45,7 +45,7 @@ impl JavaArchive {
     }
 
     pub fn launch_with(options: Options) -> Option<Self> {
-        if !client::has_java() {
+        if !has_java() {
             return None;
         }
         let base = Path::new("/dev/shm");
@@ -70,7 +70,7 @@ impl JavaArchive {
         // A port that is free now can be taken before the archive gets it.
         for _attempt in 0..5 {
             self.launches += 1;
-            self.control_port = client::free_port();
+            self.control_port = free_port();
             self.child = Some(self.spawn());
             if self.is_ready() {
                 return;
@@ -83,7 +83,7 @@ impl JavaArchive {
     fn spawn(&self) -> Child {
         let log = File::create(self.log_file()).expect("a file");
         let port = self.control_port;
-        let mut command = Command::new(client::java_run());
+        let mut command = Command::new(java_run());
         command
             .arg(if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER })
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"])
@@ -116,7 +116,7 @@ impl JavaArchive {
 
     /// Waits until it takes requests; `false` if it ended instead.
     fn is_ready(&mut self) -> bool {
-        let has_driver = client::await_some("the media driver of the archive", || {
+        let has_driver = await_some("the media driver of the archive", || {
             if self.child.as_mut().is_none_or(|child| child.try_wait().is_ok_and(|it| it.is_some()))
             {
                 return Some(false);
@@ -132,7 +132,7 @@ impl JavaArchive {
             return false;
         }
         let aeron = self.aeron();
-        client::await_some("the archive", || {
+        await_some("the archive", || {
             let mut context = self.context();
             context.set_message_timeout(Duration::from_secs(5)).expect("a timeout");
             let is_ready = Archive::connect(&aeron, context).is_ok() || self.asks_who_we_are();
@@ -160,7 +160,7 @@ impl JavaArchive {
         let mut context = rusteron_client::Context::new().expect("a context");
         context
             .set_dir(self.aeron_dir())
-            .and_then(|context| context.set_driver_timeout(PATIENCE))
+            .and_then(|context| context.set_driver_timeout(DEADLINE))
             .and_then(|context| context.set_use_conductor_agent_invoker(use_invoker))
             .expect("settings");
         Aeron::connect(context).expect("a client")
@@ -172,7 +172,7 @@ impl JavaArchive {
         context
             .set_control_request_channel("aeron:ipc")
             .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-            .and_then(|context| context.set_message_timeout(PATIENCE))
+            .and_then(|context| context.set_message_timeout(DEADLINE))
             .and_then(|context| context.set_message_retry_attempts(1000))
             .expect("settings");
         context
@@ -231,7 +231,7 @@ impl JavaArchive {
         let pid = child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
         assert!(sent.success());
-        client::await_some("the end of the archive", || child.try_wait().expect("a child"))
+        await_some("the end of the archive", || child.try_wait().expect("a child"))
     }
 }
 

@@ -1,7 +1,4 @@
-//! An archive whose answers a test chooses, right or wrong. Uses `rusteron-client` and the standard
-//! library only, so that a fuzz target can include this file.
-
-#![allow(dead_code, unreachable_pub, reason = "every program that includes it uses a part of it")]
+//! An archive whose answers a test chooses, right or wrong.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -225,11 +222,11 @@ struct Session {
 }
 
 impl Session {
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const DEADLINE: Duration = Duration::from_secs(5);
 
     fn new(aeron: &Aeron, channel: &str, stream_id: i32) -> Self {
         let responses = aeron.add_exclusive_publication(channel, stream_id).expect("a publication");
-        Self { responses, deadline: Some(Instant::now() + Self::PATIENCE) }
+        Self { responses, deadline: Some(Instant::now() + Self::DEADLINE) }
     }
 
     fn offer(&mut self, message: &[u8], stop: &AtomicBool) {

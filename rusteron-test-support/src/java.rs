@@ -1,7 +1,5 @@
 //! Checks that the programs which the Java tests need are there.
 
-#![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

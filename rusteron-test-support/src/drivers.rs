@@ -1,0 +1,64 @@
+//! Embedded media drivers, each in a directory of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusteron_client::{IdleStrategyKind, Result};
+use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+
+use crate::DEADLINE;
+
+/// For tests that wait until it is over. A driver that is alive must not be silent for so long, even on
+/// a busy machine and under valgrind.
+pub const SHORT_DRIVER_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub fn launch() -> MediaDriver {
+    MediaDriver::launch_embedded().expect("an embedded driver")
+}
+
+/// The same with some settings.
+pub fn launch_with(settings: impl FnOnce(&mut Context) -> Result<&mut Context>) -> MediaDriver {
+    let mut context = Context::new().expect("a context");
+    context
+        .set_threading_mode(ThreadingMode::Shared)
+        .and_then(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff))
+        .and_then(settings)
+        .expect("valid settings");
+    MediaDriver::launch_embedded_with(context).expect("an embedded driver")
+}
+
+/// A driver for tests in which a client does no work for a while. On a busy machine, that can be a long while.
+/// This driver does not take such a client for dead.
+pub fn launch_patient() -> MediaDriver {
+    launch_with(|context| {
+        context
+            .set_client_liveness_timeout(10 * DEADLINE)?
+            .set_publication_unblock_timeout(20 * DEADLINE)
+    })
+}
+
+/// A driver that soon gives publishers up that are dead, and no other ones, even on a busy machine.
+pub fn launch_strict() -> MediaDriver {
+    launch_with(|context| {
+        context
+            .set_timer_interval(Duration::from_millis(50))?
+            .set_client_liveness_timeout(4 * SHORT_DRIVER_TIMEOUT)?
+            .set_publication_unblock_timeout(4 * SHORT_DRIVER_TIMEOUT + Duration::from_millis(500))
+    })
+}
+
+/// Settings for a driver that tests launch in a directory of their own.
+pub fn driver_context() -> Context {
+    let mut context = Context::new().expect("a context");
+    context.set_threading_mode(ThreadingMode::Shared).expect("a mode");
+    context
+}
+
+pub fn driver_context_in(dir: &Path) -> Context {
+    let mut context = driver_context();
+    context
+        .set_dir(dir)
+        .and_then(|context| context.set_dir_warn_if_exists(false))
+        .expect("valid settings");
+    context
+}

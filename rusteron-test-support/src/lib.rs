@@ -1,0 +1,40 @@
+//! Helpers of the tests of all crates: drivers, clients, streams, programs and archives of their own, and
+//! waiting with a deadline.
+
+#![allow(missing_docs, missing_debug_implementations, reason = "no other program uses this crate")]
+
+#[cfg(feature = "archive")]
+pub mod archive;
+mod clients;
+mod driver_process;
+mod drivers;
+mod java;
+mod log_buffer;
+mod media_driver_program;
+mod ports;
+mod program;
+mod random;
+mod small_file_system;
+mod streams;
+mod wait;
+
+pub use clients::{connect, connect_watchfully, context, watchful_context};
+pub use driver_process::DriverProcess;
+pub use drivers::{
+    SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_patient, launch_strict,
+    launch_with,
+};
+pub use java::{has_java, java_run};
+pub use log_buffer::{log_bytes, log_file, log_tails, unblock};
+pub use media_driver_program::{media_driver, media_driver_beside};
+pub use ports::{free_port, udp_channel};
+#[cfg(unix)]
+pub use program::send_signal;
+pub use program::{Finished, Running, command, number, report, run};
+pub use random::Random;
+pub use small_file_system::SmallFileSystem;
+pub use streams::{
+    SHORT_TERMS, connected_pair, exchange, exchange_with, offer, receive, receive_fragments, retry,
+    shared_pair,
+};
+pub use wait::{DEADLINE, await_some, await_that, block_on};

@@ -1,0 +1,41 @@
+//! Waiting for a condition, with a deadline.
+
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes on a machine that still works.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Tries until there is an answer; panics with `what` when patience ends.
+pub fn await_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(answer) = attempt() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
+    await_some(what, || condition().then_some(()));
+}
+
+/// The smallest executor: polls a future on this thread, and parks while there is nothing to do.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park_timeout(DEADLINE),
+        }
+    }
+}
