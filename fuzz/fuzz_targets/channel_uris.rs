@@ -11,7 +11,7 @@ use std::hint::black_box;
 
 use libfuzzer_sys::fuzz_target;
 use rusteron_client::{
-    AsChannel, AsyncDestination, ChannelUri, ExclusivePublication, Result, Subscription,
+    AsChannel, ChannelUri, DestinationRegistration, ExclusivePublication, Result, Subscription,
     UncheckedChannel,
 };
 use rusteron_fuzz::stage::Stage;
@@ -81,12 +81,12 @@ impl Machine {
     }
 }
 
-fn settle(stage: &mut Stage, adding: Result<AsyncDestination>) -> Result<()> {
+fn settle(stage: &mut Stage, adding: Result<DestinationRegistration>) -> Result<()> {
     let mut adding = adding?;
-    let mut outcome = Ok(false);
+    let mut outcome = Ok(None);
     stage.await_that("a destination", |_| {
         outcome = adding.poll();
-        !matches!(outcome, Ok(false))
+        !matches!(outcome, Ok(None))
     });
     outcome.map(drop)
 }

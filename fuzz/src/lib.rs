@@ -2,8 +2,6 @@
 
 pub mod archive_messages;
 pub mod cnc;
-#[path = "../../rusteron-archive/tests/support/fake_archive.rs"]
-pub mod fake_archive;
 pub mod frames;
 pub mod guard;
 pub mod input;
@@ -12,3 +10,5 @@ pub mod loopback;
 pub mod patch;
 pub mod polls;
 pub mod stage;
+
+pub use rusteron_test_support::archive::fake_archive;

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use rusteron_sys as sys;
 
 use crate::aeron::Aeron;
-use crate::channel::uri::{AsChannel, Use, address};
+use crate::channel::uri::{AsChannel, ChannelUse, address};
 use crate::client::{Counter, registration};
 use crate::ffi::callback;
 
@@ -87,17 +87,17 @@ pub fn counter_into_raw(counter: Counter) -> *mut sys::aeron_counter_t {
 
 /// Returns the checked text for C of a channel that another client subscribes to.
 pub fn subscription_channel(channel: &impl AsChannel) -> Result<CString> {
-    channel.to_c_string(Use::Subscription)
+    channel.to_c_string(ChannelUse::Subscription)
 }
 
 /// Returns the checked text for C of a channel that another client publishes to.
 pub fn publication_channel(channel: &impl AsChannel) -> Result<CString> {
-    channel.to_c_string(Use::Publication)
+    channel.to_c_string(ChannelUse::Publication)
 }
 
 /// Returns the checked text for C of a destination that a subscription receives from.
 pub fn receive_destination(channel: &impl AsChannel) -> Result<CString> {
-    channel.to_c_string(Use::ReceiveDestination)
+    channel.to_c_string(ChannelUse::ReceiveDestination)
 }
 
 /// Returns whether C can parse a setting's address or interface without copying a text of negative

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_sys as sys;
 
-use crate::channel::uri::{AsChannel, Use};
+use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::counter::{self, Counter};
-use crate::client::{Client, Registration, next_session_id};
+use crate::client::{Client, NextSessionId, Registration, next_session_id};
 use crate::cnc::{CountersReader, epoch};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -115,7 +115,7 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<Publication>> {
-        Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(ChannelUse::Publication)?, stream_id)
     }
 
     /// Adds a publication with its own log buffer, for one writer, and waits for the media driver's
@@ -149,7 +149,7 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<ExclusivePublication>> {
-        Registration::begin(&self.client, &channel.to_c_string(Use::Publication)?, stream_id)
+        Registration::begin(&self.client, &channel.to_c_string(ChannelUse::Publication)?, stream_id)
     }
 
     /// Adds a subscription, and waits for the media driver's confirmation.
@@ -181,7 +181,11 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Registration<Subscription>> {
-        Registration::begin(&self.client, &channel.to_c_string(Use::Subscription)?, stream_id)
+        Registration::begin(
+            &self.client,
+            &channel.to_c_string(ChannelUse::Subscription)?,
+            stream_id,
+        )
     }
 
     /// Adds a counter, and waits for the media driver's confirmation.
@@ -385,7 +389,7 @@ impl Aeron {
     /// Corresponds to `aeron_async_next_session_id` and `aeron_async_next_session_id_poll`.
     pub fn next_session_id(&self, stream_id: i32) -> Result<i32> {
         callback::forbid_blocking("next_session_id")?;
-        self.async_next_session_id(stream_id)?.wait()
+        self.async_next_session_id(stream_id)?.wait().map(NextSessionId::get)
     }
 
     /// Starts requesting a session id. Poll or await the result.
@@ -398,7 +402,7 @@ impl Aeron {
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_async_next_session_id`.
-    pub fn async_next_session_id(&self, stream_id: i32) -> Result<Registration<i32>> {
+    pub fn async_next_session_id(&self, stream_id: i32) -> Result<Registration<NextSessionId>> {
         next_session_id::begin(&self.client, stream_id)
     }
 

@@ -125,7 +125,10 @@ pub use channel::uri::{
     CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
     SessionId, TimestampOffset, UncheckedChannel,
 };
-pub use client::{AsyncDestination, Counter, Registration, Resource, request_driver_termination};
+pub use client::{
+    Counter, DestinationRegistration, NextSessionId, Registration, Resource,
+    request_driver_termination,
+};
 pub use cnc::{
     CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader, ErrorLogEntry,
     LossReportEntry, PositionKind, StreamPosition, StreamPositions, SystemCounter,
@@ -133,7 +136,7 @@ pub use cnc::{
 pub use constants::{
     CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
 };
-pub use context::{Added, Context, PublicationError, load_properties, load_properties_file};
+pub use context::{Context, NewResource, PublicationError, load_properties, load_properties_file};
 pub use error::{BlockFault, Error, ErrorKind, OfferError, PollError, Position, Result};
 pub use ffi::handlers::Handler;
 pub use idle::{

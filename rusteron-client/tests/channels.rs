@@ -113,12 +113,12 @@ fn destinations_are_added_and_removed_without_waiting() {
     let channel = format!("aeron:udp?endpoint={endpoint}");
     let mut adding = subscription.async_add_destination(&channel).expect("begun");
     assert!(adding.registration_id() > 0);
-    await_that("the destination", || adding.poll().expect("no error"));
+    await_some("the destination", || adding.poll().expect("no error"));
     assert_eq!(adding.poll().expect_err("done").kind(), ErrorKind::IllegalState);
     let mut removing = subscription.async_remove_destination(&channel).expect("begun");
     drop((subscription, aeron));
     // The pending removal keeps the client open.
-    await_that("it is removed", || removing.poll().expect("no error"));
+    await_some("it is removed", || removing.poll().expect("no error"));
 }
 
 #[test]

@@ -51,11 +51,11 @@ fn context() -> Vec<Row> {
         calls aeron_context_set_publication_error_frame_handler
             => Context::set_publication_error_handler as fn(_, fn(&PublicationError)) -> _;
         calls aeron_context_set_on_new_publication
-            => Context::set_on_new_publication as fn(_, fn(&Added)) -> _;
+            => Context::set_on_new_publication as fn(_, fn(&NewResource)) -> _;
         calls aeron_context_set_on_new_exclusive_publication
-            => Context::set_on_new_exclusive_publication as fn(_, fn(&Added)) -> _;
+            => Context::set_on_new_exclusive_publication as fn(_, fn(&NewResource)) -> _;
         calls aeron_context_set_on_new_subscription
-            => Context::set_on_new_subscription as fn(_, fn(&Added)) -> _;
+            => Context::set_on_new_subscription as fn(_, fn(&NewResource)) -> _;
         calls aeron_context_set_on_available_counter
             => Context::set_on_available_counter as fn(_, CounterHandler) -> _;
         calls aeron_context_set_on_unavailable_counter
@@ -83,7 +83,7 @@ fn client() -> Vec<Row> {
         calls aeron_client_id => Aeron::client_id;
         calls aeron_next_correlation_id => Aeron::next_correlation_id;
         calls aeron_async_next_session_id => Aeron::next_session_id, Aeron::async_next_session_id;
-        calls aeron_async_next_session_id_poll => Registration::<i32>::poll;
+        calls aeron_async_next_session_id_poll => Registration::<NextSessionId>::poll;
         calls aeron_counters_reader => Aeron::counters_reader;
         replaces aeron_add_available_counter_handler
             => Aeron::add_available_counter_handler as fn(_, CounterHandler) -> _;
@@ -130,7 +130,7 @@ fn registrations() -> Vec<Row> {
         calls aeron_async_add_counter_cancel => drop::<Registration<Counter>>;
         replaces aeron_async_add_counter_get_registration_id
             => Registration::<Counter>::registration_id;
-        calls aeron_async_destination_get_registration_id => AsyncDestination::registration_id;
+        calls aeron_async_destination_get_registration_id => DestinationRegistration::registration_id;
     }
     .to_vec()
 }
@@ -161,7 +161,7 @@ fn publications() -> Vec<Row> {
             Publication::async_remove_destination as fn(_, &'static str) -> _;
         calls aeron_publication_async_remove_destination_by_id
             => Publication::remove_destination_by_id, Publication::async_remove_destination_by_id;
-        calls aeron_publication_async_destination_poll => AsyncDestination::poll;
+        calls aeron_publication_async_destination_poll => DestinationRegistration::poll;
         replaces aeron_publication_close => Publication::close, drop::<Publication>,
             Publication::close_with as fn(_, fn());
     }
@@ -192,7 +192,7 @@ fn exclusive_publications() -> Vec<Row> {
         calls aeron_exclusive_publication_async_remove_destination_by_id
             => ExclusivePublication::remove_destination_by_id,
             ExclusivePublication::async_remove_destination_by_id;
-        calls aeron_exclusive_publication_async_destination_poll => AsyncDestination::poll;
+        calls aeron_exclusive_publication_async_destination_poll => DestinationRegistration::poll;
         calls aeron_exclusive_publication_revoke_on_close => ExclusivePublication::revoke_on_close;
         replaces aeron_exclusive_publication_revoke => ExclusivePublication::revoke;
         replaces aeron_exclusive_publication_close
@@ -228,7 +228,7 @@ fn subscriptions() -> Vec<Row> {
         calls aeron_subscription_async_remove_destination
             => Subscription::remove_destination as fn(_, &'static str) -> _,
             Subscription::async_remove_destination as fn(_, &'static str) -> _;
-        calls aeron_subscription_async_destination_poll => AsyncDestination::poll;
+        calls aeron_subscription_async_destination_poll => DestinationRegistration::poll;
         calls aeron_subscription_close => Subscription::close, drop::<Subscription>,
             Subscription::close_with as fn(_, fn());
     }

@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, AsyncDestination, ErrorKind, OfferError, Publication, Subscription, UncheckedChannel,
+    Aeron, DestinationRegistration, ErrorKind, OfferError, Publication, Subscription,
+    UncheckedChannel,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
@@ -87,14 +88,14 @@ fn a_destination_gives_its_outcome_once() {
     let channel = udp_channel();
     let mut adding = publication.async_add_destination(&channel).expect("begun");
     assert_send(&adding);
-    await_that("the outcome", || adding.poll().expect("no error"));
+    await_some("the outcome", || adding.poll().expect("no error"));
     assert_eq!(adding.poll().expect_err("done").kind(), ErrorKind::IllegalState);
     let mut removing =
         publication.async_remove_destination_by_id(adding.registration_id()).expect("begun");
     drop(adding);
-    await_that("the outcome", || removing.poll().expect("no error"));
+    await_some("the outcome", || removing.poll().expect("no error"));
     let mut removing = publication.async_remove_destination(&channel).expect("begun");
-    await_that("the outcome", || removing.poll().expect("not there is no error"));
+    await_some("the outcome", || removing.poll().expect("not there is no error"));
 }
 
 #[test]
@@ -193,12 +194,12 @@ fn a_command_outlives_its_publication_and_every_handle_of_the_client() {
         drop(dropped);
         // The driver may have heard of the end of the publication first, or not.
         await_some("an outcome", || match polled.poll() {
-            Ok(false) => None,
+            Ok(None) => None,
             outcome => Some(outcome),
         })
         .unwrap_or_else(|error| {
             assert_eq!(error.kind(), ErrorKind::UnknownPublication, "{error:?}");
-            true
+            None
         });
     }
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
@@ -240,7 +241,7 @@ fn a_publication_is_closed_past_a_full_queue_of_its_commands() {
     let aeron = connect(&driver);
     let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
     let release = hold_up(&aeron);
-    let mut commands: Vec<AsyncDestination> = Vec::new();
+    let mut commands: Vec<DestinationRegistration> = Vec::new();
     let error = loop {
         match publication.async_remove_destination_by_id(-1) {
             Ok(command) => commands.push(command),
@@ -257,7 +258,7 @@ fn a_publication_is_closed_past_a_full_queue_of_its_commands() {
     drop(release);
     for mut command in polled {
         let _ = await_some("an outcome", || match command.poll() {
-            Ok(false) => None,
+            Ok(None) => None,
             outcome => Some(outcome),
         });
     }

@@ -22,5 +22,5 @@ fn what_one_thread_at_a_time_may_use_is_not_sync() {
 
     <rusteron_client::ExclusivePublication as Inferred<_>>::if_not_sync();
     <rusteron_client::Subscription as Inferred<_>>::if_not_sync();
-    <rusteron_client::AsyncDestination as Inferred<_>>::if_not_sync();
+    <rusteron_client::DestinationRegistration as Inferred<_>>::if_not_sync();
 }

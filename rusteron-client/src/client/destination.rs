@@ -10,13 +10,13 @@ use std::task::{self, Poll};
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Patience, wait_for};
+use crate::client::registration::{Deadline, wait_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr, last_error, wake};
 
 /// A pending request to the media driver to add or to remove a destination.
 ///
-/// Poll it until it reports completion or an error, or await it as a future. The driver carries out
+/// Poll it until it returns the registration id or an error, or await it as a future. The driver carries out
 /// the command whether or not this handle is polled. Dropping the handle only discards the answer.
 ///
 /// ```
@@ -29,16 +29,19 @@ use crate::ffi::{Fallible, SendPtr, last_error, wake};
 /// # let aeron = Aeron::connect(context)?;
 /// let publication = aeron.add_publication("aeron:udp?control-mode=manual", 1001)?;
 /// let mut adding = publication.async_add_destination("aeron:udp?endpoint=127.0.0.1:24325")?;
-/// while !adding.poll()? {
+/// let registration_id = loop {
+///     if let Some(registration_id) = adding.poll()? {
+///         break registration_id;
+///     }
 ///     std::thread::yield_now(); // or go on with other work
-/// }
-/// publication.remove_destination_by_id(adding.registration_id())?;
+/// };
+/// publication.remove_destination_by_id(registration_id)?;
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// Corresponds to `aeron_async_destination_t`.
-pub struct AsyncDestination {
+pub struct DestinationRegistration {
     /// `None` once the outcome has been returned: C frees the structure then.
     raw: Option<NonNull<sys::aeron_async_destination_t>>,
     poll: PollFunction,
@@ -46,16 +49,16 @@ pub struct AsyncDestination {
     owner: Option<Owner>,
     registration_id: i64,
     client: Arc<Client>,
-    patience: Patience,
+    deadline: Deadline,
 }
 
 // SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
 // structure has one owner here; neither depends on the thread.
-unsafe impl Send for AsyncDestination {}
+unsafe impl Send for DestinationRegistration {}
 
 pub(crate) type PollFunction = unsafe extern "C" fn(*mut sys::aeron_async_destination_t) -> i32;
 
-impl AsyncDestination {
+impl DestinationRegistration {
     /// Starts one of C's commands for the owner with this registration id. `poll` is C's function
     /// that polls this command.
     ///
@@ -92,7 +95,7 @@ impl AsyncDestination {
             owner: (!client.has_invoker()).then_some(owner),
             registration_id,
             client: Arc::clone(client),
-            patience: Patience::new(client),
+            deadline: Deadline::new(client),
         })
     }
 
@@ -104,8 +107,8 @@ impl AsyncDestination {
         self.registration_id
     }
 
-    /// Returns whether the media driver has carried out the request; `false` if it has not answered
-    /// yet. Does not block.
+    /// Returns the [registration id](Self::registration_id) if the media driver has carried out the
+    /// request, and `None` if not yet. Does not block.
     ///
     /// # Errors
     /// The outcome is returned once, and can be an error:
@@ -117,7 +120,7 @@ impl AsyncDestination {
     /// and [`ErrorKind::IllegalState`] if the outcome was returned before.
     ///
     /// Corresponds to `aeron_publication_async_destination_poll` and its relatives.
-    pub fn poll(&mut self) -> Result<bool> {
+    pub fn poll(&mut self) -> Result<Option<i64>> {
         let Some(raw) = self.raw else {
             return Err(Error::new(
                 ErrorKind::IllegalState,
@@ -128,32 +131,31 @@ impl AsyncDestination {
         // conductor frees it; `poll` is what `begin` was promised.
         let outcome = unsafe { (self.poll)(raw.as_ptr()) }.into_result();
         if let Ok(0) = outcome {
-            return self.patience.check(&self.client).map(|()| false);
+            return self.deadline.check(&self.client).map(|()| None);
         }
         self.raw = None;
         // The conductor sets an outcome after it has read the owner, or has failed to.
         self.owner = None;
-        outcome.map(|_| true)
+        outcome.map(|_| Some(self.registration_id))
     }
 
     /// Polls until there is an outcome, and yields the processor between polls. Returns the
     /// registration id.
     pub(crate) fn wait(mut self) -> Result<i64> {
         let client = Arc::clone(&self.client);
-        wait_for(&client, || self.poll().map(|is_done| is_done.then_some(self.registration_id)))
+        wait_for(&client, || self.poll())
     }
 }
 
 /// Resolves to the registration id of the command once the media driver has carried out the
-/// request. Like [`Registration`](crate::Registration), the future needs no particular runtime.
-impl Future for AsyncDestination {
+/// request. As with [`Registration`](crate::Registration), the future needs no particular runtime.
+impl Future for DestinationRegistration {
     type Output = Result<i64>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        match Self::poll(this) {
-            Ok(true) => Poll::Ready(Ok(this.registration_id)),
-            Ok(false) => {
+        match Self::poll(self.get_mut()) {
+            Ok(Some(registration_id)) => Poll::Ready(Ok(registration_id)),
+            Ok(None) => {
                 wake::soon(context.waker().clone());
                 Poll::Pending
             }
@@ -162,7 +164,7 @@ impl Future for AsyncDestination {
     }
 }
 
-impl Drop for AsyncDestination {
+impl Drop for DestinationRegistration {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
         let (client, raw) = (SendPtr(self.client.as_ptr()), SendPtr(raw.as_ptr()));
@@ -188,9 +190,9 @@ impl Drop for AsyncDestination {
     }
 }
 
-impl fmt::Debug for AsyncDestination {
+impl fmt::Debug for DestinationRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncDestination")
+        f.debug_struct("DestinationRegistration")
             .field("registration_id", &self.registration_id)
             .field("has_outcome", &self.raw.is_none())
             .finish()

@@ -11,6 +11,7 @@ mod termination;
 
 pub(crate) use client::Client;
 pub use counter::Counter;
-pub use destination::AsyncDestination;
+pub use destination::DestinationRegistration;
+pub use next_session_id::NextSessionId;
 pub use registration::{Registration, Resource};
 pub use termination::request_driver_termination;

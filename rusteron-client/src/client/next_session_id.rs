@@ -1,5 +1,6 @@
 //! Session ids that the media driver gives out for later publications.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rusteron_sys as sys;
@@ -9,8 +10,28 @@ use crate::client::registration::{Registration, Resource, sealed};
 use crate::error::Result;
 use crate::ffi::Fallible;
 
+/// A session id that the media driver has given out for a later publication.
+///
+/// Made by [`Aeron::async_next_session_id`](crate::Aeron::async_next_session_id).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NextSessionId(i32);
+
+impl NextSessionId {
+    /// Returns the id, for the channel parameter
+    /// [`SessionId`](crate::Parameter::SessionId).
+    pub fn get(self) -> i32 {
+        self.0
+    }
+}
+
+impl fmt::Display for NextSessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Starts requesting a session id.
-pub(crate) fn begin(client: &Arc<Client>, stream_id: i32) -> Result<Registration<i32>> {
+pub(crate) fn begin(client: &Arc<Client>, stream_id: i32) -> Result<Registration<NextSessionId>> {
     // SAFETY: this is the function that begins to ask for a session id; there is nothing to call back.
     unsafe {
         Registration::begin_with(client, (), |registering, client| {
@@ -19,9 +40,9 @@ pub(crate) fn begin(client: &Arc<Client>, stream_id: i32) -> Result<Registration
     }
 }
 
-impl Resource for i32 {}
+impl Resource for NextSessionId {}
 
-impl sealed::Resource for i32 {
+impl sealed::Resource for NextSessionId {
     type Raw = i32;
     type Callbacks = ();
 
@@ -43,8 +64,8 @@ impl sealed::Resource for i32 {
         unsafe { sys::rusteron_async_next_session_id_cancel(client, registering) }
     }
 
-    unsafe fn from_raw(session_id: i32, _client: Arc<Client>, (): ()) -> Result<i32> {
-        Ok(session_id)
+    unsafe fn from_raw(session_id: i32, _client: Arc<Client>, (): ()) -> Result<Self> {
+        Ok(Self(session_id))
     }
 }
 
@@ -56,7 +77,7 @@ mod tests {
     use crate::{Aeron, Context};
 
     #[test]
-    fn a_request_that_is_given_up_is_taken_off_the_conductors_list() {
+    fn dropped_request_leaves_the_conductors_list() {
         let driver = MediaDriver::launch_embedded().expect("a driver");
         let mut context = Context::new().expect("a context");
         context

@@ -47,7 +47,7 @@ pub struct Registration<R: Resource> {
     raw: Option<NonNull<sys::aeron_client_registering_resource_stct>>,
     registration_id: i64,
     client: Arc<Client>,
-    patience: Patience,
+    deadline: Deadline,
     /// Owned by the request until there is a resource, which owns the callbacks from then on.
     callbacks: R::Callbacks,
 }
@@ -60,7 +60,7 @@ unsafe impl<R: Resource> Send for Registration<R> {}
 ///
 /// Sealed: implemented by [`Publication`](crate::Publication),
 /// [`ExclusivePublication`](crate::ExclusivePublication), [`Subscription`](crate::Subscription) and
-/// [`Counter`](crate::Counter), and by `i32`, which stands for a session id.
+/// [`Counter`](crate::Counter) and [`NextSessionId`](crate::NextSessionId).
 pub trait Resource: sealed::Resource {}
 
 pub(crate) mod sealed {
@@ -172,7 +172,7 @@ impl<R: Resource> Registration<R> {
             raw: Some(raw),
             registration_id,
             client: Arc::clone(client),
-            patience: Patience::new(client),
+            deadline: Deadline::new(client),
             callbacks,
         })
     }
@@ -221,7 +221,7 @@ impl<R: Resource> Registration<R> {
         }
         // SAFETY: `registering` is cleared below as soon as C has given the outcome.
         match unsafe { R::poll(registering.as_ptr()) } {
-            Ok(None) => self.patience.check(&self.client).map(|()| None),
+            Ok(None) => self.deadline.check(&self.client).map(|()| None),
             Ok(Some(raw)) => {
                 self.raw = None;
                 // SAFETY: C gives a resource to exactly one caller, and it belongs to this client.
@@ -286,15 +286,15 @@ pub(crate) fn wait_for<T>(
 
 /// Deadline for the conductor's answer. The conductor gives every registration an outcome in time,
 /// unless it has ended or is stuck in a callback.
-pub(crate) struct Patience {
+pub(crate) struct Deadline {
     /// The conductor has its own, shorter deadline. After this instant the conductor must be stuck.
-    deadline: Instant,
+    instant: Instant,
 }
 
-impl Patience {
+impl Deadline {
     pub(crate) fn new(client: &Client) -> Self {
-        let patience = client.context().driver_timeout().saturating_mul(2);
-        Self { deadline: Instant::now() + patience.min(Duration::from_secs(3600)) }
+        let timeout = client.context().driver_timeout().saturating_mul(2);
+        Self { instant: Instant::now() + timeout.min(Duration::from_secs(3600)) }
     }
 
     /// Returns an error if no answer can be expected any more.
@@ -302,7 +302,7 @@ impl Patience {
         if client.is_closed() {
             return Err(client.closed_error());
         }
-        if Instant::now() >= self.deadline {
+        if Instant::now() >= self.instant {
             return Err(Error::new(
                 ErrorKind::DriverTimeout,
                 "the client's conductor has not answered in twice the driver timeout",

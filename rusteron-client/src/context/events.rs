@@ -14,7 +14,7 @@ use crate::ffi::{self, Fallible, Retained, callback};
 /// A publication or subscription that the media driver has added for this client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Added {
+pub struct NewResource {
     /// The channel, as it was given when the resource was added.
     pub channel: String,
     /// The stream id within the channel.
@@ -52,7 +52,7 @@ pub struct PublicationError {
 }
 
 type OnError = dyn Fn(&Error) + Send + Sync;
-type OnAdded = dyn FnMut(&Added) + Send;
+type OnAdded = dyn FnMut(&NewResource) + Send;
 type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 type OnStart = dyn FnMut(&str) + Send;
 /// A handler that is called when the client closes.
@@ -133,7 +133,7 @@ impl Context {
     /// Corresponds to `aeron_context_set_on_new_publication`.
     pub fn set_on_new_publication(
         &mut self,
-        handler: impl FnMut(&Added) + Send + 'static,
+        handler: impl FnMut(&NewResource) + Send + 'static,
     ) -> Result<&mut Self> {
         install!(
             self,
@@ -155,7 +155,7 @@ impl Context {
     /// Corresponds to `aeron_context_set_on_new_exclusive_publication`.
     pub fn set_on_new_exclusive_publication(
         &mut self,
-        handler: impl FnMut(&Added) + Send + 'static,
+        handler: impl FnMut(&NewResource) + Send + 'static,
     ) -> Result<&mut Self> {
         install!(
             self,
@@ -177,7 +177,7 @@ impl Context {
     /// Corresponds to `aeron_context_set_on_new_subscription`.
     pub fn set_on_new_subscription(
         &mut self,
-        handler: impl FnMut(&Added) + Send + 'static,
+        handler: impl FnMut(&NewResource) + Send + 'static,
     ) -> Result<&mut Self> {
         install!(
             self,
@@ -312,7 +312,7 @@ unsafe fn on_added(
     let handler = unsafe { Retained::<OnAdded>::exclusive(clientd) };
     // SAFETY: by the contract of C, terminated and alive.
     let channel = unsafe { ffi::lossy(channel) }.into_owned();
-    let added = Added { channel, stream_id, session_id, registration_id };
+    let added = NewResource { channel, stream_id, session_id, registration_id };
     callback::run("handler of new resources", || handler(&added));
 }
 

@@ -8,5 +8,5 @@ mod settings;
 
 pub use context::Context;
 pub(crate) use counter_handlers::CounterHandlers;
-pub use events::{Added, PublicationError};
+pub use events::{NewResource, PublicationError};
 pub use properties::{load_properties, load_properties_file};

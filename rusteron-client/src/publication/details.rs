@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use rusteron_sys as sys;
 
 use crate::channel::status::{ChannelStatus, local_addresses};
-use crate::channel::uri::{AsChannel, Use};
-use crate::client::destination::AsyncDestination;
+use crate::channel::uri::{AsChannel, ChannelUse};
+use crate::client::destination::DestinationRegistration;
 use crate::constants::PublicationConstants;
 use crate::error::{Error, ErrorKind, OfferError, Position, Result};
 use crate::ffi::SendPtr;
@@ -235,13 +235,13 @@ macro_rules! details {
             /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
             ///
             #[doc = concat!("Corresponds to `", stringify!($add), "`.")]
-            pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
-                let uri = destination.to_c_string(Use::SendDestination)?;
+            pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<DestinationRegistration> {
+                let uri = destination.to_c_string(ChannelUse::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: the function and its partner belong to this type of owner; C copies the
                 // URI.
                 unsafe {
-                    AsyncDestination::begin(
+                    DestinationRegistration::begin(
                         &self.client,
                         owner,
                         |raw, client, owner| sys::$add(raw, client, owner.cast(), uri.as_ptr()),
@@ -271,12 +271,12 @@ macro_rules! details {
             /// As for [`async_add_destination`](Self::async_add_destination).
             ///
             #[doc = concat!("Corresponds to `", stringify!($remove), "`.")]
-            pub fn async_remove_destination(&self, destination: impl AsChannel) -> Result<AsyncDestination> {
-                let uri = destination.to_c_string(Use::SendDestination)?;
+            pub fn async_remove_destination(&self, destination: impl AsChannel) -> Result<DestinationRegistration> {
+                let uri = destination.to_c_string(ChannelUse::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: as in `async_add_destination`.
                 unsafe {
-                    AsyncDestination::begin(
+                    DestinationRegistration::begin(
                         &self.client,
                         owner,
                         |raw, client, owner| sys::$remove(raw, client, owner.cast(), uri.as_ptr()),
@@ -313,7 +313,7 @@ macro_rules! details {
             pub fn async_remove_destination_by_id(
                 &self,
                 registration_id: i64,
-            ) -> Result<AsyncDestination> {
+            ) -> Result<DestinationRegistration> {
                 if self.channel().starts_with("aeron:ipc") {
                     // The driver does not answer, not even with an error.
                     return Err(Error::new(
@@ -324,7 +324,7 @@ macro_rules! details {
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: as in `async_add_destination`.
                 unsafe {
-                    AsyncDestination::begin(
+                    DestinationRegistration::begin(
                         &self.client,
                         owner,
                         |raw, client, owner| {

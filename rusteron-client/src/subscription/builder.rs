@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::channel::uri::{AsChannel, Use};
+use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::subscription_callbacks::SubscriptionCallbacks;
 use crate::client::{Client, Registration};
 use crate::error::Result;
@@ -84,7 +84,7 @@ pub struct SubscriptionBuilder<'a> {
 
 impl<'a> SubscriptionBuilder<'a> {
     pub(crate) fn new(client: &'a Arc<Client>, channel: impl AsChannel, stream_id: i32) -> Self {
-        let channel = channel.to_c_string(Use::Subscription);
+        let channel = channel.to_c_string(ChannelUse::Subscription);
         Self { client, channel, stream_id, callbacks: SubscriptionCallbacks::default() }
     }
 

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use rusteron_sys as sys;
 
 use crate::channel::status::{ChannelStatus, local_addresses};
-use crate::channel::uri::{AsChannel, Use};
-use crate::client::destination::AsyncDestination;
+use crate::channel::uri::{AsChannel, ChannelUse};
+use crate::client::destination::DestinationRegistration;
 use crate::error::Result;
 use crate::ffi::{Fallible, callback};
 use crate::subscription::Subscription;
@@ -30,7 +30,7 @@ impl Subscription {
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid; the
     ///   text names the parameter;
-    /// - the errors of [`AsyncDestination::poll`];
+    /// - the errors of [`DestinationRegistration::poll`];
     /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
     ///   callback.
     ///
@@ -55,9 +55,12 @@ impl Subscription {
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a NUL byte in `channel`.
     ///
     /// Corresponds to `aeron_subscription_async_add_destination`.
-    pub fn async_add_destination(&mut self, channel: impl AsChannel) -> Result<AsyncDestination> {
+    pub fn async_add_destination(
+        &mut self,
+        channel: impl AsChannel,
+    ) -> Result<DestinationRegistration> {
         self.destination(
-            channel.to_c_string(Use::ReceiveDestination)?,
+            channel.to_c_string(ChannelUse::ReceiveDestination)?,
             sys::aeron_subscription_async_add_destination,
         )
     }
@@ -95,9 +98,9 @@ impl Subscription {
     pub fn async_remove_destination(
         &mut self,
         channel: impl AsChannel,
-    ) -> Result<AsyncDestination> {
+    ) -> Result<DestinationRegistration> {
         self.destination(
-            channel.to_c_string(Use::FormerReceiveDestination)?,
+            channel.to_c_string(ChannelUse::FormerReceiveDestination)?,
             sys::aeron_subscription_async_remove_destination,
         )
     }
@@ -111,14 +114,14 @@ impl Subscription {
             *mut sys::aeron_subscription_t,
             *const std::ffi::c_char,
         ) -> c_int,
-    ) -> Result<AsyncDestination> {
+    ) -> Result<DestinationRegistration> {
         const OWNER: sys::rusteron_destination_owner_t =
             sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
         let owner = (OWNER, self.registration_id());
         // SAFETY: the function is one of C's for destinations of subscriptions and copies the
         // channel; the function to poll with is its partner.
         unsafe {
-            AsyncDestination::begin(
+            DestinationRegistration::begin(
                 self.client(),
                 owner,
                 |raw, client, owner| function(raw, client, owner.cast(), channel.as_ptr()),

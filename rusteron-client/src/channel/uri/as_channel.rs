@@ -69,17 +69,17 @@ pub(crate) mod sealed {
     use std::ffi::CString;
 
     use super::*;
-    use crate::channel::uri::Use;
+    use crate::channel::uri::ChannelUse;
     use crate::error::Result;
     use crate::ffi::c_string;
 
     pub trait AsChannel {
         /// Returns the checked text for C.
-        fn to_c_string(&self, channel_use: Use) -> Result<CString>;
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString>;
     }
 
     impl AsChannel for str {
-        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             let text = c_string(channel_use.argument(), self)?;
             channel_use.check(&self.parse()?)?;
             Ok(text)
@@ -87,26 +87,26 @@ pub(crate) mod sealed {
     }
 
     impl AsChannel for String {
-        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             self.as_str().to_c_string(channel_use)
         }
     }
 
     impl AsChannel for Cow<'_, str> {
-        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             (**self).to_c_string(channel_use)
         }
     }
 
     impl AsChannel for ChannelUri {
-        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             channel_use.check(self)?;
             c_string(channel_use.argument(), &self.to_string())
         }
     }
 
     impl AsChannel for UncheckedChannel<'_> {
-        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             let text = c_string(channel_use.argument(), self.0)?;
             channel_use.check_dangers(self.0)?;
             Ok(text)
@@ -114,7 +114,7 @@ pub(crate) mod sealed {
     }
 
     impl<T: AsChannel + ?Sized> AsChannel for &T {
-        fn to_c_string(&self, channel_use: Use) -> Result<CString> {
+        fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             (**self).to_c_string(channel_use)
         }
     }

@@ -28,7 +28,7 @@ const MAX_TERM_LENGTH: u64 = 1 << 30;
 /// The use of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(unreachable_pub, reason = "public in a sealed trait only")]
-pub enum Use {
+pub enum ChannelUse {
     Publication,
     Subscription,
     /// A destination that a publication sends to.
@@ -39,7 +39,7 @@ pub enum Use {
     FormerReceiveDestination,
 }
 
-impl Use {
+impl ChannelUse {
     pub(super) fn check(self, uri: &ChannelUri) -> Checked {
         match self {
             Self::Publication => publication(uri),

@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 pub use as_channel::{AsChannel, UncheckedChannel};
 pub use builder::ChannelUriBuilder;
-pub(crate) use check::Use;
+pub(crate) use check::ChannelUse;
 pub use error::{ChannelUriError, ChannelUriErrorKind};
 pub use flow_control::FlowControl;
 pub use parameter::Parameter;
