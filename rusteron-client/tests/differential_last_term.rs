@@ -178,14 +178,14 @@ fn a_limit_that_moves_meanwhile_hides_neither_padding_nor_its_absence() {
     };
     // SAFETY: the addresses are the publication's, of which this test is the only user; the driver only
     // stores the limit when it has changed, and it does not: nothing is consumed.
-    let (limit, tail, frame, place) = unsafe {
-        let place = &mut *fields.place;
-        let index = place.active_partition_index;
+    let (limit, tail, frame, next_frame) = unsafe {
+        let next = &mut *fields.next_frame;
+        let index = next.active_partition_index;
         (
             AtomicI64::from_ptr(&raw mut (*fields.position_limit).value),
             AtomicI64::from_ptr(fields.term_tail_counters.add(index)),
             AtomicI32::from_ptr(fields.term_buffers[index].add(stream.term_offset as usize).cast()),
-            fields.place,
+            fields.next_frame,
         )
     };
     let raw_tail = tail.load(Ordering::Relaxed);
@@ -205,7 +205,7 @@ fn a_limit_that_moves_meanwhile_hides_neither_padding_nor_its_absence() {
             let outcome = side.publication.append_padding(200);
             assert_eq!(outcome, Err(OfferError::MaxPositionExceeded));
             // SAFETY: as above; the call is over.
-            let offset = i64::from(unsafe { (*place).term_offset });
+            let offset = i64::from(unsafe { (*next_frame).term_offset });
             match frame.load(Ordering::Relaxed) {
                 0 => {
                     assert_eq!(offset, TERM_LENGTH - LEFT, "the end was moved over a hole");
@@ -218,7 +218,7 @@ fn a_limit_that_moves_meanwhile_hides_neither_padding_nor_its_absence() {
                     frame.store(0, Ordering::Relaxed);
                     tail.store(raw_tail, Ordering::Relaxed);
                     // SAFETY: as above.
-                    unsafe { (*place).term_offset = stream.term_offset };
+                    unsafe { (*next_frame).term_offset = stream.term_offset };
                 }
             }
         }

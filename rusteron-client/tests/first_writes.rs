@@ -51,7 +51,7 @@ fn protect(publication: &ExclusivePublication) {
     unsafe {
         sys::rusteron_exclusive_publication_fields(publication.as_ptr(), fields.as_mut_ptr());
         let fields = fields.assume_init();
-        let index = (*fields.place).active_partition_index;
+        let index = (*fields.next_frame).active_partition_index;
         TAIL.store(fields.term_tail_counters.add(index).cast(), Ordering::Relaxed);
         TERM.store(fields.term_buffers[index], Ordering::Relaxed);
         assert_eq!(ffi::mprotect(fields.term_buffers[index], TERM_LENGTH as usize, READ), 0);

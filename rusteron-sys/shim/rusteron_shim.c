@@ -62,18 +62,18 @@ _Static_assert(
     RUSTERON_AT_SAME_OFFSET(reference_id, reference_id),
     "rusteron_counter_value_t must be laid out as the start of an aeron_counter_value_descriptor_t");
 
-#define RUSTERON_PLACE_OFFSET(field) \
+#define RUSTERON_NEXT_FRAME_OFFSET(field) \
     (offsetof(aeron_exclusive_publication_t, field) - \
         offsetof(aeron_exclusive_publication_t, term_begin_position))
 
 _Static_assert(
-    offsetof(rusteron_exclusive_place_t, term_offset) == RUSTERON_PLACE_OFFSET(term_offset) &&
-    offsetof(rusteron_exclusive_place_t, term_id) == RUSTERON_PLACE_OFFSET(term_id) &&
-    offsetof(rusteron_exclusive_place_t, active_partition_index) ==
-        RUSTERON_PLACE_OFFSET(active_partition_index) &&
-    sizeof(((rusteron_exclusive_place_t *)0)->active_partition_index) ==
+    offsetof(rusteron_next_frame_t, term_offset) == RUSTERON_NEXT_FRAME_OFFSET(term_offset) &&
+    offsetof(rusteron_next_frame_t, term_id) == RUSTERON_NEXT_FRAME_OFFSET(term_id) &&
+    offsetof(rusteron_next_frame_t, active_partition_index) ==
+        RUSTERON_NEXT_FRAME_OFFSET(active_partition_index) &&
+    sizeof(((rusteron_next_frame_t *)0)->active_partition_index) ==
         sizeof(((aeron_exclusive_publication_t *)0)->active_partition_index),
-    "rusteron_exclusive_place_t must be laid out as the end of an aeron_exclusive_publication_t");
+    "rusteron_next_frame_t must be laid out as the end of an aeron_exclusive_publication_t");
 
 void rusteron_exclusive_publication_fields(
     aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields)
@@ -91,7 +91,7 @@ void rusteron_exclusive_publication_fields(
     fields->position_limit = (rusteron_counter_value_t *)publication->position_limit;
     fields->position_limit_registration_id = publication->original_registration_id;
     fields->is_closed = (bool *)&publication->is_closed;
-    fields->place = (rusteron_exclusive_place_t *)&publication->term_begin_position;
+    fields->next_frame = (rusteron_next_frame_t *)&publication->term_begin_position;
     fields->max_possible_position = publication->max_possible_position;
     fields->max_payload_length = publication->max_payload_length;
     fields->max_message_length = publication->max_message_length;

@@ -28,14 +28,14 @@ typedef struct rusteron_counter_value_stct
 rusteron_counter_value_t;
 
 /* The position of an exclusive publication: fields that follow each other in C's structure. */
-typedef struct rusteron_exclusive_place_stct
+typedef struct rusteron_next_frame_stct
 {
     int64_t term_begin_position;
     int32_t term_offset;
     int32_t term_id;
     size_t active_partition_index;
 }
-rusteron_exclusive_place_t;
+rusteron_next_frame_t;
 
 /* The fields of an exclusive publication that an offer reads and writes. */
 typedef struct rusteron_exclusive_publication_stct
@@ -48,7 +48,7 @@ typedef struct rusteron_exclusive_publication_stct
     /* The registration id of that counter, as long as the counter is the publication's. */
     int64_t position_limit_registration_id;
     bool *is_closed;
-    rusteron_exclusive_place_t *place;
+    rusteron_next_frame_t *next_frame;
     int64_t max_possible_position;
     size_t max_payload_length;
     size_t max_message_length;

@@ -43,15 +43,15 @@ struct Running {
     /// `Some` if there is a conductor thread that sleeps.
     idle: Option<Arc<ConductorIdle>>,
     subscription_callbacks: Arc<CallbackList>,
-    kept: Kept,
+    retained: Retained,
 }
 
 /// Objects that the conductor may use until it has ended.
 #[derive(Clone, Default)]
-pub(crate) struct Kept(Arc<Mutex<Vec<Box<dyn Send>>>>);
+pub(crate) struct Retained(Arc<Mutex<Vec<Box<dyn Send>>>>);
 
-impl Kept {
-    pub(crate) fn keep(&self, item: Box<dyn Send>) {
+impl Retained {
+    pub(crate) fn retain(&self, item: Box<dyn Send>) {
         lock(&self.0).push(item);
     }
 }
@@ -85,7 +85,7 @@ impl Client {
             context: ManuallyDrop::new(context),
             idle,
             subscription_callbacks: Arc::default(),
-            kept: Kept::default(),
+            retained: Retained::default(),
         });
         let client = Self { running, invoker };
         // SAFETY: the client is live; if it cannot be started, dropping it closes it.
@@ -106,8 +106,8 @@ impl Client {
     }
 
     /// Returns the list of objects that are retained as long as the conductor can be running.
-    pub(crate) fn kept(&self) -> Kept {
-        self.running.kept.clone()
+    pub(crate) fn retained(&self) -> Retained {
+        self.running.retained.clone()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -134,7 +134,7 @@ impl Client {
         callback::forbid_blocking("without a conductor thread, a command")?;
         let lock = lock(invoker);
         let outcome = call();
-        self.end_turn(invoker, lock);
+        self.end_duty_cycle(invoker, lock);
         Ok(outcome)
     }
 
@@ -187,7 +187,7 @@ impl Client {
                 let lock = lock(invoker);
                 // Marked as a callback: logging in `call` must not wait for the lock.
                 callback::mark(call);
-                self.end_turn(invoker, lock);
+                self.end_duty_cycle(invoker, lock);
             }
         }
     }
@@ -206,7 +206,7 @@ impl Client {
         // SAFETY: the client is live, and the lock keeps every other call of the conductor's
         // functions away.
         let work = unsafe { sys::aeron_main_do_work(self.as_ptr()) }.into_result();
-        self.end_turn(invoker, lock);
+        self.end_duty_cycle(invoker, lock);
         work.map(|work| work as usize)
     }
 
@@ -231,9 +231,9 @@ impl Client {
     }
 
     /// Releases the resources that callbacks of the ending duty cycle have deferred.
-    fn end_turn(&self, invoker: &Mutex<()>, turn: MutexGuard<'_, ()>) {
+    fn end_duty_cycle(&self, invoker: &Mutex<()>, guard: MutexGuard<'_, ()>) {
         self.running.release_deferred();
-        drop(turn);
+        drop(guard);
         self.release_without_waiting(invoker);
     }
 
@@ -242,13 +242,13 @@ impl Client {
     /// deferred before then is overlooked.
     fn release_without_waiting(&self, invoker: &Mutex<()>) {
         while self.running.has_deferred() {
-            let turn = match invoker.try_lock() {
-                Ok(turn) => turn,
-                Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            let guard = match invoker.try_lock() {
+                Ok(guard) => guard,
+                Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
             self.running.release_deferred();
-            drop(turn);
+            drop(guard);
         }
     }
 
@@ -347,8 +347,11 @@ impl Drop for Running {
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {
             log::error!("Aeron client: closing failed: {error}");
             // The conductor's thread may go on. So nothing that the thread uses is freed.
-            let used =
-                (self.idle.clone(), Arc::clone(&self.subscription_callbacks), self.kept.clone());
+            let used = (
+                self.idle.clone(),
+                Arc::clone(&self.subscription_callbacks),
+                self.retained.clone(),
+            );
             std::mem::forget(used);
             return;
         }

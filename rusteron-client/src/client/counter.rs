@@ -323,7 +323,7 @@ impl sealed::Resource for Counter {
         let value = unsafe { sys::aeron_counter_addr(raw.as_ptr()) };
         if value.is_null() {
             // C's address for a negative id, with which no driver answers.
-            return Err(Error::new(ErrorKind::Other, "the driver gave the counter no place"));
+            return Err(Error::new(ErrorKind::Other, "the driver has given the counter no slot"));
         }
         // SAFETY: the driver allocated the record within the client's mapping of the values, where
         // records are 128 bytes long; the mapping goes with the context of the client, which lives

@@ -168,7 +168,7 @@ impl Drop for DestinationRegistration {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
         let (client, raw) = (SendPtr(self.client.as_ptr()), SendPtr(raw.as_ptr()));
-        let (owner, kept) = (self.owner.take(), self.client.kept());
+        let (owner, retained) = (self.owner.take(), self.client.retained());
         let registration_id = self.registration_id;
         self.client.release(move || {
             let address = owner.as_ref().map_or(ptr::null_mut(), |owner| owner.0.as_ptr());
@@ -183,7 +183,7 @@ impl Drop for DestinationRegistration {
                 // process the command.
                 Err(error) => {
                     log::debug!("destination {registration_id} is not cancelled: {error}");
-                    kept.keep(Box::new(owner));
+                    retained.retain(Box::new(owner));
                 }
             }
         });

@@ -121,7 +121,7 @@ impl<'a> CountersReader<'a> {
     /// Corresponds to `aeron_counters_reader_addr` and the functions for each of its properties.
     pub fn counter(&self, counter_id: i32) -> Option<CounterSnapshot> {
         let mut counter = CounterSnapshot::empty();
-        self.place(counter_id)?.copy_to(&mut counter)?;
+        self.slot(counter_id)?.copy_to(&mut counter)?;
         Some(counter)
     }
 
@@ -134,12 +134,12 @@ impl<'a> CountersReader<'a> {
         type_id: i32,
         registration_id: i64,
     ) -> Option<i32> {
-        self.used_places()
-            .filter(|place| place.is_allocated())
-            .find(|place| {
-                place.type_id() == Some(type_id) && place.registration_id() == Some(registration_id)
+        self.used_slots()
+            .filter(|slot| slot.is_allocated())
+            .find(|slot| {
+                slot.type_id() == Some(type_id) && slot.registration_id() == Some(registration_id)
             })
-            .map(|place| place.id)
+            .map(|slot| slot.id)
     }
 
     /// Returns the value of a counter. `None` if there is no counter with the id.
@@ -207,7 +207,7 @@ impl<'a> CountersReader<'a> {
     ///
     /// Corresponds to `aeron_counters_reader_counter_state`.
     pub fn state(&self, counter_id: i32) -> Option<CounterState> {
-        match self.place(counter_id)?.state()? {
+        match self.slot(counter_id)?.state()? {
             UNUSED => Some(CounterState::Unused),
             ALLOCATED => Some(CounterState::Allocated),
             RECLAIMED => Some(CounterState::Reclaimed),
@@ -220,13 +220,12 @@ impl<'a> CountersReader<'a> {
     ///
     /// Corresponds to `aeron_counters_reader_free_for_reuse_deadline_ms`.
     pub fn free_for_reuse_deadline(&self, counter_id: i32) -> Option<SystemTime> {
-        let place = self.place(counter_id)?;
-        if place.state()? != RECLAIMED {
+        let slot = self.slot(counter_id)?;
+        if slot.state()? != RECLAIMED {
             return None;
         }
         // The driver sets the deadline after the state, so the deadline may still say "never".
-        place
-            .free_for_reuse_deadline_ms()
+        slot.free_for_reuse_deadline_ms()
             .filter(|&deadline| deadline != i64::MAX)
             .and_then(epoch::time)
     }
@@ -259,7 +258,7 @@ impl<'a> CountersReader<'a> {
         self.values
     }
 
-    fn place(&self, counter_id: i32) -> Option<Place<'a>> {
+    fn slot(&self, counter_id: i32) -> Option<Slot<'a>> {
         if counter_id > self.max_counter_id {
             return None;
         }
@@ -267,34 +266,34 @@ impl<'a> CountersReader<'a> {
         let part = |memory: SharedMemory<'a>, length: usize| {
             memory.part(index.checked_mul(length)?, length)
         };
-        Some(Place {
+        Some(Slot {
             id: counter_id,
             value: part(self.values, size_of::<Value>())?,
             metadata: part(self.metadata, size_of::<Metadata>())?,
         })
     }
 
-    fn allocated(&self, counter_id: i32) -> Option<Place<'a>> {
-        self.place(counter_id).filter(Place::is_allocated)
+    fn allocated(&self, counter_id: i32) -> Option<Slot<'a>> {
+        self.slot(counter_id).filter(Slot::is_allocated)
     }
 
     /// Returns all slots up to the first unused one.
-    fn used_places(&self) -> impl Iterator<Item = Place<'a>> + use<'a> {
+    fn used_slots(&self) -> impl Iterator<Item = Slot<'a>> + use<'a> {
         let reader = *self;
         (0..=self.max_counter_id)
-            .map_while(move |id| reader.place(id))
-            .take_while(|place| place.state() != Some(UNUSED))
+            .map_while(move |id| reader.slot(id))
+            .take_while(|slot| slot.state() != Some(UNUSED))
     }
 
     /// Copies the next counter at or after `next_id`, and moves `next_id` past that counter.
     fn next(&self, next_id: &mut i32, counter: &mut CounterSnapshot) -> Option<()> {
         loop {
-            let place = self.place(*next_id)?;
-            if place.state()? == UNUSED {
+            let slot = self.slot(*next_id)?;
+            if slot.state()? == UNUSED {
                 return None;
             }
             *next_id = next_id.checked_add(1)?;
-            if place.copy_to(counter).is_some() {
+            if slot.copy_to(counter).is_some() {
                 return Some(());
             }
         }
@@ -353,13 +352,13 @@ const RECLAIMED: i32 = sys::AERON_COUNTER_RECORD_RECLAIMED;
 
 /// The slot of a counter. Every field has its full size, so reading a field gives `None` only if
 /// the memory is misaligned.
-struct Place<'a> {
+struct Slot<'a> {
     id: i32,
     value: SharedMemory<'a>,
     metadata: SharedMemory<'a>,
 }
 
-impl Place<'_> {
+impl Slot<'_> {
     fn state(&self) -> Option<i32> {
         self.metadata.load_i32(offset_of!(Metadata, state))
     }
@@ -445,12 +444,12 @@ mod tests {
     use super::*;
 
     /// Slots for counters in this process, written as a hostile process might.
-    struct Places {
+    struct Slots {
         values: Vec<i64>,
         metadata: Vec<i64>,
     }
 
-    impl Places {
+    impl Slots {
         fn new(count: usize) -> Self {
             Self {
                 values: vec![0; count * size_of::<Value>() / 8],
@@ -467,10 +466,10 @@ mod tests {
                     self.metadata.len() * 8,
                 )
             };
-            let place = &mut bytes[id * size..][..size];
-            place.fill(label);
-            place[..4].copy_from_slice(&state.to_ne_bytes());
-            place[offset_of!(Metadata, label_length)..][..4]
+            let slot = &mut bytes[id * size..][..size];
+            slot.fill(label);
+            slot[..4].copy_from_slice(&state.to_ne_bytes());
+            slot[offset_of!(Metadata, label_length)..][..4]
                 .copy_from_slice(&label_length.to_ne_bytes());
             self
         }
@@ -492,11 +491,11 @@ mod tests {
 
     #[test]
     fn labels_are_clamped_and_repaired() {
-        let places = Places::new(4)
+        let slots = Slots::new(4)
             .with(0, ALLOCATED, i32::MAX, b'x')
             .with(1, ALLOCATED, -1, b'x')
             .with(2, ALLOCATED, 3, 0xFF);
-        let reader = places.reader(3);
+        let reader = slots.reader(3);
         assert_eq!(reader.label(0).expect("a label"), "x".repeat(MAX_LABEL_LENGTH));
         assert_eq!(reader.label(1).expect("a label"), "");
         assert_eq!(reader.label(2).expect("a label"), "\u{FFFD}\u{FFFD}\u{FFFD}");
@@ -505,12 +504,12 @@ mod tests {
 
     #[test]
     fn freed_and_strange_places_are_skipped_and_an_unused_one_ends() {
-        let places = Places::new(6)
+        let slots = Slots::new(6)
             .with(0, RECLAIMED, 1, b'x')
             .with(1, 77, 1, b'x')
             .with(2, ALLOCATED, 1, b'x')
             .with(4, ALLOCATED, 1, b'x');
-        let reader = places.reader(5);
+        let reader = slots.reader(5);
         let ids: Vec<_> = reader.iter().map(|counter| counter.id).collect();
         assert_eq!(ids, [2]);
         let mut visited = Vec::new();
@@ -524,8 +523,8 @@ mod tests {
 
     #[test]
     fn ids_beyond_the_memory_are_none_whatever_the_highest_is_said_to_be() {
-        let places = Places::new(2).with(0, ALLOCATED, 1, b'x').with(1, ALLOCATED, 1, b'x');
-        let reader = places.reader(i32::MAX);
+        let slots = Slots::new(2).with(0, ALLOCATED, 1, b'x').with(1, ALLOCATED, 1, b'x');
+        let reader = slots.reader(i32::MAX);
         assert_eq!(reader.iter().count(), 2);
         assert_eq!(reader.find_by_type_id_and_registration_id(12345, 6), None);
         for id in [2, -1, i32::MAX, i32::MIN] {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::OfferError;
 use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
-use crate::publication::{ExclusivePublication, Publication, Room};
+use crate::publication::{ExclusivePublication, Publication, Remaining};
 
 /// Greatest number of messages in a run.
 const RUN_LENGTH: usize = 16;
@@ -88,13 +88,13 @@ impl ExclusivePublication {
     /// Returns their number.
     #[inline(always)]
     fn offer_run<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<usize, OfferError> {
-        let Some((place, limit)) = self.place_and_limit() else { return Ok(0) };
-        let position = place.term_begin_position + i64::from(place.term_offset);
+        let Some((next, limit)) = self.next_frame_and_limit() else { return Ok(0) };
+        let position = next.term_begin_position + i64::from(next.term_offset);
         // Negative if the driver has lowered the limit.
         let Ok(window) = usize::try_from(limit.wrapping_sub(position)) else { return Ok(0) };
         let mut run = Run::gather(messages, self.fields.max_payload_length);
-        let left_of_term = (self.fields.term_buffer_length - place.term_offset) as usize;
-        run.cut(Room { window, length: left_of_term });
+        let left_of_term = (self.fields.term_buffer_length - next.term_offset) as usize;
+        run.cut(Remaining { window, length: left_of_term });
         if run.count == 0 {
             return Ok(0);
         }
@@ -102,8 +102,8 @@ impl ExclusivePublication {
         // no process reads or cleans before the first frame is published; `&mut self` is the only
         // writer.
         unsafe {
-            let frame = self.move_tail(place, place.term_offset + run.length as i32);
-            let raw_tail = protocol::raw_tail(place.term_id, place.term_offset);
+            let frame = self.move_tail(next, next.term_offset + run.length as i32);
+            let raw_tail = protocol::raw_tail(next.term_id, next.term_offset);
             run.publish(frame, raw_tail, self.ids)
         }
     }
@@ -151,18 +151,18 @@ impl Publication {
     /// Offers as many messages as fit into the remaining range, at least one. Returns their number.
     #[inline(always)]
     fn offer_run(&self, mut run: Run<'_>, first_length: usize) -> Result<usize, OfferError> {
-        let place = self.claim_place(first_length, |room| {
+        let range = self.claim_range(first_length, |remaining| {
             let first = align(first_length + HEADER_LENGTH);
             // If the first message does not fit, the claim has to find that out.
-            run.cut(Room { window: room.window, length: room.length.max(first) });
+            run.cut(Remaining { window: remaining.window, length: remaining.length.max(first) });
             run.length
         })?;
         // SAFETY: the range was claimed just now, for this call alone.
         unsafe {
-            if !log_buffer::is_vacant(place.frame) {
+            if !log_buffer::is_vacant(range.frame) {
                 return Err(OfferError::Unblocked);
             }
-            run.publish(place.frame, place.raw_tail, self.ids)
+            run.publish(range.frame, range.raw_tail, self.ids)
         }
     }
 }
@@ -200,18 +200,18 @@ impl<'m> Run<'m> {
 
     /// Shortens the run to the messages that begin within the window and fit.
     #[inline(always)]
-    fn cut(&mut self, room: Room) {
-        if self.length > room.window.min(room.length) {
-            self.cut_one_by_one(room);
+    fn cut(&mut self, remaining: Remaining) {
+        if self.length > remaining.window.min(remaining.length) {
+            self.cut_one_by_one(remaining);
         }
     }
 
     #[cold]
-    fn cut_one_by_one(&mut self, room: Room) {
+    fn cut_one_by_one(&mut self, remaining: Remaining) {
         let (mut count, mut length) = (0, 0);
         for message in self.messages() {
             let end = length + align(message.len() + HEADER_LENGTH);
-            if length >= room.window || end > room.length {
+            if length >= remaining.window || end > remaining.length {
                 break;
             }
             (count, length) = (count + 1, end);
@@ -351,7 +351,7 @@ mod tests {
             (192, 63, (0, 0)),
         ] {
             let mut run = Run::gather(&messages, 64);
-            run.cut(Room { window, length });
+            run.cut(Remaining { window, length });
             assert_eq!((run.count, run.length), expected, "{window}, {length}");
         }
     }

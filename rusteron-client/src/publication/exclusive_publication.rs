@@ -16,7 +16,7 @@ use crate::error::{OfferError, Position, Result};
 use crate::ffi::Fallible;
 use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, protocol};
 use crate::publication::block::Expected;
-use crate::publication::exclusive_place::BegunFrame;
+use crate::publication::next_frame::BegunFrame;
 use crate::publication::reserved_value::Supplier;
 use crate::publication::{BufferClaim, message_parts};
 
@@ -73,10 +73,9 @@ impl ExclusivePublication {
     /// term.
     #[cold]
     fn offer_otherwise(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let place = self.next_place(message.len(), self.fields.max_message_length)?;
+        let next = self.next_frame(message.len(), self.fields.max_message_length)?;
         let is_fragmented = message.len() > self.fields.max_payload_length;
-        if let Some(position) =
-            is_fragmented.then(|| self.write_fragments(place, message)).flatten()
+        if let Some(position) = is_fragmented.then(|| self.write_fragments(next, message)).flatten()
         {
             return Ok(position);
         }
@@ -232,7 +231,7 @@ impl ExclusivePublication {
     /// # use rusteron_client::{ExclusivePublication, OfferError};
     /// # fn test(publication: &mut ExclusivePublication) -> Result<(), OfferError> {
     /// let claim = publication.try_claim(8)?;
-    /// publication.offer(b"the place before is not finished")?;
+    /// publication.offer(b"the claim before is not finished")?;
     /// claim.commit()?;
     /// # Ok(())
     /// # }
@@ -261,7 +260,7 @@ impl ExclusivePublication {
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });
         }
-        self.next_place(length, max)?;
+        self.next_frame(length, max)?;
         let mut claim = MaybeUninit::uninit();
         // SAFETY: the publication is live and `&mut self` is its only user.
         let returned = unsafe {
@@ -316,8 +315,8 @@ impl ExclusivePublication {
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
         // The check of the block below also finds a block that does not fit.
         let any = usize::MAX;
-        let mut place = self.next_place(block.len(), any)?;
-        if place.term_offset >= self.fields.term_buffer_length {
+        let mut next = self.next_frame(block.len(), any)?;
+        if next.term_offset >= self.fields.term_buffer_length {
             // A claim at the very end of a term only rotates the log to the next term. Unlike C's
             // function for blocks, the claim does not rotate beyond the last term.
             match self.claim_in_c(0) {
@@ -325,29 +324,29 @@ impl ExclusivePublication {
                 Err(error) => return Err(error),
                 Ok(_aborted_on_drop) => return Err(OfferError::AdminAction),
             }
-            place = self.next_place(block.len(), any)?;
+            next = self.next_frame(block.len(), any)?;
         }
         let expected = Expected {
-            term_offset: place.term_offset,
-            term_id: place.term_id,
+            term_offset: next.term_offset,
+            term_id: next.term_id,
             session_id: self.fields.session_id,
             stream_id: self.fields.stream_id,
             max_payload_length: self.fields.max_payload_length,
             term_buffer_length: self.fields.term_buffer_length,
         };
         expected.check(block)?;
-        let end = place.term_offset + block.len() as i32;
+        let end = next.term_offset + block.len() as i32;
         let (length, rest) = block.split_at(size_of::<i32>());
         let length = i32::from_ne_bytes([length[0], length[1], length[2], length[3]]);
         // SAFETY: by the check the block lies within the active term; it is behind the position
         // limit, so that no process reads or cleans there. The order is the same as in C: first the
         // tail, and last the first frame's length, which makes the whole block visible.
         unsafe {
-            let frame = self.move_tail(place, end);
+            let frame = self.move_tail(next, end);
             ptr::copy_nonoverlapping(rest.as_ptr(), frame.add(size_of::<i32>()), rest.len());
             protocol::publish_frame(log_buffer::frame_length_of(frame), length);
         }
-        Ok(place.term_begin_position + i64::from(end))
+        Ok(next.term_begin_position + i64::from(end))
     }
 
     /// Makes closing this publication revoke it; see [`revoke`](Self::revoke).

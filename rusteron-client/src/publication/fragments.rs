@@ -3,7 +3,7 @@
 use crate::error::Position;
 use crate::log_buffer::{self, BEGIN_FLAG, END_FLAG, FLAGS, HEADER_LENGTH, align, protocol};
 use crate::publication::ExclusivePublication;
-use crate::publication::exclusive_place::Place;
+use crate::publication::next_frame::NextFrame;
 
 impl ExclusivePublication {
     /// Sends a message in as many fragments as needed, and returns the position after it. If the
@@ -11,18 +11,18 @@ impl ExclusivePublication {
     ///
     /// Works as C does. The tail moves past all fragments first. Each fragment is published as soon
     /// as it is written, so that subscribers need not wait for the last fragment.
-    pub(crate) fn write_fragments(&mut self, place: Place, message: &[u8]) -> Option<Position> {
+    pub(crate) fn write_fragments(&mut self, next: NextFrame, message: &[u8]) -> Option<Position> {
         // At least 32 in every log buffer that a driver makes.
         let fragment_length = self.fields.max_payload_length.max(1);
         let length = framed_length(message.len(), fragment_length);
-        let end = place.term_offset as usize + length;
+        let end = next.term_offset as usize + length;
         if end > self.fields.term_buffer_length as usize {
             return None;
         }
         let mut flags = BEGIN_FLAG;
-        let mut raw_tail = protocol::raw_tail(place.term_id, place.term_offset);
-        // SAFETY: `place` is the publication's, and the end lies within the term.
-        let mut frame = unsafe { self.move_tail(place, end as i32) };
+        let mut raw_tail = protocol::raw_tail(next.term_id, next.term_offset);
+        // SAFETY: `next` is the publication's, and the end lies within the term.
+        let mut frame = unsafe { self.move_tail(next, end as i32) };
         let mut fragments = message.chunks(fragment_length).peekable();
         while let Some(fragment) = fragments.next() {
             if fragments.peek().is_none() {
@@ -41,7 +41,7 @@ impl ExclusivePublication {
             raw_tail += align(frame_length) as i64;
             flags = 0;
         }
-        Some(place.term_begin_position + end as Position)
+        Some(next.term_begin_position + end as Position)
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) fn total_length(parts: &[IoSlice<'_>]) -> usize {
 #[inline]
 pub(crate) fn copy(parts: &[IoSlice<'_>], mut target: &mut [u8]) {
     for part in parts {
-        let (place, rest) = target.split_at_mut(part.len());
-        place.copy_from_slice(part);
+        let (range, rest) = target.split_at_mut(part.len());
+        range.copy_from_slice(part);
         target = rest;
     }
 }

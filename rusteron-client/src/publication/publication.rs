@@ -42,7 +42,7 @@ pub struct Publication {
 
 /// A range of the stream that one publisher has claimed.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ClaimedRange {
     /// Address of the first frame.
     pub(crate) frame: *mut u8,
     /// The same position as a tail.
@@ -52,7 +52,7 @@ pub(crate) struct Place {
 
 /// The remaining range that can be claimed, in bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct Remaining {
     /// Remaining bytes up to the position limit, below which every message has to begin.
     pub(crate) window: usize,
     /// Remaining bytes up to the end of the term, or the most that is claimed at once.
@@ -212,7 +212,7 @@ impl Publication {
     #[inline(always)]
     fn claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let frame_length = length + HEADER_LENGTH;
-        let place = self.claim_place(length, |_| align(frame_length))?;
+        let range = self.claim_range(length, |_| align(frame_length))?;
         // As in C, does not check for unblocking: reading the frame first would cost a second
         // transfer of its cache line between the cores. If the driver has unblocked the range since
         // this thread claimed it, the message is lost without an error.
@@ -223,13 +223,13 @@ impl Publication {
         // client; the death of the client or the driver marks the publication as closed and unmaps
         // nothing.
         unsafe {
-            log_buffer::begin_frame(place.frame, frame_length as i32, place.raw_tail, self.ids);
-            let frame = NonNull::new_unchecked(place.frame);
-            Ok(BufferClaim::new(frame, length, place.end_position))
+            log_buffer::begin_frame(range.frame, frame_length as i32, range.raw_tail, self.ids);
+            let frame = NonNull::new_unchecked(range.frame);
+            Ok(BufferClaim::new(frame, length, range.end_position))
         }
     }
 
-    /// Claims a range of the stream. `take` gets the remaining length and returns the length to
+    /// Claims a range of the stream. `choose` gets the remaining length and returns the length to
     /// claim, a multiple of the frame alignment. If no message of `length` bytes is accepted now,
     /// returns the reason.
     ///
@@ -239,11 +239,11 @@ impl Publication {
     /// limit, but in the same term. It is then less than one and a half terms ahead of the
     /// subscribers, and all of that has been cleaned.
     #[inline(always)]
-    pub(crate) fn claim_place(
+    pub(crate) fn claim_range(
         &self,
         length: usize,
-        take: impl FnOnce(Room) -> usize,
-    ) -> Result<Place, OfferError> {
+        choose: impl FnOnce(Remaining) -> usize,
+    ) -> Result<ClaimedRange, OfferError> {
         let fields = &self.fields;
         // Copied before the acquire loads, after which the compiler would read the fields again.
         let (limit, terms) = (self.limit, self.terms());
@@ -261,31 +261,31 @@ impl Publication {
             self.check_limit(tail, limit, length)?;
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
-        let taken = take(Room {
+        let claimed = choose(Remaining {
             // Negative only for a tail beyond its term, where nothing remains whatever this value
             // is.
             window: usize::try_from(limit.wrapping_sub(position)).unwrap_or(usize::MAX),
             length: fields.max_message_length.min(left_of_term.max(0) as usize),
         });
         // Meanwhile the tail can have moved on or, after a long pause, be in a later term.
-        let tail = terms.claim(tail.index, taken);
-        let end = tail.offset() + taken as i64;
+        let tail = terms.claim(tail.index, claimed);
+        let end = tail.offset() + claimed as i64;
         if end > i64::from(fields.term_buffer_length) {
-            return Err(self.end_of_term(tail, taken));
+            return Err(self.end_of_term(tail, claimed));
         }
-        Ok(self.place(tail, taken))
+        Ok(self.claimed_range(tail, claimed))
     }
 
     /// # Panics
     /// Never: the index of a tail is below the number of term buffers.
     #[inline(always)]
-    fn place(&self, tail: Tail, taken: usize) -> Place {
+    fn claimed_range(&self, tail: Tail, claimed: usize) -> ClaimedRange {
         let fields = &self.fields;
-        Place {
+        ClaimedRange {
             // An offset within the term, or the term's length.
             frame: fields.term_buffers[tail.index].wrapping_add(tail.offset() as usize),
             raw_tail: tail.raw(),
-            end_position: self.position_of(tail) + taken as i64,
+            end_position: self.position_of(tail) + claimed as i64,
         }
     }
 
@@ -314,24 +314,24 @@ impl Publication {
 
     /// Ends the term. If this publisher's claim crossed the end, pads the rest of the term. Rotates
     /// the log, unless another publisher has done so. `tail` is the tail at which the claim of
-    /// `taken` bytes failed.
+    /// `claimed` bytes failed.
     #[cold]
-    fn end_of_term(&self, tail: Tail, taken: usize) -> OfferError {
+    fn end_of_term(&self, tail: Tail, claimed: usize) -> OfferError {
         let left = i64::from(self.fields.term_buffer_length) - tail.offset();
         if left > 0 {
-            let place = self.place(tail, taken);
+            let range = self.claimed_range(tail, claimed);
             // SAFETY: the rest of the term is this publisher's: the tail is now beyond the term.
             unsafe {
-                if log_buffer::is_vacant(place.frame) {
-                    log_buffer::write_padding(place.frame, left as i32, place.raw_tail, self.ids);
+                if log_buffer::is_vacant(range.frame) {
+                    log_buffer::write_padding(range.frame, left as i32, range.raw_tail, self.ids);
                 }
             }
         }
-        if self.position_of(tail) + taken as i64 >= self.fields.max_possible_position {
+        if self.position_of(tail) + claimed as i64 >= self.fields.max_possible_position {
             if left <= 0 {
                 // There is no next term. With ever more offers, the tail would overflow into its
                 // highest bits.
-                self.terms().give_back(tail.index, taken);
+                self.terms().give_back(tail.index, claimed);
             }
             return OfferError::MaxPositionExceeded;
         }
@@ -342,7 +342,7 @@ impl Publication {
     #[inline(always)]
     fn terms(&self) -> Terms<'_, AtomicI64, AtomicI32> {
         let fields = &self.fields;
-        // SAFETY: mapped as in `claim_place`; `term_tail_counters` is the address of one tail for
+        // SAFETY: mapped as in `claim_range`; `term_tail_counters` is the address of one tail for
         // each term buffer, and all publishers write the tails atomically.
         unsafe {
             Terms {

@@ -200,9 +200,9 @@ impl Subscription {
         }
         // C copies an unchanged channel without checking the length. C may write the parameters of
         // a changed channel in another order, and add omitted parameters.
-        let mut room = self.channel().len() + ADDRESS_LENGTH + 256;
+        let mut capacity = self.channel().len() + ADDRESS_LENGTH + 256;
         loop {
-            let mut uri = vec![0_u8; room];
+            let mut uri = vec![0_u8; capacity];
             // SAFETY: the subscription is live, and the buffer is longer than its channel; otherwise
             // C keeps to the length.
             let written = unsafe {
@@ -213,10 +213,10 @@ impl Subscription {
                 )
             }
             .into_result()? as usize;
-            if written < room {
+            if written < capacity {
                 return Ok((written > 0).then(|| text(&uri)));
             }
-            room += written;
+            capacity += written;
         }
     }
 }

@@ -1258,7 +1258,7 @@ const _: () = {
 pub type rusteron_counter_value_t = rusteron_counter_value_stct;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rusteron_exclusive_place_stct {
+pub struct rusteron_next_frame_stct {
     pub term_begin_position: i64,
     pub term_offset: i32,
     pub term_id: i32,
@@ -1267,27 +1267,27 @@ pub struct rusteron_exclusive_place_stct {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
-        "Size of rusteron_exclusive_place_stct",
-    ][::core::mem::size_of::<rusteron_exclusive_place_stct>() - 24usize];
+        "Size of rusteron_next_frame_stct",
+    ][::core::mem::size_of::<rusteron_next_frame_stct>() - 24usize];
     [
-        "Alignment of rusteron_exclusive_place_stct",
-    ][::core::mem::align_of::<rusteron_exclusive_place_stct>() - 8usize];
+        "Alignment of rusteron_next_frame_stct",
+    ][::core::mem::align_of::<rusteron_next_frame_stct>() - 8usize];
     [
-        "Offset of field: rusteron_exclusive_place_stct::term_begin_position",
-    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, term_begin_position)
+        "Offset of field: rusteron_next_frame_stct::term_begin_position",
+    ][::core::mem::offset_of!(rusteron_next_frame_stct, term_begin_position)
         - 0usize];
     [
-        "Offset of field: rusteron_exclusive_place_stct::term_offset",
-    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, term_offset) - 8usize];
+        "Offset of field: rusteron_next_frame_stct::term_offset",
+    ][::core::mem::offset_of!(rusteron_next_frame_stct, term_offset) - 8usize];
     [
-        "Offset of field: rusteron_exclusive_place_stct::term_id",
-    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, term_id) - 12usize];
+        "Offset of field: rusteron_next_frame_stct::term_id",
+    ][::core::mem::offset_of!(rusteron_next_frame_stct, term_id) - 12usize];
     [
-        "Offset of field: rusteron_exclusive_place_stct::active_partition_index",
-    ][::core::mem::offset_of!(rusteron_exclusive_place_stct, active_partition_index)
+        "Offset of field: rusteron_next_frame_stct::active_partition_index",
+    ][::core::mem::offset_of!(rusteron_next_frame_stct, active_partition_index)
         - 16usize];
 };
-pub type rusteron_exclusive_place_t = rusteron_exclusive_place_stct;
+pub type rusteron_next_frame_t = rusteron_next_frame_stct;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rusteron_exclusive_publication_stct {
@@ -1298,7 +1298,7 @@ pub struct rusteron_exclusive_publication_stct {
     pub position_limit: *mut rusteron_counter_value_t,
     pub position_limit_registration_id: i64,
     pub is_closed: *mut bool,
-    pub place: *mut rusteron_exclusive_place_t,
+    pub next_frame: *mut rusteron_next_frame_t,
     pub max_possible_position: i64,
     pub max_payload_length: usize,
     pub max_message_length: usize,
@@ -1344,8 +1344,8 @@ const _: () = {
         "Offset of field: rusteron_exclusive_publication_stct::is_closed",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_closed) - 64usize];
     [
-        "Offset of field: rusteron_exclusive_publication_stct::place",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, place) - 72usize];
+        "Offset of field: rusteron_exclusive_publication_stct::next_frame",
+    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, next_frame) - 72usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_possible_position",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_possible_position)

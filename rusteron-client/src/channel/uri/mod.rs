@@ -308,7 +308,7 @@ impl Parameters {
             parameter.1 = value.into();
             return;
         }
-        let index = self.0.partition_point(|parameter| place(&parameter.0) < place(key));
+        let index = self.0.partition_point(|parameter| sort_key(&parameter.0) < sort_key(key));
         self.0.insert(index, (key.into(), value.into()));
     }
 
@@ -322,7 +322,7 @@ impl Parameters {
 }
 
 /// Returns the sort key: Aeron's parameters in their order, then all other keys by name.
-fn place(key: &str) -> (usize, &str) {
+fn sort_key(key: &str) -> (usize, &str) {
     match Parameter::from_key(key) {
         Some(parameter) => (parameter as usize, ""),
         None => (usize::MAX, key),

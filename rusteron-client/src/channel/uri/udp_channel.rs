@@ -165,8 +165,8 @@ fn timestamp_offsets(uri: &ChannelUri) -> Checked {
         if offset == NONE {
             continue;
         }
-        for &(other, taken) in &seen {
-            if taken.wrapping_sub(offset).wrapping_abs() < TIMESTAMP_LENGTH {
+        for &(other, other_offset) in &seen {
+            if other_offset.wrapping_sub(offset).wrapping_abs() < TIMESTAMP_LENGTH {
                 let reason = format!("overlaps with the eight bytes of {other}");
                 return Err(ChannelUriError::conflict(parameter, text, reason));
             }

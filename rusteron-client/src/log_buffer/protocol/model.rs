@@ -198,13 +198,13 @@ impl Log {
                 terms.rotate(tail.term_id());
                 continue;
             }
-            let place = tail.offset() as usize / FRAME;
-            let (length, payload) = &self.frames[tail.index][place];
+            let slot = tail.offset() as usize / FRAME;
+            let (length, payload) = &self.frames[tail.index][slot];
             begin_frame(length, FRAME_LENGTH);
             // SAFETY: checked by the model.
             payload.with_mut(|payload| unsafe { *payload = message });
             publish_frame(length, FRAME_LENGTH);
-            return (tail.term_id().wrapping_sub(INITIAL_TERM_ID), place);
+            return (tail.term_id().wrapping_sub(INITIAL_TERM_ID), slot);
         }
     }
 }
@@ -218,9 +218,9 @@ fn two_publishers(places_left: usize, expected: [(i32, usize); 2]) {
             let log = Arc::clone(&log);
             thread::spawn(move || log.publish(1))
         };
-        let mut places = [log.publish(2), other.join().expect("no assertion has failed")];
-        places.sort_unstable();
-        assert_eq!(places, expected);
+        let mut slots = [log.publish(2), other.join().expect("no assertion has failed")];
+        slots.sort_unstable();
+        assert_eq!(slots, expected);
         assert_eq!(log.active_term_count.load(Ordering::Relaxed), 1);
         let frames = expected.iter().filter(|(term_count, _)| *term_count == 1).count();
         let next_tail = i64::from(INITIAL_TERM_ID.wrapping_add(1)) << 32 | (frames * FRAME) as i64;

@@ -10,23 +10,23 @@ use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_fi
 use crate::publication::ExclusivePublication;
 
 /// The publication's fields for its position.
-pub(crate) type Place = sys::rusteron_exclusive_place_t;
+pub(crate) type NextFrame = sys::rusteron_next_frame_t;
 
 /// The term offset and the term id in one aligned word. The tail counter has the same value.
 #[derive(Clone, Copy)]
-pub(crate) struct PlaceInTerm(*mut i64);
+pub(crate) struct OwnTail(*mut i64);
 
-impl PlaceInTerm {
+impl OwnTail {
     /// # Safety
-    /// As long as the result is used, `place` points to a live place that belongs to the caller
+    /// As long as the result is used, `next` points to a live structure that belongs to the caller
     /// alone.
     #[inline(always)]
-    pub(crate) unsafe fn of(place: *mut Place) -> Self {
-        const OFFSET: usize = offset_of!(Place, term_offset);
+    pub(crate) unsafe fn of(next: *mut NextFrame) -> Self {
+        const OFFSET: usize = offset_of!(NextFrame, term_offset);
         const _: () = assert!(OFFSET % align_of::<i64>() == 0);
-        const _: () = assert!(offset_of!(Place, term_id) == OFFSET + size_of::<i32>());
-        // SAFETY: a part of the place, by the contract.
-        Self(unsafe { place.byte_add(OFFSET) }.cast())
+        const _: () = assert!(offset_of!(NextFrame, term_id) == OFFSET + size_of::<i32>());
+        // SAFETY: a part of the structure, by the contract.
+        Self(unsafe { next.byte_add(OFFSET) }.cast())
     }
 
     /// Returns the value of the tail counter at this position.
@@ -56,24 +56,24 @@ impl ExclusivePublication {
     ///
     /// Changes nothing and returns `None` in four cases: the publication is closed, the position
     /// limit is reached, the payload is longer than a fragment, or the frame does not fit into the
-    /// term. [`next_place`](Self::next_place) and C find out which case it is. So the loop that
+    /// term. [`next_frame`](Self::next_frame) and C find out which case it is. So the loop that
     /// inlines this function builds no errors.
     #[inline(always)]
     pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
         let fields = &self.fields;
         // Copied before the acquire loads, after which the compiler would read the fields again.
-        let (limit, place) = (self.limit, fields.place);
-        // SAFETY: as in `place_and_limit`.
+        let (limit, next) = (self.limit, fields.next_frame);
+        // SAFETY: as in `next_frame_and_limit`.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
             return None;
         }
         let limit = limit.position()?;
         // SAFETY: as above.
-        let place_in_term = unsafe { PlaceInTerm::of(place) };
-        let raw_tail = place_in_term.raw_tail();
+        let own_tail = unsafe { OwnTail::of(next) };
+        let raw_tail = own_tail.raw_tail();
         let offset = raw_tail as u32;
         // SAFETY: as above.
-        let position = unsafe { (*place).term_begin_position } + i64::from(offset);
+        let position = unsafe { (*next).term_begin_position } + i64::from(offset);
         if position >= limit || length > fields.max_payload_length {
             return None;
         }
@@ -86,13 +86,13 @@ impl ExclusivePublication {
         // limit, where payload and header are not read, nor anything cleaned, before the frame length
         // turns positive. For the index see `move_tail`.
         unsafe {
-            let index = (*place).active_partition_index;
+            let index = (*next).active_partition_index;
             debug_assert!(index < PARTITION_COUNT);
             let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
             // The offset stays below 2³²: the id is not touched.
             let end = raw_tail + aligned as i64;
             protocol::set_tail(tail, end);
-            place_in_term.set(end);
+            own_tail.set(end);
             let frame = fields.term_buffers.get_unchecked(index).add(offset as usize);
             log_buffer::begin_frame(frame, (length + HEADER_LENGTH) as i32, raw_tail, self.ids);
             Some(BegunFrame { frame, end_position: position + aligned as i64 })
@@ -104,36 +104,38 @@ impl ExclusivePublication {
     ///
     /// C reports a message as too long only when it would otherwise accept the message. Until then
     /// a caller would retry in vain. C also allocates for the text of that error.
-    pub(crate) fn next_place(&self, length: usize, max: usize) -> Result<Place, OfferError> {
-        let Some((place, limit)) = self.place_and_limit() else { return Err(OfferError::Closed) };
+    pub(crate) fn next_frame(&self, length: usize, max: usize) -> Result<NextFrame, OfferError> {
+        let Some((next, limit)) = self.next_frame_and_limit() else {
+            return Err(OfferError::Closed);
+        };
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });
         }
-        let position = place.term_begin_position + i64::from(place.term_offset);
+        let position = next.term_begin_position + i64::from(next.term_offset);
         if position >= limit {
             return Err(self.back_pressure(position, length));
         }
-        Ok(place)
+        Ok(next)
     }
 
     /// Returns where the next frame begins, and the position limit. Returns `None` if the
     /// publication is closed.
     #[inline(always)]
-    pub(crate) fn place_and_limit(&self) -> Option<(Place, Position)> {
+    pub(crate) fn next_frame_and_limit(&self) -> Option<(NextFrame, Position)> {
         // SAFETY: these addresses belong to the publication, which lives as long as `self`, and to
         // memory that stays mapped until then, even if the driver dies; C writes them atomically.
-        // The place belongs to the only writer: the holder of this value, as the type is not
+        // The next frame belongs to the only writer: the holder of this value, as the type is not
         // `Sync`.
-        let (is_closed, place) = unsafe {
+        let (is_closed, next) = unsafe {
             (
                 log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
-                *self.fields.place,
+                *self.fields.next_frame,
             )
         };
         // The limit belongs to another publication: the driver has timed out the client, and closed
         // the publication.
         let limit = self.limit.position()?;
-        (!is_closed).then_some((place, limit))
+        (!is_closed).then_some((next, limit))
     }
 
     #[cold]
@@ -148,18 +150,18 @@ impl ExclusivePublication {
         }
     }
 
-    /// Moves the tail to the offset `end` of the active term. Returns the address of `place`.
+    /// Moves the tail to the offset `end` of the active term. Returns the address of `next`.
     ///
     /// # Safety
-    /// `place` is the publication's, and `end` is not beyond the term.
-    pub(crate) unsafe fn move_tail(&mut self, place: Place, end: i32) -> *mut u8 {
+    /// `next` is the publication's, and `end` is not beyond the term.
+    pub(crate) unsafe fn move_tail(&mut self, next: NextFrame, end: i32) -> *mut u8 {
         // SAFETY: by the contract.
         unsafe {
-            let (term, tail, place_in_term) = self.active_term(place);
-            let raw_tail = protocol::raw_tail(place.term_id, end);
+            let (term, tail, own_tail) = self.active_term(next);
+            let raw_tail = protocol::raw_tail(next.term_id, end);
             protocol::set_tail(tail, raw_tail);
-            place_in_term.set(raw_tail);
-            term.add(place.term_offset as usize)
+            own_tail.set(raw_tail);
+            term.add(next.term_offset as usize)
         }
     }
 
@@ -167,15 +169,15 @@ impl ExclusivePublication {
     #[cold]
     pub(crate) fn end_stream(&mut self) {
         let length = self.fields.term_buffer_length;
-        // SAFETY: the place and the tail counter belong to the only writer, and the tail is moved
+        // SAFETY: the next frame and the tail counter belong to the only writer, and the tail is moved
         // to the end of the term.
         unsafe {
-            let place = *self.fields.place;
-            let (_, tail, _) = self.active_term(place);
+            let next = *self.fields.next_frame;
+            let (_, tail, _) = self.active_term(next);
             // C moves the tail beyond the term before it writes padding. At the position limit, C
             // leaves the tail alone.
             if tail.load(Ordering::Relaxed) as u32 > length as u32 {
-                self.move_tail(place, length);
+                self.move_tail(next, length);
             }
         }
     }
@@ -183,19 +185,19 @@ impl ExclusivePublication {
     /// Returns the active term's buffer, its tail, and the publication's own copy of the tail.
     ///
     /// # Safety
-    /// `place` is the publication's, and only the publication's only writer uses the returned
+    /// `next` is the publication's, and only the publication's only writer uses the returned
     /// values.
     #[inline(always)]
-    pub(crate) unsafe fn active_term(&self, place: Place) -> (*mut u8, &AtomicI64, PlaceInTerm) {
-        let index = place.active_partition_index;
+    pub(crate) unsafe fn active_term(&self, next: NextFrame) -> (*mut u8, &AtomicI64, OwnTail) {
+        let index = next.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
         // SAFETY: the active index is always below the number of partitions, and thus the index of
-        // one of the log's three tail counters and term buffers; the place is the writer's own.
+        // one of the log's three tail counters and term buffers; the next frame is the writer's own.
         unsafe {
             (
                 *self.fields.term_buffers.get_unchecked(index),
                 log_buffer::atomic_i64(self.fields.term_tail_counters.add(index)),
-                PlaceInTerm::of(self.fields.place),
+                OwnTail::of(self.fields.next_frame),
             )
         }
     }
