@@ -63,11 +63,11 @@ test-thread-sanitizer *args:
 test-valgrind *args:
     .ci/sanitize valgrind "$@"
 
-# Fuzz a target for a time, or run inputs again: `just fuzz TARGET SECONDS|FILE...` (needs cargo-fuzz and clang 22)
+# Fuzz a target for a time, or run inputs again: `just fuzz TARGET SECONDS|FILE...` (needs clang 22)
 fuzz *args:
     .ci/fuzz "$@"
 
-# Fuzz every target for a time in seconds each, as many at a time as there are cores (needs cargo-fuzz and clang 22)
+# Fuzz every target for a time in seconds each, as many at a time as there are cores (needs clang 22)
 fuzz-all seconds="30":
     .ci/fuzz all "$1"
 
