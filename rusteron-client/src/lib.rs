@@ -114,6 +114,8 @@ mod error;
 mod ffi;
 mod idle;
 mod log_buffer;
+#[cfg(doctest)]
+mod misuse;
 mod publication;
 mod subscription;
 mod version;
