@@ -2,14 +2,16 @@
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`errors`],
 //! [`loss`], [`driver`], [`log`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
-//! [`report`] prints the findings, once or again and again, [`screen`] does so in place, [`text`] makes
-//! numbers and times readable, [`failure`] is the end. [`log_file`] reads a log buffer.
+//! [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
+//! tells when the user wants the end, [`text`] makes numbers and times readable, and [`failure`] has the
+//! exit codes. [`log_file`] reads a log buffer.
 
 mod driver;
 mod driver_dir;
 mod errors;
 mod failure;
 mod hangup;
+mod interrupt;
 mod log;
 mod log_file;
 mod loss;
@@ -20,6 +22,7 @@ mod screen;
 mod stat;
 mod streams;
 mod text;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -9,8 +9,9 @@ use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::StatOptions;
 use crate::rates::Rates;
-use crate::report::{self, Report};
+use crate::report::Report;
 use crate::text;
+use crate::watch;
 
 #[derive(Debug, Serialize)]
 struct Stat {
@@ -42,7 +43,7 @@ pub(crate) fn run(dir: &DriverDir, options: &StatOptions) -> Result<(), Failure>
             && (labels.is_empty() || labels.iter().any(|text| label.contains(text)))
     };
     let mut rates = Rates::default();
-    report::watch(&options.watch, || {
+    watch::run(&options.watch, || {
         // Opened anew each time: a driver that was started again has another file.
         let cnc = dir.find()?;
         let now = Instant::now();
