@@ -61,6 +61,11 @@ impl DriverDir {
         &self.path
     }
 
+    /// The silence after which the driver counts as dead.
+    pub(crate) fn driver_timeout(&self) -> Duration {
+        self.driver_timeout
+    }
+
     /// The driver's file; `None` if there is none.
     pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
         // Where the file exists, a driver may be in the middle of making it.

@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     NotAlive,
     /// The reader of the output is gone, which is a wish to end: exit code 0.
     Closed,
+    /// The user has asked for the end: exit code 0, and nothing to say.
+    Interrupted,
 }
 
 impl Failure {
@@ -24,6 +26,18 @@ impl Failure {
 
 impl From<rusteron_client::Error> for Failure {
     fn from(error: rusteron_client::Error) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<rusteron_client::PollError> for Failure {
+    fn from(error: rusteron_client::PollError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<rusteron_archive::ArchiveError> for Failure {
+    fn from(error: rusteron_archive::ArchiveError) -> Self {
         Self::Run(error.to_string())
     }
 }
@@ -41,7 +55,7 @@ impl From<io::Error> for Failure {
 /// Prints the failure, if there is one, and tells the exit code.
 pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
     match result {
-        Ok(()) | Err(Failure::Closed) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::Closed | Failure::Interrupted) => ExitCode::SUCCESS,
         Err(Failure::NotAlive) => ExitCode::from(3),
         Err(Failure::Run(text)) => {
             // If standard error is closed, there is no way to report the failure.

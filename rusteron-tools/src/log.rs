@@ -177,7 +177,7 @@ struct JsonEntry<'a> {
 impl<'a> JsonEntry<'a> {
     fn new(entry: &'a Entry, options: &LogOptions) -> Self {
         let payload = match (entry, options.payload) {
-            (Entry::Frame(frame), Some(PayloadForm::Hex)) => Some(hex(&frame.payload)),
+            (Entry::Frame(frame), Some(PayloadForm::Hex)) => Some(text::hex(&frame.payload)),
             (Entry::Frame(frame), Some(PayloadForm::Ascii)) => Some(ascii(&frame.payload)),
             _ => None,
         };
@@ -217,13 +217,9 @@ fn frame_lines(frame: &Frame, options: &LogOptions) -> Vec<String> {
     let mut lines = vec![line];
     lines.extend(frame.payload.chunks(BYTES_PER_LINE).map(|bytes| match options.payload {
         Some(PayloadForm::Ascii) => format!("    {}", ascii(bytes)),
-        _ => format!("    {}", hex(bytes)),
+        _ => format!("    {}", text::hex(bytes)),
     }));
     lines
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn ascii(bytes: &[u8]) -> String {

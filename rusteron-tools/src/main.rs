@@ -1,11 +1,12 @@
 //! The program `rusteron`: looks into any Aeron directory, of any driver.
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`errors`],
-//! [`loss`], [`driver`], [`log`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
+//! [`loss`], [`driver`], [`log`], [`archive`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
 //! [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
 //! tells when the user wants the end, [`text`] makes numbers and times readable, and [`failure`] has the
 //! exit codes. [`log_file`] reads a log buffer.
 
+mod archive;
 mod driver;
 mod driver_dir;
 mod errors;
@@ -47,5 +48,6 @@ fn run(options: Options) -> Result<(), Failure> {
         Command::Streams(options) => streams::run(&dir, options),
         Command::Driver(options) => driver::run(&dir, options),
         Command::Log(options) => log::run(&dir, options),
+        Command::Archive(options) => archive::run(&dir, options),
     }
 }

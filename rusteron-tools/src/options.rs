@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use rusteron_client::PositionKind;
+use rusteron_client::{ChannelUri, Position, PositionKind};
 
 /// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead driver
 /// has left it behind
@@ -37,7 +37,8 @@ Examples:
   rusteron stat --watch
   rusteron --dir /dev/shm/aeron stat --type sub-pos --json
   rusteron driver >/dev/null || systemctl restart media-driver
-  rusteron log 42 --payload ascii";
+  rusteron log 42 --payload ascii
+  rusteron archive list";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -87,6 +88,20 @@ Examples:
   rusteron log 42 --frames
   rusteron log /dev/shm/aeron/publications/42.logbuffer --payload hex --limit 10 --json")]
     Log(LogOptions),
+
+    /// The recordings of an archive
+    ///
+    /// A client of the archive and of its media driver, both of which have to be alive.
+    #[command(after_help = "\
+Exit codes: 0 done; 1 if there is no archive or no such recording, if a recording is not as it should
+be, or if `verify` is interrupted.
+
+Examples:
+  rusteron archive list --channel alias=orders
+  rusteron archive --control-channel aeron:udp?endpoint=10.0.0.1:8010 count
+  rusteron archive verify 7 --checksum 3d4f8a21
+  rusteron archive tail 7 --new --json")]
+    Archive(ArchiveOptions),
 }
 
 #[derive(Debug, Args)]
@@ -197,6 +212,125 @@ pub(crate) struct LogOptions {
     pub(crate) format: FormatOptions,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveOptions {
+    #[command(flatten)]
+    pub(crate) connection: ArchiveConnectionOptions,
+
+    #[command(subcommand)]
+    pub(crate) command: ArchiveCommand,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveConnectionOptions {
+    /// Where the archive takes requests
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
+    #[arg(global = true)]
+    pub(crate) control_channel: ChannelUri,
+
+    /// Where the archive is to answer
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
+    #[arg(global = true)]
+    pub(crate) response_channel: ChannelUri,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArchiveCommand {
+    /// List the recordings
+    List(RecordingsOptions),
+
+    /// Count the recordings
+    Count(RecordingsOptions),
+
+    /// Print the facts that the archive knows of a recording
+    Describe(DescribeOptions),
+
+    /// Replay a recording, and check that every byte is accounted for
+    ///
+    /// Exit code 0 says that every byte is. Then frames follow each other from the first position to the last,
+    /// at the positions that they name. Messages in several fragments are whole, except perhaps the last one.
+    /// The checksum is the CRC-32 of all payloads in their order, as zlib and Java compute it. Copies of a
+    /// recording have the same checksum.
+    Verify(VerifyOptions),
+
+    /// Print the messages of a recording, and go on with it until it stops, or Ctrl-C
+    Tail(TailOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordingsOptions {
+    /// Only recordings with this in their channel
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) channel: String,
+
+    /// Only recordings with this stream id
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    pub(crate) stream_id: Option<i32>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DescribeOptions {
+    /// The recording
+    #[arg(value_name = "ID")]
+    pub(crate) recording_id: i64,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyOptions {
+    /// The recording
+    #[arg(value_name = "ID")]
+    pub(crate) recording_id: i64,
+
+    /// The checksum that there must be, as an earlier run has printed it
+    #[arg(long, value_name = "HEX", value_parser = checksum)]
+    pub(crate) checksum: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) replay: ReplayOptions,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TailOptions {
+    /// The recording
+    #[arg(value_name = "ID")]
+    pub(crate) recording_id: i64,
+
+    /// Position of the first frame to print [default: the recording's start]
+    #[arg(long, value_name = "POSITION", conflicts_with = "new")]
+    pub(crate) from: Option<Position>,
+
+    /// Begin with the next message that is recorded
+    #[arg(long)]
+    pub(crate) new: bool,
+
+    /// End after so many messages
+    #[arg(long, value_name = "N")]
+    pub(crate) messages: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) replay: ReplayOptions,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayOptions {
+    /// Where the archive is to replay to; without a driver in common, such as
+    /// aeron:udp?endpoint=HOST:PORT
+    #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
+    pub(crate) replay_channel: ChannelUri,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PayloadForm {
     /// Two hexadecimal digits for each byte
@@ -222,6 +356,10 @@ fn counter_type(text: &str) -> Result<i32, String> {
         let names: Vec<_> = named().map(|(name, _)| name).collect();
         format!("neither a number nor one of {}", names.join(", "))
     })
+}
+
+fn checksum(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 16).map_err(|_| "expected up to 8 hexadecimal digits".to_owned())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use num_format::{Locale, ToFormattedString};
 use serde::Serializer;
 
 /// The text without characters that a terminal would obey: labels and errors come from other processes.
@@ -12,15 +13,12 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// The number with a comma before each group of three digits.
 pub(crate) fn grouped(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::from(if number < 0 { "-" } else { "" });
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    number.to_formatted_string(&Locale::en)
+}
+
+/// Two hexadecimal digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The rate, as a column of 16 characters; nothing where there is none.
@@ -57,6 +55,17 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 pub(crate) fn serialize_time<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     match timestamp(*time) {
         Some(text) => to.serialize_str(&text),
+        None => to.serialize_none(),
+    }
+}
+
+/// For fields of JSON: the time as [`serialize_time`] writes it, or null without a time.
+pub(crate) fn serialize_optional_time<S: Serializer>(
+    time: &Option<SystemTime>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => serialize_time(time, to),
         None => to.serialize_none(),
     }
 }

@@ -3,9 +3,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-pub(crate) use rusteron_test_support::{
-    Finished, Running, command, number, report, run, send_signal,
-};
+pub(crate) use rusteron_test_support::{Finished, Running, command, number, report, run};
 
 const THROUGHPUT: &str = env!("CARGO_BIN_EXE_embedded_exclusive_ipc_throughput");
 

@@ -23,7 +23,7 @@ fn position(stream: &Value, kind: &str) -> Option<i64> {
 }
 
 #[test]
-fn positions_and_backlogs_are_those_of_the_stream() {
+fn positions_and_backlogs() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc?alias=one");
@@ -54,7 +54,7 @@ fn positions_and_backlogs_are_those_of_the_stream() {
 }
 
 #[test]
-fn a_stream_over_the_network_has_a_sender_and_a_receiver() {
+fn udp_has_sender_and_receiver() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
@@ -71,7 +71,7 @@ fn a_stream_over_the_network_has_a_sender_and_a_receiver() {
 }
 
 #[test]
-fn streams_are_chosen_by_channel_and_stream_id() {
+fn channel_and_stream_id_choose() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let _one = aeron.add_publication("aeron:ipc?alias=one", -5).expect("a publication");

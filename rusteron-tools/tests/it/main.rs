@@ -1,17 +1,19 @@
 //! The program `rusteron`, as a user runs it, against drivers in this process, in another one, dead
-//! and in Java.
-//!
-//! One test program for all, so that it is linked once.
+//! and in Java, and against Java's archive.
 
-mod dead_driver;
+mod archive;
 mod driver;
-mod errors_and_losses;
-#[cfg(unix)]
-mod java;
+mod driver_dir;
+mod errors;
 mod log;
+mod loss;
+mod options;
+mod report;
 #[cfg(unix)]
 mod screen;
 mod stat;
 mod streams;
 mod support;
-mod usage;
+#[cfg(unix)]
+mod terminal;
+mod watch;

@@ -17,7 +17,7 @@ const CHANNEL: &str =
     "aeron:ipc?term-length=64k|mtu=1408|init-term-id=5|term-id=7|term-offset=64|ssc=true|eos=false";
 
 #[test]
-fn metadata_and_frames_are_those_that_were_published() {
+fn metadata_and_frames_of_publication() {
     let driver = launch();
     let dir = driver.aeron_dir();
     let aeron = connect(dir);
@@ -93,7 +93,7 @@ fn metadata_and_frames_are_those_that_were_published() {
 }
 
 #[test]
-fn the_image_of_a_stream_over_the_network_has_the_same_frames() {
+fn image_has_same_frames() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
@@ -114,7 +114,7 @@ fn the_image_of_a_stream_over_the_network_has_the_same_frames() {
 }
 
 #[test]
-fn a_limit_on_the_frames_is_kept() {
+fn limit_bounds_frames() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let (mut publication, _subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
@@ -131,7 +131,7 @@ fn a_limit_on_the_frames_is_kept() {
 }
 
 #[test]
-fn files_that_are_no_log_buffers_are_exit_code_1() {
+fn foreign_files_exit_1() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let publication = aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("a publication");
@@ -143,18 +143,18 @@ fn files_that_are_no_log_buffers_are_exit_code_1() {
     for length in [0, 1, 4096, 65536, whole.len() - 1] {
         fs::write(&file, &whole[..length]).expect("a file");
         let finished = run(rusteron(home.path(), ["log", &file.to_string_lossy(), "--frames"]));
-        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{length}");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{length}");
         assert!(finished.stderr.contains("not a complete log buffer"), "{finished:?}");
         assert!(finished.stderr.contains(&file.display().to_string()), "{finished:?}");
     }
     for name in ["12345", "nothing", &home.path().to_string_lossy()] {
         let finished = run(rusteron(driver.aeron_dir(), ["log", name]));
-        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{name}");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{name}");
     }
 }
 
 #[test]
-fn a_pipe_is_no_log_buffer_and_nothing_to_wait_for() {
+fn pipe_is_refused_at_once() {
     let home = tempfile::tempdir().expect("a directory");
     for folder in ["publications", "images"] {
         fs::create_dir(home.path().join(folder)).expect("a directory");
@@ -179,7 +179,7 @@ fn a_pipe_is_no_log_buffer_and_nothing_to_wait_for() {
 }
 
 #[test]
-fn a_log_buffer_in_use_can_be_read_all_the_while() {
+fn log_in_use_is_readable() {
     let driver = launch();
     let dir = driver.aeron_dir();
     let aeron = connect(dir);

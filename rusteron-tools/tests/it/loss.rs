@@ -1,8 +1,7 @@
-//! `rusteron errors` and `rusteron loss`.
+//! `rusteron loss`.
 
 use std::fs;
 
-use rusteron_client::UncheckedChannel;
 use rusteron_media_driver::Loss;
 
 use crate::support::{
@@ -11,35 +10,7 @@ use crate::support::{
 };
 
 #[test]
-fn errors_are_shown_once_each_with_their_count() {
-    let home = tempfile::tempdir().expect("a directory");
-    let driver = launch_in(home.path());
-    let dir = driver.aeron_dir();
-    assert!(array(&json(dir, &["errors"]), "errors").is_empty());
-    let aeron = connect(dir);
-    for _ in 0..3 {
-        let channel = UncheckedChannel("aeron:ipc?term-length=carrier-pigeons");
-        aeron.add_publication(channel, 1).expect_err("an invalid channel");
-    }
-    let error = await_some("the error", || {
-        let errors = json(dir, &["errors"]);
-        array(&errors, "errors").iter().find(|error| error["observation_count"] == 3).cloned()
-    });
-    assert!(error["text"].as_str().is_some_and(|text| text.contains("carrier-pigeon")), "{error}");
-    for name in ["first_observation", "last_observation"] {
-        let time = error[name].as_str().expect("a time");
-        assert!(time.starts_with("20") && time.ends_with('Z'), "{time}");
-    }
-    let lines = text(dir, &["errors", "--since", "1h"]);
-    assert!(lines.contains("observed 3 times from 20"), "{lines}");
-    assert!(lines.contains("carrier-pigeon"), "{lines}");
-    await_some("a time at which the error was long ago", || {
-        array(&json(dir, &["errors", "--since", "1ms"]), "errors").is_empty().then_some(())
-    });
-}
-
-#[test]
-fn losses_are_those_of_the_report() {
+fn report_entries_are_shown() {
     let home = tempfile::tempdir().expect("a directory");
     let driver = launch_in(home.path());
     let dir = driver.aeron_dir();
@@ -80,7 +51,7 @@ fn losses_are_those_of_the_report() {
 }
 
 #[test]
-fn what_is_really_lost_is_shown() {
+fn real_losses_are_shown() {
     let losses = Loss { data_rate: 0.2, control_rate: 0.0, seed: 1 };
     let driver = launch_with(|context| context.set_receive_loss(Some(losses)));
     let (dir, aeron) = (driver.aeron_dir(), connect(driver.aeron_dir()));

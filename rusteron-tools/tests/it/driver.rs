@@ -1,23 +1,20 @@
 //! `rusteron driver`.
 
 use std::fs;
-#[cfg(unix)]
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-#[cfg(unix)]
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rusteron_client::CncFile;
 use serde_json::Value;
 
-#[cfg(unix)]
-use crate::support::media_driver_beside;
-use crate::support::{await_that, json, launch, launch_in, run, rusteron, text};
+use crate::support::{
+    DriverProcess, await_that, json, launch, launch_in, media_driver, media_driver_beside, run,
+    rusteron, text,
+};
 
 #[test]
-fn a_driver_that_is_alive_says_who_it_is() {
+fn alive_driver_is_described() {
     let driver = launch();
     let status = json(driver.aeron_dir(), &["driver"]);
     assert_eq!(status["dir"], driver.aeron_dir().to_string_lossy().as_ref());
@@ -32,25 +29,25 @@ fn a_driver_that_is_alive_says_who_it_is() {
 }
 
 #[test]
-fn a_driver_that_has_ended_is_exit_code_3() {
+fn ended_driver_exits_3() {
     let home = tempfile::tempdir().expect("a directory");
     drop(launch_in(home.path()));
     let finished = run(rusteron(home.path(), ["driver", "--json"]));
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
+    assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(3), ""));
     let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
     assert_eq!((&status["state"], &status["heartbeat_age_ms"]), (&"ended".into(), &Value::Null));
     // There is no driver to ask.
     let finished = run(rusteron(home.path(), ["driver", "--terminate"]));
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(3), ""));
+    assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(3), ""));
     assert!(finished.stdout.contains("ended in good order"), "{finished:?}");
 }
 
 #[test]
-fn a_driver_that_refuses_to_end_is_exit_code_1() {
+fn refused_termination_exits_1() {
     let driver = launch();
     let arguments = ["driver", "--terminate", "--token", "please", "--timeout", "300ms"];
     let finished = run(rusteron(driver.aeron_dir(), arguments));
-    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
+    assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""));
     assert!(finished.stderr.contains("still alive after 300ms"), "{finished:?}");
     assert!(text(driver.aeron_dir(), &["driver"]).contains("alive, heartbeat"));
 }
@@ -69,7 +66,7 @@ fn commands_written(dir: &Path) -> i64 {
 }
 
 #[test]
-fn the_end_of_the_driver_is_waited_for() {
+fn termination_waits_for_end() {
     for is_replaced in [false, true] {
         let home = tempfile::tempdir().expect("a directory");
         let driver = launch_in(home.path());
@@ -84,7 +81,7 @@ fn the_end_of_the_driver_is_waited_for() {
         drop(driver);
         let successor = is_replaced.then(|| launch_in(home.path()));
         let finished = waiting.join().expect("no panic");
-        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+        assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(0), ""));
         let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
         // A successor begins by deleting the directory.
         let state = status["state"].as_str().expect("a state");
@@ -93,67 +90,28 @@ fn the_end_of_the_driver_is_waited_for() {
     }
 }
 
-/// The program `media_driver`; killed, if it still runs, when dropped.
-#[cfg(unix)]
-struct MediaDriverProgram {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-}
-
-#[cfg(unix)]
-impl MediaDriverProgram {
-    /// Starts the driver, and waits until it is ready. Its user allows clients to end it, or does not.
-    fn start(dir: &Path, validator: Option<&str>) -> Self {
-        let path = media_driver_beside(env!("CARGO_BIN_EXE_rusteron"));
-        let mut command = Command::new(path);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("AERON_") {
-                command.env_remove(name);
-            }
-        }
-        command.envs(validator.map(|name| ("AERON_DRIVER_TERMINATION_VALIDATOR", name)));
-        command.args(["--threading-mode", "shared", "--dir"]).arg(dir);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("media_driver starts");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut program = Self { child, stdout };
-        assert_eq!(program.line(), format!("media driver ready: {}\n", dir.display()));
-        program
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).expect("a line");
-        line
-    }
-}
-
-#[cfg(unix)]
-impl Drop for MediaDriverProgram {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[cfg(unix)]
 #[test]
-fn the_program_media_driver_ends_on_request_if_its_validator_agrees() {
+fn validator_decides_on_termination() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = MediaDriverProgram::start(&dir, Some("allow"));
+    let start = |validator: Option<&str>| {
+        let mut command = media_driver(media_driver_beside(env!("CARGO_BIN_EXE_rusteron")));
+        command.envs(validator.map(|name| ("AERON_DRIVER_TERMINATION_VALIDATOR", name)));
+        command.args(["--threading-mode", "shared", "--dir"]).arg(&dir);
+        let mut driver = DriverProcess::run(&mut command);
+        assert_eq!(driver.line(), format!("media driver ready: {}", dir.display()));
+        driver
+    };
+    let mut driver = start(Some("allow"));
     let status = json(&dir, &["driver", "--terminate", "--token", "please", "--timeout", "60s"]);
     assert_eq!((&status["state"], &status["pid"]), (&"ended".into(), &driver.child.id().into()));
-    assert_eq!(driver.line(), format!("media driver closed: {}\n", dir.display()));
-    assert!(driver.child.wait().expect("its end").success());
-    let stderr = driver.child.stderr.take().expect("a pipe");
-    assert_eq!(std::io::read_to_string(stderr).expect("UTF-8"), "");
+    assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
+    assert_eq!(driver.end(), (0, String::new()));
 
     // As in Aeron's program, no client may end the driver unless that is allowed.
-    let mut driver = MediaDriverProgram::start(&dir, None);
+    let mut driver = start(None);
     let finished = run(rusteron(&dir, ["driver", "--terminate", "--timeout", "300ms"]));
-    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+    assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
     assert!(finished.stderr.contains("termination validator"), "{finished:?}");
     assert!(driver.child.try_wait().expect("a status").is_none());
 }

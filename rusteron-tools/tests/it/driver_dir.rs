@@ -1,0 +1,206 @@
+//! Directories of drivers that are alive, dead, foreign or missing.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{
+    COMMANDS, DriverProcess, STREAM_ID, array, await_some, await_that, command, connect,
+    connected_pair, has_java, java_run, json, launch, media_driver_beside, offer, run, rusteron,
+    text_of,
+};
+
+#[test]
+fn no_driver_exits_1_or_3() {
+    let home = tempfile::tempdir().expect("a directory");
+    for dir in [home.path(), &home.path().join("nobody")] {
+        for command in COMMANDS {
+            let finished = run(rusteron(dir, [command]));
+            if command == "driver" {
+                assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(3), ""));
+                assert!(finished.stdout.contains("no driver"), "{finished:?}");
+            } else {
+                assert_eq!(
+                    (finished.status.code(), finished.stdout.as_str()),
+                    (Some(1), ""),
+                    "{command}"
+                );
+                let dir = dir.display().to_string();
+                assert!(finished.stderr.contains(&dir), "{finished:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn foreign_cnc_file_exits_1() {
+    let home = tempfile::tempdir().expect("a directory");
+    fs::write(home.path().join("cnc.dat"), b"not what is expected ".repeat(1000)).expect("a file");
+    for command in ["stat", "errors", "loss", "streams", "driver"] {
+        let finished = run(rusteron(home.path(), [command]));
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{command}");
+        assert!(finished.stderr.starts_with("rusteron: "), "{finished:?}");
+        assert!(finished.stderr.contains("incompatible driver"), "{finished:?}");
+    }
+}
+
+#[test]
+fn environment_names_directory() {
+    let driver = launch();
+    let mut command = command(["driver"]);
+    command.env("AERON_DIR", driver.aeron_dir());
+    let text = text_of(run(command));
+    assert!(text.contains(&driver.aeron_dir().display().to_string()), "{text}");
+}
+
+#[test]
+fn killed_driver_is_dead_and_readable() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let program = media_driver_beside(env!("CARGO_BIN_EXE_rusteron"));
+    let mut driver = DriverProcess::start(program, &dir, &[]);
+    driver.line_that_begins("media driver ready");
+    let pid = driver.child.id();
+    let status = json(&dir, &["driver"]);
+    assert_eq!((&status["state"], &status["pid"]), (&"alive".into(), &pid.into()));
+
+    let aeron = connect(&dir);
+    let (mut publication, subscription) = connected_pair(&aeron, "aeron:ipc");
+    let position = offer(&mut publication, b"last words");
+    let id = publication.original_registration_id();
+    driver.child.kill().expect("it can be killed");
+    driver.child.wait().expect("its end");
+
+    // With the timeout that the clients of a driver have, it would take 10 s.
+    let dead = ["--driver-timeout", "100ms"];
+    let finished = await_some("the driver is known to be dead", || {
+        let finished = run(rusteron(&dir, [&["driver", "--json"][..], &dead].concat()));
+        assert_eq!(finished.stderr, "");
+        (finished.status.code() == Some(3)).then_some(finished)
+    });
+    let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    assert_eq!((&status["state"], &status["pid"]), (&"dead".into(), &pid.into()));
+    assert!(status["heartbeat_age_ms"].as_u64() >= Some(100));
+
+    for command in ["stat", "streams", "errors", "loss"] {
+        let found = json(&dir, &[&[command][..], &dead].concat());
+        assert_eq!(found["driver"]["state"], "dead", "{command}");
+    }
+    let stat = json(&dir, &["stat"]);
+    assert!(array(&stat, "counters").len() > 46);
+    assert_eq!(array(&json(&dir, &["streams"]), "streams").len(), 1);
+    let log = json(&dir, &["log", &id.to_string(), "--payload", "ascii"]);
+    assert_eq!(log["log"]["position"], position);
+    assert_eq!(array(&log, "entries")[0]["payload"], "last words");
+    drop((publication, subscription));
+}
+
+/// The media driver of `java/pom.xml`; killed when this is dropped.
+struct JavaDriver(Child);
+
+impl JavaDriver {
+    /// `None` where there is no Java, if that is allowed.
+    fn start(dir: &Path) -> Option<Self> {
+        if !has_java() {
+            return None;
+        }
+        let mut dir_property = std::ffi::OsString::from("-Daeron.dir=");
+        dir_property.push(dir);
+        let child = Command::new(java_run())
+            .args(["io.aeron.driver.MediaDriver", "-Xmx256m"])
+            .arg(dir_property)
+            .args([
+                "-Daeron.threading.mode=SHARED",
+                "-Daeron.shared.idle.strategy=backoff",
+                "-Daeron.term.buffer.sparse.file=true",
+                "-Daeron.driver.termination.validator=io.aeron.driver.DefaultAllowTerminationValidator",
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("java/run starts");
+        Some(Self(child))
+    }
+}
+
+impl Drop for JavaDriver {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn java_driver_is_readable() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let Some(mut driver) = JavaDriver::start(&dir) else { return };
+    let pid = driver.0.id();
+    let status = await_some("the driver", || {
+        let ended = driver.0.try_wait().expect("a status");
+        assert_eq!(ended, None, "the Java driver does not start");
+        let finished = run(rusteron(&dir, ["driver", "--json"]));
+        (finished.status.code() == Some(0))
+            .then(|| -> Value { serde_json::from_str(&finished.stdout).expect("JSON") })
+    });
+    assert_eq!((&status["state"], &status["pid"]), (&"alive".into(), &pid.into()));
+    assert!(status["aeron_version"].as_str().is_some_and(|v| v.starts_with("1.")), "{status}");
+    assert!(status["start_time"].is_string());
+
+    let aeron = connect(&dir);
+    let channel =
+        "aeron:ipc?term-length=64k|mtu=1408|init-term-id=5|term-id=7|term-offset=64|ssc=true";
+    let (mut publication, subscription) = connected_pair(&aeron, channel);
+    let start = publication.position().expect("an open publication");
+    let end = offer(&mut publication, b"hello, Java");
+
+    let stat = json(&dir, &["stat", "--label", "bytes sent"]);
+    assert_eq!(array(&stat, "counters")[0]["label"], "Bytes sent");
+    await_that("the positions", || {
+        let streams = json(&dir, &["streams"]);
+        let stream = &array(&streams, "streams")[0];
+        assert_eq!(stream["stream_id"], STREAM_ID);
+        stream["subscriber_backlog"] == end - start
+    });
+
+    let id = publication.original_registration_id().to_string();
+    let log = json(&dir, &["log", &id, "--payload", "ascii"]);
+    let about = &log["log"];
+    assert_eq!(about["kind"], "exclusive-publication");
+    assert_eq!((&about["term_length"], &about["mtu_length"]), (&65536.into(), &1408.into()));
+    assert_eq!((&about["initial_term_id"], &about["active_term_count"]), (&5.into(), &2.into()));
+    assert_eq!(
+        (&about["position"], &about["session_id"]),
+        (&end.into(), &publication.session_id().into())
+    );
+    assert_eq!(
+        (&about["sparse"], &about["spies_simulate_connection"]),
+        (&true.into(), &true.into())
+    );
+    let frame = array(&log, "entries").iter().find(|frame| frame["type"] == "data");
+    let frame = frame.expect("the frame");
+    assert_eq!((&frame["payload"], &frame["position"]), (&"hello, Java".into(), &start.into()));
+
+    aeron
+        .add_publication(
+            rusteron_client::UncheckedChannel("aeron:ipc?term-length=carrier-pigeons"),
+            1,
+        )
+        .expect_err("an invalid channel");
+    let errors = json(&dir, &["errors"]);
+    assert!(array(&errors, "errors")[0]["text"].to_string().contains("carrier-pigeon"), "{errors}");
+    assert!(array(&json(&dir, &["loss"]), "losses").is_empty());
+
+    drop((publication, subscription, aeron));
+    let finished = run(rusteron(&dir, ["driver", "--terminate", "--timeout", "60s"]));
+    assert_eq!(
+        (finished.status.code(), finished.stderr.as_str()),
+        (Some(0), ""),
+        "{}",
+        finished.stdout
+    );
+    assert!(driver.0.wait().expect("its end").success());
+}
