@@ -17,6 +17,8 @@ pub use crate::ffi::wake::soon as wake_soon;
 pub use crate::ffi::{
     Fallible, Retained, c_path, c_string, last_error, lock_context_init, lossy, millis, nanos, path,
 };
+#[cfg(feature = "__hangup")]
+pub use crate::hangup::keep_hangup_ignored;
 
 /// The C client behind a handle, and the rules for calling it.
 ///

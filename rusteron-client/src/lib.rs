@@ -112,6 +112,8 @@ mod constants;
 mod context;
 mod error;
 mod ffi;
+#[cfg(feature = "__hangup")]
+mod hangup;
 mod idle;
 mod log_buffer;
 #[cfg(doctest)]

@@ -4,8 +4,9 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
+use rusteron_client::__private::keep_hangup_ignored;
+
 use crate::failure::Failure;
-use crate::hangup;
 
 /// Receives a message at Ctrl-C. On Unix also at SIGTERM and, unless the signal is ignored, SIGHUP.
 ///
@@ -21,7 +22,7 @@ pub(crate) fn on_signals() -> Result<Receiver<()>, Failure> {
         // The receiver is gone only when the program is ending anyway.
         let _ = sender.send(());
     };
-    hangup::stay_ignored(|| ctrlc::set_handler(interrupt))
+    keep_hangup_ignored(|| ctrlc::set_handler(interrupt))
         .map_err(|error| Failure::run("cannot handle signals", error))?;
     Ok(receiver)
 }

@@ -11,7 +11,6 @@ mod driver;
 mod driver_dir;
 mod errors;
 mod failure;
-mod hangup;
 mod interrupt;
 mod log;
 mod log_file;

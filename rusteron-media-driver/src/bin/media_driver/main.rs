@@ -9,7 +9,6 @@
 
 mod configuration;
 mod exit_status;
-mod hangup;
 mod logger;
 mod options;
 mod statistics;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
+use rusteron_client::__private::keep_hangup_ignored;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_media_driver::{Context, DriverInvoker, ThreadNaming};
 
@@ -99,7 +99,7 @@ fn print_config(context: &Context) -> Result<()> {
 fn stop_on_signals(is_running: &Arc<AtomicBool>) -> Result<()> {
     let is_running = Arc::clone(is_running);
     let stop = move || is_running.store(false, Ordering::Release);
-    hangup::stay_ignored(|| ctrlc::set_handler(stop))
+    keep_hangup_ignored(|| ctrlc::set_handler(stop))
         .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))
 }
 

@@ -1,9 +1,10 @@
 //! The signal that a terminal sends when it is closed.
 
 /// Installs signal handlers, and keeps SIGHUP ignored if the parent process, such as `nohup`,
-/// ignores it. Otherwise ctrlc would take SIGHUP as a request to end.
-pub(crate) fn stay_ignored<T>(install: impl FnOnce() -> T) -> T {
-    // SAFETY: the structure is plain C data, which C fills in; without another action none is changed.
+/// ignores it. Otherwise handlers for termination would take SIGHUP as a request to end.
+pub fn keep_hangup_ignored<T>(install: impl FnOnce() -> T) -> T {
+    // SAFETY: the structure is plain C data, for which zeros are valid, and C fills it in. Without
+    // another action, no action is changed.
     #[cfg(unix)]
     let is_ignored = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -13,7 +14,7 @@ pub(crate) fn stay_ignored<T>(install: impl FnOnce() -> T) -> T {
     let installed = install();
     #[cfg(unix)]
     if is_ignored {
-        // SAFETY: no handler of ours is called for a signal that is ignored.
+        // SAFETY: sets no handler: the process ignores the signal, as before.
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     }
     installed
