@@ -1,4 +1,4 @@
-//! `rusteron driver`: the driver's state, whether it is alive, and asking it to end.
+//! `rusteron driver`: the state of the driver, and its termination.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,7 +28,7 @@ pub(crate) fn run(dir: &DriverDir, options: &DriverOptions) -> Result<(), Failur
     report::print(&Driver(status), options.format.json)
 }
 
-/// Asks the driver to end, and waits until it has.
+/// Asks the driver to end, and waits for the end.
 fn terminate(
     dir: &DriverDir,
     before: &DriverStatus,
@@ -39,7 +39,7 @@ fn terminate(
     let is_over = || start.elapsed() >= options.timeout;
     while let Err(error) = request_driver_termination(dir.path(), options.token.as_bytes()) {
         match error.kind() {
-            // It was quicker than the request.
+            // The driver has ended before the request.
             ErrorKind::DriverTimeout => break,
             ErrorKind::BufferFull if !is_over() => thread::sleep(PAUSE),
             _ => return Err(Failure::run("cannot ask the driver to end", error)),
@@ -52,15 +52,15 @@ fn terminate(
             return Ok(status);
         }
         if !is_same(before, &status) {
-            // There is a successor already.
+            // Another driver has the directory.
             return Ok(DriverStatus { state: DriverState::Ended, ..before.clone() });
         }
         if is_over() {
             let timeout = text::duration(options.timeout);
             return Err(Failure::Run(format!(
                 "the driver in {} was asked to end and is still alive after {timeout}; its \
-                 termination validator may have refused: AERON_DRIVER_TERMINATION_VALIDATOR=allow lets \
-                 everybody",
+                 termination validator may have refused: AERON_DRIVER_TERMINATION_VALIDATOR=allow \
+                 permits every client",
                 dir.path().display()
             )));
         }
@@ -68,7 +68,7 @@ fn terminate(
     }
 }
 
-/// Returns whether both statuses are of the same driver.
+/// Returns whether both statuses belong to the same driver.
 fn is_same(one: &DriverStatus, other: &DriverStatus) -> bool {
     let identity =
         |status: &DriverStatus| status.about.as_ref().map(|about| (about.pid, about.start_time));
@@ -85,7 +85,7 @@ impl Report for Driver {
             line("process", &about.pid.to_string());
             line("Aeron", about.aeron_version.as_deref().unwrap_or("of an unknown version"));
             line("protocol", &about.protocol_version);
-            // A clock that was set back makes it now.
+            // Zero if the clock was set back.
             let age = SystemTime::now().duration_since(about.start_time).unwrap_or_default();
             let age = text::duration(Duration::from_secs(age.as_secs()));
             line("started", &format!("{}, {age} ago", text::time(about.start_time)));

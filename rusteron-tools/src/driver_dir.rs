@@ -1,4 +1,4 @@
-//! The directory of a media driver, and the facts in the driver's files.
+//! The directory of a media driver, and the state of the driver.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,20 +9,20 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::text;
 
-/// The directory of a media driver, in which there may be none.
+/// The directory of a media driver. The driver may be missing.
 #[derive(Debug)]
 pub(crate) struct DriverDir {
     path: PathBuf,
     driver_timeout: Duration,
 }
 
-/// The state of a driver, as its files say.
+/// The state of a driver according to its files.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct DriverStatus {
-    /// In the name, bytes that are not UTF-8 are replaced.
+    /// Path, with replacements for bytes that are not UTF-8.
     pub(crate) dir: String,
     pub(crate) state: DriverState,
-    /// `None` if no driver has been here.
+    /// `None` if no driver has been in the directory.
     #[serde(flatten)]
     pub(crate) about: Option<DriverAbout>,
 }
@@ -42,13 +42,13 @@ pub(crate) struct DriverAbout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DriverState {
-    /// It has said so within the driver timeout.
+    /// The heartbeat is not older than the driver timeout.
     Alive,
-    /// It has been silent for longer, without having said that it ends.
+    /// The heartbeat is older than the driver timeout.
     Dead,
-    /// It has ended in good order.
+    /// The driver has ended in good order.
     Ended,
-    /// No driver has been in the directory, or one is just beginning.
+    /// No driver has been in the directory, or a driver is just starting.
     Absent,
 }
 
@@ -61,14 +61,14 @@ impl DriverDir {
         &self.path
     }
 
-    /// The silence after which the driver counts as dead.
+    /// Returns the age of the heartbeat after which the driver counts as dead.
     pub(crate) fn driver_timeout(&self) -> Duration {
         self.driver_timeout
     }
 
-    /// The driver's file; `None` if there is none.
+    /// Returns the driver's file, or `None` if there is no complete file.
     pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
-        // Where the file exists, a driver may be in the middle of making it.
+        // A driver may still be writing a file that exists.
         const DEADLINE: Duration = Duration::from_secs(1);
         let exists = self.path.join("cnc.dat").exists();
         match CncFile::open(&self.path, if exists { DEADLINE } else { Duration::ZERO }) {
@@ -78,7 +78,7 @@ impl DriverDir {
         }
     }
 
-    /// The driver's file.
+    /// Returns the driver's file.
     pub(crate) fn open(&self) -> Result<CncFile, Failure> {
         self.find()?.ok_or_else(|| {
             let dir = self.path.display();
@@ -86,7 +86,7 @@ impl DriverDir {
         })
     }
 
-    /// Returns the driver's status, as its file says, if there is one.
+    /// Returns the driver's status according to its file, if there is a file.
     pub(crate) fn status(&self, cnc: Option<&CncFile>) -> DriverStatus {
         let heartbeat_age = cnc.and_then(CncFile::heartbeat_age);
         let state = match (cnc, heartbeat_age) {
@@ -108,7 +108,7 @@ impl DriverDir {
 }
 
 impl DriverStatus {
-    /// The state in a few words.
+    /// Returns the state in a few words.
     pub(crate) fn state_text(&self) -> String {
         let age = self.about.as_ref().and_then(|about| about.heartbeat_age_ms);
         let age = text::duration(Duration::from_millis(age.unwrap_or(0)));
@@ -120,7 +120,7 @@ impl DriverStatus {
         }
     }
 
-    /// Where and in what state the driver is, in one line.
+    /// Returns directory, state and process in one line.
     pub(crate) fn line(&self) -> String {
         let dir = text::printable(&self.dir);
         let state = self.state_text();

@@ -29,7 +29,7 @@ struct DistinctError {
 
 pub(crate) fn run(dir: &DriverDir, options: &ErrorsOptions) -> Result<(), Failure> {
     let cnc = dir.open()?;
-    // From before the beginning of time is from the beginning.
+    // A time before the first possible time selects all errors.
     let since = options.since.and_then(|since| SystemTime::now().checked_sub(since));
     let errors = since.map_or_else(|| cnc.errors(), |since| cnc.errors_since(since));
     let report = Errors {

@@ -1,24 +1,24 @@
-//! How the program ends.
+//! Failures and exit codes.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why the program ends without having done its task.
+/// Reason for ending before the task is done.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something went wrong: exit code 1.
+    /// An error: exit code 1.
     Run(String),
-    /// There is no driver that is alive, and this is an answer: exit code 3, and nothing to say.
+    /// No driver is alive. An answer, not an error: exit code 3, without a message.
     NotAlive,
-    /// The reader of the output is gone, which is a wish to end: exit code 0.
+    /// The reader of the output is gone: exit code 0.
     Closed,
-    /// The user has asked for the end: exit code 0, and nothing to say.
+    /// The user has asked for the end: exit code 0.
     Interrupted,
 }
 
 impl Failure {
-    /// A failure with the action that failed, and its cause.
+    /// Returns a failure with the failed action and its cause.
     pub(crate) fn run(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Run(format!("{doing}: {cause}"))
     }
@@ -42,7 +42,7 @@ impl From<rusteron_archive::ArchiveError> for Failure {
     }
 }
 
-/// For output. Errors of other input and output are not passed on as they are.
+/// For standard output only. Other I/O errors get a context where they occur.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -52,7 +52,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Prints the failure, if there is one, and tells the exit code.
+/// Prints the failure, if any, and returns the exit code.
 pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) | Err(Failure::Closed | Failure::Interrupted) => ExitCode::SUCCESS,

@@ -23,7 +23,7 @@ pub(crate) fn run(dir: &DriverDir, options: &LogOptions) -> Result<(), Failure> 
     let has_frames = options.frames || options.payload.is_some();
     let mut out = io::BufWriter::new(io::stdout().lock());
     if options.format.json {
-        // Not one value in memory: there may be many millions of frames.
+        // Entry by entry: memory may not hold many millions of frames.
         out.write_all(b"{\"log\":")?;
         out.write_all(&report::to_json(&summary)?)?;
         if has_frames {
@@ -51,7 +51,7 @@ pub(crate) fn run(dir: &DriverDir, options: &LogOptions) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Hands out the entries of the terms, in the order of the file, as far as the options want them.
+/// Calls the handler with the entries of the terms, in the order of the file, up to the limit.
 fn for_each_entry(
     mut file: LogFile<File>,
     options: &LogOptions,
@@ -73,12 +73,12 @@ fn for_each_entry(
     Ok(())
 }
 
-/// A log buffer as a whole.
+/// The metadata of a log buffer, and its file.
 #[derive(Debug, Serialize)]
 struct LogSummary {
-    /// In the name, bytes that are not UTF-8 are replaced.
+    /// Path, with replacements for bytes that are not UTF-8.
     file: String,
-    /// How far the publisher has come; of images this is not in the file.
+    /// Position of the publisher. `None` for images: their files do not have the position.
     position: Option<i64>,
     #[serde(flatten)]
     metadata: Metadata,
@@ -169,7 +169,7 @@ impl LogSummary {
 struct JsonEntry<'a> {
     #[serde(flatten)]
     entry: &'a Entry,
-    /// Missing if it was not asked for, or if there is none.
+    /// Omitted without `--payload`, and for entries other than frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<String>,
 }
@@ -242,7 +242,7 @@ enum Listed {
 
 const FOLDERS: [&str; 2] = ["publications", "images"];
 
-/// The file of a name, or of the log buffer with that registration id.
+/// Returns the named file, or the file of the log buffer with this registration id.
 fn find(dir: &Path, name: &Path) -> Result<PathBuf, Failure> {
     let id = name.to_str().filter(|text| text.parse::<i64>().is_ok());
     let Some(id) = id.filter(|_| !name.exists()) else { return Ok(name.to_owned()) };
@@ -252,7 +252,7 @@ fn find(dir: &Path, name: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn open(path: &Path) -> Result<LogFile<File>, LogFault> {
-    // To open a pipe would be to wait for a writer.
+    // Opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(LogFault::Layout("not a regular file".to_owned()));
     }
@@ -271,7 +271,7 @@ fn list(dir: &Path) -> Result<LogList, Failure> {
         for path in paths {
             match open(&path) {
                 Ok(file) => logs.push(Listed::Log(LogSummary::new(&path, file.metadata()).into())),
-                // Closed between the read of the folder and the read of the file.
+                // The log buffer was closed after the folder was read.
                 Err(LogFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(fault) => logs.push(Listed::Fault {
                     file: path.to_string_lossy().into_owned(),

@@ -1,6 +1,6 @@
-//! Reads a log buffer file. The file may be damaged, may be no log buffer, and others may be writing to it.
+//! Reads a log buffer file. The file may be damaged, foreign, or in use.
 //!
-//! The file is read, not mapped: if the file is cut off meanwhile, a read is short, and no more. The
+//! The file is read, not mapped: if the file shrinks meanwhile, a read only returns fewer bytes. The
 //! layout follows `aeron_logbuffer_descriptor.h` and `aeron_udp_protocol.h`: three terms of the same
 //! length, and 4,096 bytes at the end that describe them.
 
@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use serde::Serialize;
 
-/// How many terms a log buffer has.
+/// Number of terms in a log buffer.
 pub(crate) const PARTITION_COUNT: usize = 3;
 /// The length of a frame's header, and the alignment of all frames.
 pub(crate) const HEADER_LENGTH: u64 = 32;
@@ -17,13 +17,13 @@ pub(crate) const HEADER_LENGTH: u64 = 32;
 const METADATA_LENGTH: u64 = 4096;
 const TERM_LENGTHS: std::ops::RangeInclusive<i32> = 64 * 1024..=1024 * 1024 * 1024;
 const PAGE_SIZES: std::ops::RangeInclusive<i32> = 4 * 1024..=1024 * 1024 * 1024;
-/// How much is read at a time.
+/// Bytes per read.
 const WINDOW_LENGTH: u64 = 64 * 1024;
 
-/// Why a file is not read as a log buffer.
+/// Reason why a file is not read as a log buffer.
 #[derive(Debug)]
 pub(crate) enum LogFault {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
     /// The metadata of the file is impossible.
     Layout(String),
@@ -58,7 +58,7 @@ pub(crate) struct Metadata {
     pub(crate) mtu_length: i32,
     pub(crate) is_connected: bool,
     pub(crate) active_transport_count: i32,
-    /// `None` as long as the stream goes on.
+    /// `None` until the stream ends.
     pub(crate) end_of_stream_position: Option<i64>,
     pub(crate) is_publication_revoked: bool,
     pub(crate) publication_window_length: i32,
@@ -82,7 +82,7 @@ pub(crate) struct Metadata {
     pub(crate) tails: [Tail; PARTITION_COUNT],
 }
 
-/// Whose log buffer it is.
+/// The owner of a log buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogKind {
@@ -104,11 +104,11 @@ pub(crate) struct DefaultHeader {
     pub(crate) reserved_value: i64,
 }
 
-/// How far a term is written; of images this stays as it was in the beginning.
+/// The end of the written part of a term. In the file of an image, the initial value stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Tail {
     pub(crate) term_id: i32,
-    /// May be beyond the end of the term, when a publisher has found it full.
+    /// Beyond the end of the term after a publisher has found the term full.
     pub(crate) term_offset: u32,
     pub(crate) position: i64,
 }
@@ -123,14 +123,13 @@ pub(crate) struct Flags(pub(crate) u8);
 #[serde(tag = "entry", rename_all = "lowercase")]
 pub(crate) enum Entry {
     Frame(Frame),
-    /// Nothing has been written here, but further on. This is a gap in the received frames, or the part of a
-    /// term before the beginning of the stream.
+    /// Zeros before a later frame. Either frames are missing, or the stream starts within the term.
     Gap {
         partition: usize,
         offset: u64,
         length: u64,
     },
-    /// Here is something that is no frame, and so nothing behind it can be found.
+    /// Bytes that are no frame. Frames behind a fault cannot be found.
     Fault {
         partition: usize,
         offset: u64,
@@ -143,11 +142,11 @@ pub(crate) enum Entry {
 pub(crate) struct Frame {
     /// The index of the term in the file.
     pub(crate) partition: usize,
-    /// Where the frame begins in its term.
+    /// Start of the frame in its term.
     pub(crate) offset: u64,
-    /// Where the frame begins in its stream, by the term id in its header.
+    /// Start of the frame in its stream, according to the term id in the header.
     pub(crate) position: i64,
-    /// With its header.
+    /// Includes the header.
     pub(crate) length: u32,
     /// `true` if the publisher has committed the frame.
     pub(crate) committed: bool,
@@ -155,13 +154,13 @@ pub(crate) struct Frame {
     pub(crate) flags: Flags,
     #[serde(rename = "type")]
     pub(crate) frame_type: FrameType,
-    /// As the header says; in a frame in good order the same as `offset`.
+    /// Offset in the header. Equal to `offset` in an intact frame.
     pub(crate) term_offset: i32,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
     pub(crate) term_id: i32,
     pub(crate) reserved_value: i64,
-    /// As much of the payload as was asked for; of padding, nothing.
+    /// Payload up to the limit. Empty for padding.
     #[serde(skip)]
     pub(crate) payload: Vec<u8>,
 }
@@ -214,7 +213,7 @@ pub(crate) struct Entries<'a, R> {
     log: &'a mut LogFile<R>,
     partition: usize,
     payload_limit: usize,
-    /// `None` when nothing more can be found.
+    /// `None` after the last entry.
     offset: Option<u64>,
     window: Window,
 }
@@ -256,7 +255,7 @@ impl<R: Read + Seek> Entries<'_, R> {
         if frame_length == 0 {
             return self.gap(offset);
         }
-        // Negative until the publisher has finished the frame.
+        // Negative until the publisher commits the frame.
         let length = u64::from(frame_length.unsigned_abs());
         if length < HEADER_LENGTH {
             return Err(format!("a frame length of {frame_length}, less than a header's"));
@@ -291,7 +290,7 @@ impl<R: Read + Seek> Entries<'_, R> {
         Ok((Some(Entry::Frame(frame)), Some(end)))
     }
 
-    /// The stretch of zeros at an offset, unless it is the rest of the term.
+    /// Returns the gap at an offset, or `None` if the rest of the term is zeros.
     fn gap(&mut self, offset: u64) -> Result<(Option<Entry>, Option<u64>), String> {
         let mut end = offset;
         while end < self.term_length() && Fields(&self.header(end)?).i32(0) == 0 {
@@ -310,7 +309,7 @@ impl<R: Read + Seek> Entries<'_, R> {
         Ok(header)
     }
 
-    /// Bytes of the term, exactly so many.
+    /// Returns `length` bytes of the term.
     fn read(&mut self, offset: u64, length: u64) -> Result<&[u8], String> {
         let available = self.term_length().saturating_sub(offset);
         if length > available {
@@ -425,7 +424,7 @@ impl Metadata {
     }
 }
 
-/// Bytes with numbers in them, at offsets that are known to lie within. Aeron is little-endian.
+/// Little-endian numbers in bytes. All offsets lie within the bytes.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -86,7 +86,7 @@ fn fault(entry: &Entry) -> (u64, &str) {
 }
 
 #[test]
-fn metadata_is_what_the_driver_wrote() {
+fn metadata_is_parsed() {
     let log = Builder::new().open();
     let metadata = log.metadata();
     assert_eq!(metadata.kind, LogKind::ExclusivePublication);
@@ -102,7 +102,7 @@ fn metadata_is_what_the_driver_wrote() {
 }
 
 #[test]
-fn frames_follow_each_other_up_to_the_last_that_is_written() {
+fn frames_up_to_the_last() {
     let mut log =
         Builder::new().frame(32 + 5, 1, b"hello").frame(64, 0, b"xxx").frame(-32, 1, b"").open();
     let entries = entries(&mut log);
@@ -122,7 +122,7 @@ fn frames_follow_each_other_up_to_the_last_that_is_written() {
 }
 
 #[test]
-fn a_gap_is_found_if_there_are_frames_behind_it() {
+fn gap_before_a_frame() {
     let mut builder = Builder::new().frame(32, 1, b"");
     builder.offset += 64;
     let mut log = builder.frame(32, 1, b"").open();
@@ -133,7 +133,7 @@ fn a_gap_is_found_if_there_are_frames_behind_it() {
 }
 
 #[test]
-fn lengths_that_cannot_be_are_faults() {
+fn impossible_lengths_are_faults() {
     for length in [1, 31, -31, i32::MAX, i32::MIN, TERM_LENGTH as i32] {
         let mut builder = Builder::new().frame(32, 1, b"");
         builder.put(32, &length.to_le_bytes());
@@ -146,14 +146,14 @@ fn lengths_that_cannot_be_are_faults() {
 }
 
 #[test]
-fn a_frame_may_end_where_its_term_does_and_no_later() {
+fn frame_may_end_with_its_term() {
     let mut log = Builder::new().frame(TERM_LENGTH as i32, 1, b"x").open();
     let found = entries(&mut log);
     assert_eq!((found.len(), frame(&found[0]).payload.len()), (1, 100));
 }
 
 #[test]
-fn a_file_that_cannot_be_a_log_buffer_is_refused_with_the_reason() {
+fn foreign_file_is_refused() {
     let whole = Builder::new().bytes;
     for length in [0, 1, 4095] {
         let fault = LogFile::open(Cursor::new(whole[..length].to_vec())).expect_err("too short");
@@ -242,12 +242,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..9000)) {
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..9000)) {
         read_all(Cursor::new(bytes))?;
     }
 
     #[test]
-    fn terms_of_any_bytes_are_read_without_a_panic(
+    fn any_terms(
         bytes in prop::collection::vec(any::<u8>(), 0..2000),
         partition in 0..PARTITION_COUNT,
     ) {
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_log_buffer_is_read_without_a_panic(
+    fn damaged_log_buffer(
         changes in changes(40),
         length in prop_oneof![Just(METADATA + 4096), 0..METADATA + 8192],
     ) {
@@ -271,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn a_log_buffer_that_changes_meanwhile_is_read_without_a_panic(
+    fn changing_log_buffer(
         changes in changes(40),
         cut in prop::option::of(0..METADATA + 4096),
     ) {

@@ -1,4 +1,4 @@
-//! The program `rusteron`: looks into any Aeron directory, of any driver.
+//! The program `rusteron`: inspects the Aeron directory of any driver.
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`]. The sub-commands share these modules: [`driver_dir`] finds the driver,

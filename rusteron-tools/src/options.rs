@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rusteron_client::{ChannelUri, Position, PositionKind};
 
-/// Looks into an Aeron directory, whether a Rust, C or Java media driver is at work in it or a dead driver
-/// has left it behind
+/// Inspects the Aeron directory of a media driver in Rust, C or Java, alive or dead
 ///
-/// Only `driver --terminate` changes the driver.
+/// Only `driver --terminate` changes the driver, and only `archive` is a client.
 #[derive(Debug, Parser)]
 #[command(name = "rusteron", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
@@ -17,7 +16,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", env = "AERON_DIR", global = true)]
     pub(crate) dir: Option<PathBuf>,
 
-    /// After how long a silence the driver counts as dead
+    /// Age of the heartbeat after which the driver counts as dead
     #[arg(long, value_name = "DURATION", default_value = "10s", global = true)]
     #[arg(value_parser = humantime::parse_duration)]
     pub(crate) driver_timeout: Duration,
@@ -28,9 +27,9 @@ pub(crate) struct Options {
 
 const AFTER_HELP: &str = "\
 Exit codes:
-  0  done; also when whoever reads the output has read enough
+  0  done; also if the reader of the output is gone
   1  failed; no media driver has been in the directory
-  2  the command line cannot be understood
+  2  the command line is invalid
   3  `driver` only: there is no driver, or it is not alive
 
 Examples:
@@ -66,10 +65,10 @@ Examples:
   rusteron streams --json | jq '.streams[] | select(.subscriber_backlog > 1000000)'")]
     Streams(StreamsOptions),
 
-    /// The driver, and whether it is alive; with --terminate, asks it to end
+    /// The state of the driver; --terminate asks the driver to end
     #[command(after_help = "\
-Exit codes: 0 if the driver is alive, 3 if it is not or there is none. With --terminate 0 if it has
-ended, 1 if it had not in time, 3 if there was none to ask.
+Exit codes: 0 if the driver is alive, 3 if it is dead or missing. With --terminate, 0 if the driver has
+ended, 1 if it has not ended in time, 3 if there was no driver to ask.
 
 A driver ends on request only if its termination validator agrees; by default it refuses.
 
@@ -80,8 +79,7 @@ Examples:
 
     /// A log buffer file: the frames of a stream, byte by byte
     #[command(after_help = "\
-The file may be in use: what is shown was read at different moments, and can be half of one frame and
-half of the next in the same place.
+The file may be in use. The program reads bytes at different times, so an entry can mix two frames.
 
 Examples:
   rusteron log
@@ -168,7 +166,7 @@ pub(crate) struct ErrorsOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DriverOptions {
-    /// Ask the driver to end, and wait until it has
+    /// Ask the driver to end, and wait for the end
     #[arg(long)]
     pub(crate) terminate: bool,
 
@@ -248,7 +246,7 @@ pub(crate) enum ArchiveCommand {
     /// Replay a recording, and check that every byte is accounted for
     ///
     /// Exit code 0 says that every byte is. Then frames follow each other from the first position to the last,
-    /// at the positions that they name. Messages in several fragments are whole, except perhaps the last one.
+    /// and their headers have the right positions. Messages in several fragments are whole, except perhaps the last one.
     /// The checksum is the CRC-32 of all payloads in their order, as zlib and Java compute it. Copies of a
     /// recording have the same checksum.
     Verify(VerifyOptions),
@@ -287,7 +285,7 @@ pub(crate) struct VerifyOptions {
     #[arg(value_name = "ID")]
     pub(crate) recording_id: i64,
 
-    /// The checksum that there must be, as an earlier run has printed it
+    /// The expected checksum, as an earlier run has printed it
     #[arg(long, value_name = "HEX", value_parser = checksum)]
     pub(crate) checksum: Option<u32>,
 
@@ -369,12 +367,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn command_line_is_well_formed() {
         Options::command().debug_assert();
     }
 
     #[test]
-    fn types_are_numbers_or_names() {
+    fn counter_types_by_number_or_name() {
         assert_eq!(counter_type("system"), Ok(0));
         assert_eq!(counter_type("sub-pos"), Ok(PositionKind::SubscriberPosition.type_id()));
         assert_eq!(counter_type("1001"), Ok(1001));
@@ -383,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_that_make_no_sense_are_refused() {
+    fn interval_bounds() {
         assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
         for text in ["0s", "1ms", "2days", "1", "x", ""] {
             assert!(interval(text).is_err(), "{text}");

@@ -1,15 +1,15 @@
-//! How fast counters change.
+//! The rates at which counters change.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// The values of counters when they were last looked at.
+/// The last values of counters, to compute rates from.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     last: Option<Sample>,
 }
 
-/// The values of counters at one moment, by counter id and registration id: ids are given anew.
+/// The values of counters at one time, by counter id and registration id. The driver reuses counter ids.
 #[derive(Debug)]
 struct Sample {
     time: Instant,
@@ -17,8 +17,8 @@ struct Sample {
 }
 
 impl Rates {
-    /// Replaces the last values, and returns the change of each value since then, per second, in
-    /// the same order; `None` for values that were not there.
+    /// Replaces the last values. Returns the change of each value per second, in the same order.
+    /// A rate is `None` if the counter has no last value.
     pub(crate) fn update(
         &mut self,
         time: Instant,
@@ -30,7 +30,7 @@ impl Rates {
             let last = self.last.as_ref()?;
             let before = *last.values.get(&(id, registration_id))?;
             let elapsed = time.saturating_duration_since(last.time);
-            // Through 128 bits, as the difference of two numbers of 64 bits need not be one.
+            // In 128 bits: the difference of two 64-bit numbers may need 65 bits.
             let change = (i128::from(value) - i128::from(before)) as f64;
             (elapsed > Duration::ZERO).then(|| change / elapsed.as_secs_f64())
         });
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_changes_per_second_of_the_same_counter() {
+    fn change_per_second() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut rates = Rates::default();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_change_there_can_be_is_no_overflow() {
+    fn largest_change_does_not_overflow() {
         let start = Instant::now();
         let mut rates = Rates::default();
         rates.update(start, [(1, 1, i64::MIN)].into_iter());

@@ -12,20 +12,20 @@ use crossterm::terminal::{self, Clear, ClearType};
 use crate::failure::Failure;
 use crate::report::Report;
 
-/// The terminal as one screen. Dropping it gives the terminal back as it was.
+/// The terminal as one screen. Dropping the screen restores the terminal.
 pub(crate) struct Screen {
     out: Stdout,
     /// The first line of the body that is shown.
     first: usize,
 }
 
-/// A wish of the user, or of the timer.
-enum Wish {
-    /// A report that is new.
-    Report,
-    /// The same report again: it was scrolled, or the window has another size.
+/// A request of the user, or of the timer.
+enum Request {
+    /// Take another report.
+    Sample,
+    /// Draw the same report again, after scrolling or resizing.
     Redraw,
-    /// The end.
+    /// End the program.
     Quit,
 }
 
@@ -33,13 +33,13 @@ impl Screen {
     pub(crate) fn enter() -> Result<Self, Failure> {
         terminal::enable_raw_mode()
             .map_err(|error| Failure::run("cannot use the terminal for a full screen", error))?;
-        // From here on, dropping the screen undoes its changes to the terminal.
+        // From here on, dropping the screen restores the terminal.
         let mut screen = Self { out: io::stdout(), first: 0 };
         queue!(screen.out, terminal::EnterAlternateScreen, terminal::DisableLineWrap, Hide)?;
         Ok(screen)
     }
 
-    /// Shows a report after each interval, until the user has seen enough.
+    /// Shows a report after each interval, until the user quits.
     pub(crate) fn show<R: Report>(
         mut self,
         interrupted: &Receiver<()>,
@@ -53,15 +53,15 @@ impl Screen {
             loop {
                 self.draw(&header, &body)?;
                 match self.wait(next, interrupted)? {
-                    Wish::Report => break,
-                    Wish::Redraw => {}
-                    Wish::Quit => return Ok(()),
+                    Request::Sample => break,
+                    Request::Redraw => {}
+                    Request::Quit => return Ok(()),
                 }
             }
         }
     }
 
-    /// Draws over the old lines, so that nothing flickers.
+    /// Draws over the old lines, to avoid flicker.
     fn draw(&mut self, header: &[String], body: &[String]) -> io::Result<()> {
         let (columns, rows) = terminal::size()?;
         let body_rows = usize::from(rows).saturating_sub(header.len()).max(1);
@@ -72,7 +72,7 @@ impl Screen {
         let mut used = 0;
         for (row, line) in (0..rows).zip(lines) {
             queue!(frame, MoveTo(0, row))?;
-            // Enough for most; where characters are wider, the terminal does not wrap.
+            // Characters may be wider than a column. The terminal does not wrap such lines.
             frame.extend(line.chars().take(columns.into()).collect::<String>().as_bytes());
             queue!(frame, Clear(ClearType::UntilNewLine))?;
             used = row + 1;
@@ -86,16 +86,16 @@ impl Screen {
     }
 
     /// Waits for a key, a signal, or the time for the next report.
-    fn wait(&mut self, next: Instant, interrupted: &Receiver<()>) -> Result<Wish, Failure> {
+    fn wait(&mut self, next: Instant, interrupted: &Receiver<()>) -> Result<Request, Failure> {
         // A signal does not end the wait for a key.
         const LONGEST: Duration = Duration::from_millis(50);
         loop {
             if !matches!(interrupted.try_recv(), Err(TryRecvError::Empty)) {
-                return Ok(Wish::Quit);
+                return Ok(Request::Quit);
             }
             let remaining = next.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
-                return Ok(Wish::Report);
+                return Ok(Request::Sample);
             }
             let failed = |error| Failure::run("cannot read from the terminal", error);
             if !event::poll(remaining.min(LONGEST)).map_err(failed)? {
@@ -103,23 +103,23 @@ impl Screen {
             }
             match event::read().map_err(failed)? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if let Some(wish) = self.press(key) {
-                        return Ok(wish);
+                    if let Some(request) = self.press(key) {
+                        return Ok(request);
                     }
                 }
-                Event::Resize(..) => return Ok(Wish::Redraw),
+                Event::Resize(..) => return Ok(Request::Redraw),
                 _ => {}
             }
         }
     }
 
-    fn press(&mut self, key: KeyEvent) -> Option<Wish> {
+    fn press(&mut self, key: KeyEvent) -> Option<Request> {
         let page = usize::from(terminal::size().map_or(24, |(_, rows)| rows / 2));
         self.first = match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                return Some(Wish::Quit);
+                return Some(Request::Quit);
             }
-            KeyCode::Char('q') | KeyCode::Esc => return Some(Wish::Quit),
+            KeyCode::Char('q') | KeyCode::Esc => return Some(Request::Quit),
             KeyCode::Down | KeyCode::Char('j') => self.first.saturating_add(1),
             KeyCode::Up | KeyCode::Char('k') => self.first.saturating_sub(1),
             KeyCode::PageDown | KeyCode::Char(' ') => self.first.saturating_add(page),
@@ -128,13 +128,13 @@ impl Screen {
             KeyCode::End => usize::MAX,
             _ => return None,
         };
-        Some(Wish::Redraw)
+        Some(Request::Redraw)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // Errors mean that the terminal is gone.
         let _ = queue!(self.out, Show, terminal::EnableLineWrap, terminal::LeaveAlternateScreen);
         let _ = self.out.flush();
         let _ = terminal::disable_raw_mode();

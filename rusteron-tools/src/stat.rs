@@ -26,7 +26,7 @@ struct Counter {
     id: i32,
     type_id: i32,
     value: i64,
-    /// `None` the first time.
+    /// `None` in the first report.
     rate_per_second: Option<f64>,
     label: String,
     registration_id: i64,
@@ -37,18 +37,18 @@ struct Counter {
 pub(crate) fn run(dir: &DriverDir, options: &StatOptions) -> Result<(), Failure> {
     dir.open()?;
     let labels: Vec<_> = options.labels.iter().map(|text| text.to_lowercase()).collect();
-    let is_wanted = |counter: &CounterSnapshot| {
+    let is_selected = |counter: &CounterSnapshot| {
         let label = counter.label.to_lowercase();
         (options.types.is_empty() || options.types.contains(&counter.type_id))
             && (labels.is_empty() || labels.iter().any(|text| label.contains(text)))
     };
     let mut rates = Rates::default();
     watch::run(&options.watch, || {
-        // Opened anew each time: a driver that was started again has another file.
+        // Opens the file for each report: a restarted driver has another file.
         let cnc = dir.find()?;
         let now = Instant::now();
         let mut counters: Vec<_> =
-            cnc.iter().flat_map(|cnc| cnc.counters().iter()).filter(is_wanted).collect();
+            cnc.iter().flat_map(|cnc| cnc.counters().iter()).filter(is_selected).collect();
         counters.sort_by_key(|counter| counter.id);
         let values = counters.iter().map(|c| (c.id, c.registration_id, c.value));
         let rates = rates.update(now, values);

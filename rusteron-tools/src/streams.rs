@@ -1,4 +1,4 @@
-//! `rusteron streams`: how far publications and subscriptions have come.
+//! `rusteron streams`: positions and backlogs of publications and subscriptions.
 
 use std::time::Instant;
 
@@ -26,9 +26,9 @@ struct Stream {
     channel: String,
     stream_id: i32,
     session_id: i32,
-    /// Bytes written and not sent; `None` without a sender, as with IPC.
+    /// Bytes written and not sent. `None` without a sender, as with IPC.
     sender_backlog: Option<i64>,
-    /// Bytes that have come to the driver, not read by the slowest subscriber; `None` without one.
+    /// Bytes that the driver has and the slowest subscriber has not read. `None` without a subscriber.
     subscriber_backlog: Option<i64>,
     positions: Vec<Position>,
 }
@@ -37,7 +37,7 @@ struct Stream {
 struct Position {
     kind: &'static str,
     value: i64,
-    /// `None` the first time.
+    /// `None` in the first report.
     rate_per_second: Option<f64>,
     counter_id: i32,
     registration_id: i64,
@@ -45,17 +45,17 @@ struct Position {
 
 pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failure> {
     dir.open()?;
-    let is_wanted = |stream: &StreamPositions| {
+    let is_selected = |stream: &StreamPositions| {
         options.stream_id.is_none_or(|id| id == stream.stream_id)
             && options.channel.as_ref().is_none_or(|text| stream.channel.contains(text))
     };
     let mut rates = Rates::default();
     watch::run(&options.watch, || {
-        // Opened anew each time: a driver that was started again has another file.
+        // Opens the file for each report: a restarted driver has another file.
         let cnc = dir.find()?;
         let now = Instant::now();
         let mut streams = cnc.as_ref().map_or(Vec::new(), |cnc| cnc.counters().stream_positions());
-        streams.retain(is_wanted);
+        streams.retain(is_selected);
         let positions = streams.iter().flat_map(|stream| &stream.positions);
         let values = positions.map(|p| (p.counter_id, p.registration_id, p.value));
         let mut rates = rates.update(now, values).into_iter();

@@ -1,4 +1,4 @@
-//! Numbers, times and other people's texts, for people to read.
+//! Texts for people: numbers, times, and the texts of other processes.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,52 +6,53 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use num_format::{Locale, ToFormattedString};
 use serde::Serializer;
 
-/// The text without characters that a terminal would obey: labels and errors come from other processes.
+/// Replaces control characters. Labels and errors come from other processes, and must not control the
+/// terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The number with a comma before each group of three digits.
+/// Returns the number with a comma before each group of three digits.
 pub(crate) fn grouped(number: i64) -> String {
     number.to_formatted_string(&Locale::en)
 }
 
-/// Two hexadecimal digits for each byte.
+/// Returns two hexadecimal digits for each byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The rate, as a column of 16 characters; nothing where there is none.
+/// Returns the rate as a column of 16 characters, which is blank without a rate.
 pub(crate) fn rate(per_second: Option<f64>) -> String {
-    // A rate that no number of 64 bits holds is shown as the largest one.
+    // The conversion limits the rate to 64 bits.
     let text = per_second.map_or(String::new(), |rate| format!("{}/s", grouped(rate as i64)));
     format!("{text:>16}")
 }
 
-/// The time as in RFC 3339, in UTC; `None` if it has no such form.
+/// Returns the time as in RFC 3339, in UTC. `None` if the time has no such form.
 pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     const END_OF_YEAR_9999: Duration = Duration::from_secs(253_402_300_800);
     let since_epoch = time.duration_since(UNIX_EPOCH).ok()?;
     (since_epoch < END_OF_YEAR_9999).then(|| humantime::format_rfc3339_millis(time).to_string())
 }
 
-/// The time, for people.
+/// Returns the time for people.
 pub(crate) fn time(time: SystemTime) -> impl Display {
     timestamp(time).unwrap_or_else(|| "an impossible time".to_owned())
 }
 
-/// The duration, for people, down to milliseconds.
+/// Returns the duration for people, down to milliseconds.
 pub(crate) fn duration(duration: Duration) -> impl Display {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     humantime::format_duration(Duration::from_millis(millis))
 }
 
-/// The milliseconds of a duration, as many as a number holds.
+/// Returns the milliseconds of a duration, limited to 64 bits.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// For fields of JSON: the time as in RFC 3339, or null.
+/// Serialises the time as in RFC 3339, or null if the time has no such form.
 pub(crate) fn serialize_time<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     match timestamp(*time) {
         Some(text) => to.serialize_str(&text),
@@ -59,7 +60,7 @@ pub(crate) fn serialize_time<S: Serializer>(time: &SystemTime, to: S) -> Result<
     }
 }
 
-/// For fields of JSON: the time as [`serialize_time`] writes it, or null without a time.
+/// Serialises a time as [`serialize_time`] does, or null without a time.
 pub(crate) fn serialize_optional_time<S: Serializer>(
     time: &Option<SystemTime>,
     to: S,
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_in_threes() {
+    fn digits_are_grouped() {
         let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (-123_456, "-123,456")];
         for (number, text) in cases {
             assert_eq!(grouped(number), text);
@@ -86,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_replaced() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable("a\x1b[2Jb\r\n\u{9b}c é"), "a\u{FFFD}[2Jb\u{FFFD}\u{FFFD}\u{FFFD}c é");
     }
 
     #[test]
-    fn times_that_have_no_form_are_none() {
+    fn unprintable_times_are_none() {
         let at = |seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).expect("a time");
         assert_eq!(timestamp(at(1)).as_deref(), Some("1970-01-01T00:00:01.000Z"));
         assert_eq!(timestamp(at(253_402_300_799)).as_deref(), Some("9999-12-31T23:59:59.000Z"));
