@@ -14,10 +14,11 @@ use crate::constants::PublicationConstants;
 use crate::error::{Error, ErrorKind, OfferError, Position, Result};
 use crate::ffi::SendPtr;
 use crate::ffi::callback::{self, Notification, notify};
+use crate::log_buffer::{HEADER_LENGTH, align};
 use crate::publication::{ExclusivePublication, Publication};
 
-/// Requires four fields: `raw`, the address of the C publication; its `constants`; its `client`;
-/// and `is_handed_over`, true once it was passed to C to be closed.
+/// Requires these fields: `raw`, the address of the C publication; its `fields`; its `constants`;
+/// its `client`; and `is_handed_over`, true once it was passed to C to be closed.
 macro_rules! details {
     (
         $publication:ty, owner $owner:ident;
@@ -88,6 +89,20 @@ macro_rules! details {
             pub fn available_window(&self) -> Result<usize, OfferError> {
                 let window = self.position_limit()?.saturating_sub(self.position()?);
                 Ok(usize::try_from(window).unwrap_or(0))
+            }
+
+            /// Returns the reason for refusing a message of `length` bytes at a `position` that is
+            /// not below the position limit.
+            #[cold]
+            pub(crate) fn back_pressure(&self, position: Position, length: usize) -> OfferError {
+                let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+                if end >= self.fields.max_possible_position {
+                    OfferError::MaxPositionExceeded
+                } else if self.is_connected() {
+                    OfferError::BackPressured
+                } else {
+                    OfferError::NotConnected
+                }
             }
 
             /// Returns the state of the channel's sockets.

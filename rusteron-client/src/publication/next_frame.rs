@@ -138,18 +138,6 @@ impl ExclusivePublication {
         (!is_closed).then_some((next, limit))
     }
 
-    #[cold]
-    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
-        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
-        if end >= self.fields.max_possible_position {
-            OfferError::MaxPositionExceeded
-        } else if self.is_connected() {
-            OfferError::BackPressured
-        } else {
-            OfferError::NotConnected
-        }
-    }
-
     /// Moves the tail to the offset `end` of the active term. Returns the address of `next`.
     ///
     /// # Safety

@@ -29,7 +29,7 @@ use crate::publication::{BufferClaim, message_parts};
 /// Made by [`Aeron::add_publication`](crate::Aeron::add_publication).
 pub struct Publication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
-    fields: sys::rusteron_publication_t,
+    pub(crate) fields: sys::rusteron_publication_t,
     pub(crate) limit: CounterValue,
     pub(crate) raw: NonNull<sys::aeron_publication_t>,
     pub(crate) ids: FrameIds,
@@ -350,18 +350,6 @@ impl Publication {
                 active_term_count: log_buffer::atomic_i32(fields.active_term_count),
                 initial_term_id: fields.initial_term_id,
             }
-        }
-    }
-
-    #[cold]
-    fn back_pressure(&self, position: Position, length: usize) -> OfferError {
-        let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
-        if end >= self.fields.max_possible_position {
-            OfferError::MaxPositionExceeded
-        } else if self.is_connected() {
-            OfferError::BackPressured
-        } else {
-            OfferError::NotConnected
         }
     }
 
