@@ -6,7 +6,7 @@ use crate::support::{COMMANDS, command, run, text_of};
 fn help_has_examples() {
     let general = text_of(run(command(["--help"])));
     assert!(general.contains("Exit codes:") && general.contains("Examples:"), "{general}");
-    for name in COMMANDS {
+    for name in COMMANDS.into_iter().chain(["archive"]) {
         assert!(general.contains(&format!("  {name} ")), "{general}");
         let help = text_of(run(command([name, "--help"])));
         assert!(help.contains(&format!("  rusteron {name}")), "{help}");
@@ -16,7 +16,7 @@ fn help_has_examples() {
 
 #[test]
 fn invalid_exits_2() {
-    let cases: [&[&str]; 8] = [
+    let cases: [&[&str]; 10] = [
         &[],
         &["state"],
         &["stat", "--interval", "1s"],
@@ -25,6 +25,8 @@ fn invalid_exits_2() {
         &["driver", "--token", "x"],
         &["log", "--frames"],
         &["stat", "--driver-timeout", "10"],
+        &["archive"],
+        &["archive", "tail", "1", "--new", "--from", "0"],
     ];
     for arguments in cases {
         let finished = run(command(arguments));
