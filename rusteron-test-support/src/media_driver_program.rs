@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 pub fn media_driver_beside(program: &str) -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     let beside = || {
-        let path = Path::new(program).with_file_name("media_driver");
+        let path = Path::new(program)
+            .with_file_name(format!("media_driver{}", std::env::consts::EXE_SUFFIX));
         if !path.is_file() {
             build_into(path.parent().expect("a directory"));
         }
