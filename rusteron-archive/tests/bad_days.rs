@@ -129,7 +129,8 @@ fn a_merge_is_closed_although_the_media_driver_never_answers() {
         aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
     let any = "aeron:udp?endpoint=localhost:0";
     let live = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
-    let merge = ReplayMerge::new(archive, subscription, "aeron:udp?linger=0", any, &live, 0, 0)
+    let merge = ReplayMerge::builder("aeron:udp?linger=0", any, &live)
+        .start(archive, subscription, 0)
         .expect("a merge");
     java.kill();
     assert!(!aeron.is_closed(), "it has not noticed yet");

@@ -113,7 +113,7 @@ const MANUAL: &str = "aeron:udp?control-mode=manual";
 fn merge(session: Archive, subscription: Subscription) -> Result<ReplayMerge, ReplayMergeError> {
     let (replay, any) = ("aeron:udp?linger=0", "aeron:udp?endpoint=localhost:0");
     let live = format!("aeron:udp?endpoint=localhost:{}", free_port());
-    ReplayMerge::new(session, subscription, replay, any, live.as_str(), 0, 0)
+    ReplayMerge::builder(replay, any, live.as_str()).start(session, subscription, 0)
 }
 
 #[test]

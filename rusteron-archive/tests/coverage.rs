@@ -110,7 +110,7 @@ fn every_function_of_the_header_is_reached_or_has_a_reason() {
         replaces aeron_archive_recording_pos_get_source_identity => RecordingPos::source_identity;
         replaces aeron_archive_recording_pos_is_active => RecordingPos::is_active;
 
-        calls aeron_archive_replay_merge_init => ReplayMerge::new as fn(_, _, Text, Text, Text, _, _) -> _;
+        calls aeron_archive_replay_merge_init => ReplayMergeBuilder::start;
         replaces aeron_archive_replay_merge_close => ReplayMerge::into_parts;
         replaces aeron_archive_replay_merge_do_work => ReplayMerge::do_work;
         replaces aeron_archive_replay_merge_poll

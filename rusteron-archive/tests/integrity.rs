@@ -225,17 +225,11 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
                 .aeron()
                 .add_subscription("aeron:udp?control-mode=manual", STREAM)
                 .expect("a subscription");
-            let mut merge = ReplayMerge::with_progress_timeout(
-                session,
-                subscription,
-                &replay,
-                &replay_destination,
-                &live_channel,
-                recording_id,
-                position,
-                DEADLINE,
-            )
-            .expect("a merge");
+            let mut merge = ReplayMerge::builder(&replay, &replay_destination, &live_channel)
+                .start_position(position)
+                .progress_timeout(DEADLINE)
+                .start(session, subscription, recording_id)
+                .expect("a merge");
             let mut next = first;
             await_that("the merge", || {
                 merge.poll(|text, _| expect(text, &mut next), 100).expect("a merge");

@@ -153,17 +153,11 @@ fn a_merge_that_loses_its_archive_is_an_error() {
     let subscription =
         aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
     let live = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
-    let mut merge = ReplayMerge::with_progress_timeout(
-        connect(&java, &aeron),
-        subscription,
-        "aeron:udp?linger=0",
-        "aeron:udp?endpoint=localhost:0",
-        &live,
-        recording_id,
-        0,
-        TIMEOUT,
-    )
-    .expect("a merge");
+    let mut merge =
+        ReplayMerge::builder("aeron:udp?linger=0", "aeron:udp?endpoint=localhost:0", &live)
+            .progress_timeout(TIMEOUT)
+            .start(connect(&java, &aeron), subscription, recording_id)
+            .expect("a merge");
     let mut received = Vec::new();
     await_that("a part of the replay", || {
         merge.poll(|text, _| received.push(numbered(text)), 10).expect("a merge");

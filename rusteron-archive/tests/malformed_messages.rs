@@ -349,16 +349,13 @@ fn replay_merge_fails_with_a_malformed_message() {
             .aeron
             .add_subscription("aeron:udp?control-mode=manual", 1001)
             .expect("a subscription");
-        let mut merge = ReplayMerge::with_progress_timeout(
-            archive,
-            subscription,
+        let mut merge = ReplayMerge::builder(
             "aeron:udp?session-id=7",
             "aeron:udp?endpoint=localhost:0",
             format!("aeron:udp?endpoint=localhost:{}", free_port()),
-            7,
-            0,
-            DEADLINE,
         )
+        .progress_timeout(DEADLINE)
+        .start(archive, subscription, 7)
         .expect("a merge");
         let error = await_some("a failure", || merge.poll(|_, _| {}, 10).err());
         assert_refused(Err::<(), _>(error), &fault, "ControlResponse");

@@ -44,16 +44,13 @@ fn begin(
     recording_id: i64,
     live: &str,
 ) -> ReplayMerge {
-    ReplayMerge::with_progress_timeout(
-        session,
-        manual(archive),
-        &format!("aeron:udp?session-id={}", publication.session_id()),
+    ReplayMerge::builder(
+        format!("aeron:udp?session-id={}", publication.session_id()),
         "aeron:udp?endpoint=localhost:0",
         live,
-        recording_id,
-        0,
-        DEADLINE,
     )
+    .progress_timeout(DEADLINE)
+    .start(session, manual(archive), recording_id)
     .expect("a merge")
 }
 
@@ -126,7 +123,8 @@ fn a_refusal_can_be_an_error_of_any_kind() {
     let session = java.connect();
     let subscription = manual(&session);
     let (udp, any) = ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:0");
-    let refused = ReplayMerge::new(session, subscription, "aeron:udp", any, udp, -1, 0).map(drop);
+    let refused =
+        ReplayMerge::builder("aeron:udp", any, udp).start(session, subscription, -1).map(drop);
     let error = refused.expect_err("a negative id");
     let text = error.to_string();
     let error = boxed(error);
@@ -140,7 +138,8 @@ fn a_merge_that_cannot_be_is_refused() {
     let archive = java.connect();
     let merge = |channel: &str, replay: &str, destination: &str, live: &str| {
         let subscription = archive.aeron().add_subscription(channel, STREAM).expect("valid");
-        ReplayMerge::new(java.connect(), subscription, replay, destination, live, 0, 0)
+        ReplayMerge::builder(replay, destination, live)
+            .start(java.connect(), subscription, 0)
             .map(drop)
             .expect_err("refused")
             .error()
@@ -159,10 +158,15 @@ fn a_merge_that_cannot_be_is_refused() {
 
     // The session and the subscription of a rejected merge can be used again.
     let subscription = archive.aeron().add_subscription(manual, STREAM).expect("valid");
-    let refused = ReplayMerge::new(java.connect(), subscription, plain, any, udp, 0, -1);
+    let refused = ReplayMerge::builder(plain, any, udp).start_position(-1).start(
+        java.connect(),
+        subscription,
+        0,
+    );
     let (error, session, subscription) = refused.map(drop).expect_err("refused").into_parts();
     assert!(error.to_string().contains("start_position: -1"), "{error}");
-    let merge = ReplayMerge::new(session, subscription, plain, any, udp, 0, 0).expect("a merge");
+    let merge =
+        ReplayMerge::builder(plain, any, udp).start(session, subscription, 0).expect("a merge");
     assert!(merge.into_parts().expect("the parts").0.is_connected());
 }
 
@@ -212,15 +216,12 @@ fn signals_that_come_while_it_merges_reach_their_consumer() {
 fn a_merge_fails_for_an_unknown_recording_and_leaves_its_parts() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    let mut merge = ReplayMerge::new(
-        java.connect(),
-        manual(&archive),
+    let mut merge = ReplayMerge::builder(
         "aeron:udp?linger=0",
         "aeron:udp?endpoint=localhost:0",
         "aeron:udp?endpoint=localhost:1",
-        4711,
-        0,
     )
+    .start(java.connect(), manual(&archive), 4711)
     .expect("a merge");
     let error =
         rusteron_test_support::await_some("the failure", || merge.poll(|_, _| (), 10).err());
@@ -240,16 +241,13 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
-    let mut merge = ReplayMerge::with_progress_timeout(
-        java.connect(),
-        manual(&archive),
-        &format!("aeron:udp?session-id={}", publication.session_id()),
+    let mut merge = ReplayMerge::builder(
+        format!("aeron:udp?session-id={}", publication.session_id()),
         "aeron:udp?endpoint=localhost:0",
         &live,
-        recording_id,
-        0,
-        Duration::from_millis(500),
     )
+    .progress_timeout(Duration::from_millis(500))
+    .start(java.connect(), manual(&archive), recording_id)
     .expect("a merge");
     // No subscriber consumes the messages that would advance the merge.
     let error = rusteron_test_support::await_some("the failure", || merge.do_work().err());
@@ -264,16 +262,13 @@ fn a_merge_without_progress_ends_with_a_timeout_and_leaves_its_parts() {
 
 /// A merge whose replay destination the driver refuses when it gets to it.
 fn without_destination(session: Archive, archive: &Archive) -> ReplayMerge {
-    ReplayMerge::new(
-        session,
-        manual(archive),
+    ReplayMerge::builder(
         "aeron:udp?linger=0",
-        // A name that is reserved for there being no such host.
+        // The domain `.invalid` is reserved: no such host exists.
         "aeron:udp?endpoint=host.invalid:0",
         "aeron:udp?endpoint=localhost:1",
-        0,
-        0,
     )
+    .start(session, manual(archive), 0)
     .expect("a merge")
 }
 
@@ -321,15 +316,12 @@ fn a_merge_can_be_dropped_at_any_time_and_on_any_thread() {
     let position = offer_numbered(&mut publication, 0..500);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     for polls in [0, 1, 10, 1000] {
-        let mut merge = ReplayMerge::new(
-            java.connect(),
-            manual(&archive),
-            &format!("aeron:udp?session-id={}", publication.session_id()),
+        let mut merge = ReplayMerge::builder(
+            format!("aeron:udp?session-id={}", publication.session_id()),
             "aeron:udp?endpoint=localhost:0",
             &live,
-            recording_id,
-            0,
         )
+        .start(java.connect(), manual(&archive), recording_id)
         .expect("a merge");
         for _ in 0..polls {
             merge.poll(|_, _| (), 1).expect("a merge");

@@ -1,24 +1,19 @@
-//! Merging a replay with the live stream.
+//! The merge, once it has begun.
 
-use std::ffi::CString;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError};
+use std::ptr::NonNull;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use rusteron_client::__private::{
-    Fallible, c_string, catch, last_error, millis, receive_destination,
-};
-use rusteron_client::{
-    AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
-};
+use rusteron_client::__private::{Fallible, catch};
+use rusteron_client::{AsChannel, ErrorKind, Header, Image, Subscription};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::not_negative;
-use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::error::{ArchiveErrorKind, Result};
+use crate::replay_merge::builder::ReplayMergeBuilder;
+use crate::replay_merge::error::ReplayMergeCloseError;
 
 /// Replays a recording from a position, and joins the live stream when the replay has caught up.
 /// Neither loses nor repeats a message.
@@ -43,15 +38,12 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 ///
 /// # fn follow(archive: Archive, recording_id: i64, session_id: i32) -> rusteron_archive::Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
-/// let mut merge = ReplayMerge::new(
-///     archive,
-///     subscription,
-///     &format!("aeron:udp?session-id={session_id}"),
+/// let mut merge = ReplayMerge::builder(
+///     format!("aeron:udp?session-id={session_id}"),
 ///     "aeron:udp?endpoint=localhost:0",
 ///     "aeron:udp?endpoint=localhost:40123",
-///     recording_id,
-///     0,
-/// )?;
+/// )
+/// .start(archive, subscription, recording_id)?;
 /// while !merge.is_merged() {
 ///     merge.poll(|message, _header| println!("{message:?}"), 10)?;
 /// }
@@ -69,153 +61,59 @@ pub struct ReplayMerge {
 
 /// The objects that the C structure has pointers to.
 #[derive(Debug)]
-struct Parts {
-    subscription: Subscription,
-    archive: Archive,
+pub(super) struct Parts {
+    pub(super) subscription: Subscription,
+    pub(super) archive: Archive,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
 // with it.
 unsafe impl Send for ReplayMerge {}
 
-const OPERATION: &str = "replay_merge";
+pub(super) const OPERATION: &str = "replay_merge";
 
 impl ReplayMerge {
     /// Default limit for a merge without progress. When the limit is over, the merge fails.
     pub const DEFAULT_PROGRESS_TIMEOUT: Duration =
         Duration::from_millis(sys::REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS as u64);
 
-    /// Starts merging, with the default timeout for progress.
+    /// Returns a builder with the channels of replay and live stream. Nothing happens before
+    /// [`ReplayMergeBuilder::start`], which reports channels that are not valid.
     ///
-    /// The replay goes to `replay_destination`, with the other parameters from `replay_channel`.
-    /// The port of the destination may be 0, for a free port. The free port can be the port of the
-    /// same stream's last merge. Then the archive refuses the replay until its driver has closed
-    /// the other one: the merge fails, and can be made again.
+    /// - `replay_channel`: parameters of the replay's channel, without an endpoint. It has to have
+    ///   the session id of the publication (`aeron:udp?session-id=…`): the replay and the live stream
+    ///   are one image.
+    /// - `replay_destination`: endpoint on this machine that the archive replays to. Port 0 stands
+    ///   for a free port. The free port can be the port of the same stream's last merge. Then the
+    ///   archive refuses the replay until its driver has closed the other one: the merge fails, and
+    ///   can be started again.
+    /// - `live_destination`: channel of the live stream.
     ///
-    /// The live stream is at `live_destination`. The stream id is the subscription's.
-    /// `replay_channel` has to have the session id of the publication: the replay and the live
-    /// stream are one image. `start_position` is in bytes of the stream, and a frame has to begin
-    /// there.
+    /// The subscription decides on the stream id of both.
     ///
-    /// # Errors
-    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
-    ///   `control-mode=manual`, a replay destination without an endpoint, a negative id or
-    ///   position;
-    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client failed.
-    ///
-    /// The error [gives back](ReplayMergeError::into_parts) archive and subscription. If the
-    /// operator `?` converts it to an [`ArchiveError`], both are dropped.
-    ///
-    /// Corresponds to `aeron_archive_replay_merge_init`.
-    pub fn new(
-        archive: Archive,
-        subscription: Subscription,
-        replay_channel: &str,
+    /// Corresponds to `replay_channel`, `replay_destination` and `live_destination` of
+    /// `aeron_archive_replay_merge_init`.
+    pub fn builder(
+        replay_channel: impl Into<String>,
         replay_destination: impl AsChannel,
         live_destination: impl AsChannel,
-        recording_id: i64,
-        start_position: Position,
-    ) -> Result<Self, ReplayMergeError> {
-        Self::with_progress_timeout(
-            archive,
-            subscription,
-            replay_channel,
-            replay_destination,
-            live_destination,
-            recording_id,
-            start_position,
-            Self::DEFAULT_PROGRESS_TIMEOUT,
-        )
+    ) -> ReplayMergeBuilder {
+        ReplayMergeBuilder::new(replay_channel.into(), &replay_destination, &live_destination)
     }
 
-    /// As [`new`](Self::new), with a timeout for progress.
-    ///
-    /// A replay without progress fails after the timeout. A live stream that never comes does not:
-    /// while the merge waits for the live stream, each answer of the archive counts as progress.
-    ///
-    /// # Errors
-    /// As for [`new`](Self::new).
-    ///
-    /// Corresponds to `aeron_archive_replay_merge_init`.
-    #[allow(clippy::too_many_arguments, reason = "as many as Aeron has")]
-    pub fn with_progress_timeout(
-        archive: Archive,
-        subscription: Subscription,
-        replay_channel: &str,
-        replay_destination: impl AsChannel,
-        live_destination: impl AsChannel,
+    /// Takes over the structure that C has made for these parts.
+    pub(super) fn from_raw(
+        raw: NonNull<sys::aeron_archive_replay_merge_t>,
         recording_id: i64,
-        start_position: Position,
-        progress_timeout: Duration,
-    ) -> Result<Self, ReplayMergeError> {
-        let raw = Self::begin(
-            &archive,
-            &subscription,
-            replay_channel,
-            &replay_destination,
-            &live_destination,
-            recording_id,
-            start_position,
-            progress_timeout,
-        );
-        let parts = Parts { subscription, archive };
-        match raw {
-            Ok(raw) => {
-                let merge = Self { raw, recording_id, parts: ManuallyDrop::new(parts) };
-                merge.parts.archive.deliver();
-                Ok(merge)
-            }
-            Err(error) => {
-                parts.archive.deliver();
-                let parts = Mutex::new(parts);
-                Err(ReplayMergeError(Box::new(Refused { error, parts })))
-            }
-        }
+        parts: Parts,
+    ) -> Self {
+        Self { raw, recording_id, parts: ManuallyDrop::new(parts) }
     }
 
-    /// The structure has pointers to both, which have to outlive it. The handlers are yet to be told what
-    /// was reported.
-    #[allow(clippy::too_many_arguments, reason = "as many as Aeron has")]
-    fn begin(
-        archive: &Archive,
-        subscription: &Subscription,
-        replay_channel: &str,
-        replay_destination: &impl AsChannel,
-        live_destination: &impl AsChannel,
-        recording_id: i64,
-        start_position: Position,
-        progress_timeout: Duration,
-    ) -> Result<NonNull<sys::aeron_archive_replay_merge_t>> {
-        not_negative(OPERATION, "start_position", start_position)?;
-        // Only parsed: the endpoint is added later, and without it the text is no complete channel.
-        replay_channel.parse::<ChannelUri>().map_err(Error::from)?;
-        let replay_channel = c_string("replay_channel", replay_channel)?;
-        let replay_destination = channel(replay_destination)?;
-        let live_destination = channel(live_destination)?;
-        let timeout = millis("progress_timeout", progress_timeout)?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let mut raw = ptr::null_mut();
-        let relevant_id = Some(("recording_id", recording_id));
-        archive.undelivered_request(OPERATION, relevant_id, |archive| {
-            // SAFETY: both structures are live, and are kept as long as what this makes; C copies the
-            // channels, which are valid.
-            unsafe {
-                sys::aeron_archive_replay_merge_init(
-                    &mut raw,
-                    subscription.as_ptr(),
-                    archive,
-                    replay_channel.as_ptr(),
-                    replay_destination.as_ptr(),
-                    live_destination.as_ptr(),
-                    recording_id,
-                    start_position,
-                    now.as_millis() as i64,
-                    timeout as i64,
-                )
-            }
-            .into_result()
-        })?;
-        Ok(NonNull::new(raw).ok_or_else(last_error)?)
+    /// Tells the handlers of the archive's reports what the archive has reported. A panic in one of
+    /// them ends the merge, as dropping does.
+    pub(super) fn deliver(&self) {
+        self.parts.archive.deliver();
     }
 
     /// Does the pending work of the merge, without polling messages.
@@ -305,7 +203,7 @@ impl ReplayMerge {
     /// # Errors
     /// On an error, the merge goes on with session and subscription as before. The error [gives
     /// back](ReplayMergeCloseError::into_merge) the merge, for another try. If the operator `?`
-    /// converts it to an [`ArchiveError`], the merge is dropped.
+    /// converts it to an [`ArchiveError`](crate::ArchiveError), the merge is dropped.
     /// - [`Client`](ArchiveErrorKind::Client) with [`ErrorKind::CalledFromConductor`]: this is a callback
     ///   of a conductor;
     /// - [`Reentrant`](ArchiveErrorKind::Reentrant): this is a delegating invoker;
@@ -313,10 +211,10 @@ impl ReplayMerge {
     ///
     /// Corresponds to `aeron_archive_replay_merge_close`.
     pub fn into_parts(self) -> Result<(Archive, Subscription), ReplayMergeCloseError> {
-        // SAFETY: once it is closed, `self` is taken apart at once; until then it is as good as before.
+        // SAFETY: after the close, nothing uses the structure again: `self` is taken apart at once. C
+        // leaves a structure that it cannot close usable.
         if let Err(error) = unsafe { close(self.raw, &self.parts.archive) } {
-            let merge = Mutex::new(self);
-            return Err(ReplayMergeCloseError(Box::new(Open { error, merge })));
+            return Err(ReplayMergeCloseError::new(error, self));
         }
         let mut this = ManuallyDrop::new(self);
         // SAFETY: taken once, and `this` is not dropped.
@@ -326,101 +224,7 @@ impl ReplayMerge {
     }
 }
 
-/// The error of ending a merge, with the merge.
-#[derive(Debug)]
-pub struct ReplayMergeCloseError(Box<Open>);
-
-#[derive(Debug)]
-struct Open {
-    error: ArchiveError,
-    /// As in [`Refused`].
-    merge: Mutex<ReplayMerge>,
-}
-
-impl ReplayMergeCloseError {
-    /// Returns the reason.
-    ///
-    /// Has no counterpart in C, which leaves the merge to the caller.
-    pub fn error(&self) -> &ArchiveError {
-        &self.0.error
-    }
-
-    /// Returns the merge, which has not been ended.
-    ///
-    /// Has no counterpart in C, which leaves the merge to the caller.
-    pub fn into_merge(self) -> ReplayMerge {
-        self.0.merge.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Drops the merge.
-impl From<ReplayMergeCloseError> for ArchiveError {
-    fn from(error: ReplayMergeCloseError) -> Self {
-        error.0.error
-    }
-}
-
-impl fmt::Display for ReplayMergeCloseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.error(), f)
-    }
-}
-
-impl std::error::Error for ReplayMergeCloseError {}
-
-/// The error of starting a merge, with the archive and the subscription.
-#[derive(Debug)]
-pub struct ReplayMergeError(Box<Refused>);
-
-#[derive(Debug)]
-struct Refused {
-    error: ArchiveError,
-    /// Only `Debug` locks it. The lock makes the error `Sync`, which general error types need.
-    parts: Mutex<Parts>,
-}
-
-impl ReplayMergeError {
-    /// Returns the reason.
-    ///
-    /// Has no counterpart in C, which leaves what it was given to the caller.
-    pub fn error(&self) -> &ArchiveError {
-        &self.0.error
-    }
-
-    /// Returns the reason, and the arguments of [`ReplayMerge::new`] unchanged.
-    ///
-    /// Has no counterpart in C, which leaves what it was given to the caller.
-    pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
-        let Refused { error, parts } = *self.0;
-        let Parts { subscription, archive } =
-            parts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (error, archive, subscription)
-    }
-}
-
-/// Drops archive and subscription.
-impl From<ReplayMergeError> for ArchiveError {
-    fn from(error: ReplayMergeError) -> Self {
-        error.into_parts().0
-    }
-}
-
-impl fmt::Display for ReplayMergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.error(), f)
-    }
-}
-
-impl std::error::Error for ReplayMergeError {}
-
-/// Returns the checked text of a channel: C parses it without a check.
-fn channel(channel: &impl AsChannel) -> Result<CString> {
-    let text = receive_destination(channel)?;
-    text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
-    Ok(text)
-}
-
-/// The handlers are yet to be told what was reported.
+/// Closes C's structure. The caller delivers the archive's reports to their handlers.
 ///
 /// # Safety
 /// The structure is live, belongs to this session, and is not used again unless this fails.
@@ -440,7 +244,7 @@ unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archi
     })
 }
 
-/// A merge on its way to a thread that may wait.
+/// A dropped merge that is yet to be closed, on this thread or on one that may wait.
 struct Closing {
     raw: NonNull<sys::aeron_archive_replay_merge_t>,
     parts: Parts,
@@ -450,10 +254,10 @@ struct Closing {
 unsafe impl Send for Closing {}
 
 impl Closing {
-    /// If it fails, it has to be called again, or the objects that the structure points to have to
-    /// stay.
+    /// Closes C's structure. After a failure, the caller tries again or leaks the parts, which the
+    /// structure points to.
     fn run(&self) -> Result<()> {
-        // SAFETY: the structure is not used again, unless it was not closed.
+        // SAFETY: only `run` uses the structure, and only until a close succeeds.
         unsafe { close(self.raw, &self.parts.archive) }
     }
 
@@ -490,7 +294,7 @@ impl Drop for ReplayMerge {
             }
         });
         if let Err(error) = spawned {
-            log::error!("replay merge: left open, for want of a thread to close it: {error}");
+            log::error!("replay merge: left open, no thread to close it: {error}");
         }
     }
 }
