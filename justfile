@@ -45,7 +45,7 @@ package:
 
 # Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk, minutes)
 prove-archive-integrity:
-    RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test integrity -- --ignored --nocapture --test-threads 1
+    RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1
 
 # Kill, pause and starve publishers, subscribers and driver for a minute, and check every message (Linux; root for full file systems); `--help` lists the options
 prove-survival *args:
