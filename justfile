@@ -33,7 +33,7 @@ doc:
 
 # Rewrite the committed bindings from Aeron's headers (needs libclang)
 bindings:
-    RUSTERON_UPDATE_BINDINGS=1 cargo test -p rusteron-sys --features bindgen,driver,archive --test bindings_drift
+    RUSTERON_UPDATE_BINDINGS=1 cargo test -p rusteron-sys --features bindgen,driver,archive --test it bindings_drift::
 
 # Compare the bindings with the headers and the table with CMake (needs libclang and cmake 3.30)
 drift:

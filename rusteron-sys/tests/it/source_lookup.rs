@@ -2,7 +2,7 @@
 //! there.
 
 #[allow(dead_code, reason = "the build script uses the rest")]
-#[path = "../build/source.rs"]
+#[path = "../../build/source.rs"]
 mod source;
 
 use std::cell::Cell;
@@ -88,7 +88,7 @@ fn codecs(dir: &Path) {
 }
 
 #[test]
-fn environment_comes_before_every_other_place_and_asks_cargo_nothing() {
+fn environment_comes_first() {
     let mut workspace = Workspace::offline().with_package();
     for place in ["named", "crate/aeron", "aeron"] {
         tree(&workspace.path(place), VERSION);
@@ -100,7 +100,7 @@ fn environment_comes_before_every_other_place_and_asks_cargo_nothing() {
 }
 
 #[test]
-fn tree_of_another_version_in_the_environment_is_an_error() {
+fn environment_with_other_version() {
     let workspace = Workspace::offline().with_package();
     let named = workspace.path("named");
     tree(&named, "1.53.0");
@@ -116,7 +116,7 @@ fn tree_of_another_version_in_the_environment_is_an_error() {
 }
 
 #[test]
-fn directory_that_is_no_tree_in_the_environment_is_an_error() {
+fn environment_without_tree() {
     let workspace = Workspace::offline().with_package();
     let named = workspace.path("crate");
     let error = workspace.with_source_dir(&named).sources().unwrap_err();
@@ -126,7 +126,7 @@ fn directory_that_is_no_tree_in_the_environment_is_an_error() {
 }
 
 #[test]
-fn tree_without_the_driver_in_the_environment_is_an_error() {
+fn environment_without_driver() {
     let workspace = Workspace::offline().with_package();
     let named = workspace.path("named");
     tree(&named, VERSION);
@@ -137,7 +137,7 @@ fn tree_without_the_driver_in_the_environment_is_an_error() {
 }
 
 #[test]
-fn relative_path_in_the_environment_is_an_error() {
+fn environment_with_relative_path() {
     let workspace = Workspace::offline().with_package().with_source_dir("../aeron");
     let error = workspace.sources().unwrap_err();
 
@@ -145,7 +145,7 @@ fn relative_path_in_the_environment_is_an_error() {
 }
 
 #[test]
-fn empty_value_in_the_environment_means_not_set() {
+fn empty_environment_is_unset() {
     let workspace = Workspace::offline().with_source_dir("");
     tree(&workspace.path("aeron"), VERSION);
 
@@ -153,7 +153,7 @@ fn empty_value_in_the_environment_means_not_set() {
 }
 
 #[test]
-fn tree_inside_the_crate_comes_before_the_submodule() {
+fn crate_before_submodule() {
     let workspace = Workspace::offline();
     tree(&workspace.path("crate/aeron"), VERSION);
     tree(&workspace.path("aeron"), VERSION);
@@ -162,7 +162,7 @@ fn tree_inside_the_crate_comes_before_the_submodule() {
 }
 
 #[test]
-fn submodule_comes_before_the_package() {
+fn submodule_before_package() {
     let workspace = Workspace::offline().with_package();
     tree(&workspace.path("aeron"), VERSION);
     let sources = workspace.sources().unwrap();
@@ -173,7 +173,7 @@ fn submodule_comes_before_the_package() {
 }
 
 #[test]
-fn submodule_of_another_version_is_passed_over_with_a_warning() {
+fn submodule_of_other_version_warns() {
     let workspace = Workspace::offline().with_package();
     tree(&workspace.path("aeron"), "1.55.0");
     let sources = workspace.sources().unwrap();
@@ -185,7 +185,7 @@ fn submodule_of_another_version_is_passed_over_with_a_warning() {
 }
 
 #[test]
-fn package_is_used_when_nothing_is_at_hand() {
+fn package_is_last() {
     let workspace = Workspace::offline().with_package();
     let sources = workspace.sources().unwrap();
 
@@ -194,7 +194,7 @@ fn package_is_used_when_nothing_is_at_hand() {
 }
 
 #[test]
-fn package_with_a_tree_of_another_version_is_an_error() {
+fn package_of_other_version() {
     let workspace = Workspace::offline().with_package();
     tree(&workspace.path("registry/package-1.54.0/aeron"), "1.51.0");
     let error = workspace.sources().unwrap_err();
@@ -203,7 +203,7 @@ fn package_with_a_tree_of_another_version_is_an_error() {
 }
 
 #[test]
-fn error_names_every_place_and_the_command_that_helps() {
+fn error_names_places_and_command() {
     let workspace = Workspace::offline();
     tree(&workspace.path("aeron"), "1.55.0");
     let error = workspace.sources().unwrap_err();
@@ -227,7 +227,7 @@ fn error_names_every_place_and_the_command_that_helps() {
 }
 
 #[test]
-fn codecs_beside_the_tree_are_used_without_asking_cargo() {
+fn codecs_beside_tree() {
     let workspace = Workspace::offline();
     let named = workspace.path("unpacked/aeron");
     tree(&named, VERSION);
@@ -240,7 +240,7 @@ fn codecs_beside_the_tree_are_used_without_asking_cargo() {
 }
 
 #[test]
-fn codecs_inside_the_crate_are_used_without_asking_cargo() {
+fn codecs_inside_crate() {
     let workspace = Workspace::offline();
     tree(&workspace.path("crate/aeron"), VERSION);
     codecs(&workspace.path("crate/aeron-generated"));
@@ -251,7 +251,7 @@ fn codecs_inside_the_crate_are_used_without_asking_cargo() {
 }
 
 #[test]
-fn codecs_for_a_checkout_come_from_the_package() {
+fn codecs_from_package() {
     let workspace = Workspace::offline().with_package();
     tree(&workspace.path("aeron"), VERSION);
     let sources = workspace.sources_with_codecs().unwrap();
@@ -261,7 +261,7 @@ fn codecs_for_a_checkout_come_from_the_package() {
 }
 
 #[test]
-fn error_about_missing_codecs_says_that_the_tree_is_not_the_problem() {
+fn missing_codecs_error() {
     let workspace = Workspace::offline();
     tree(&workspace.path("aeron"), VERSION);
     let error = workspace.sources_with_codecs().unwrap_err();
@@ -272,7 +272,7 @@ fn error_about_missing_codecs_says_that_the_tree_is_not_the_problem() {
 }
 
 #[test]
-fn changes_are_watched_in_existing_places_only() {
+fn watches_existing_paths() {
     let workspace = Workspace::offline().with_package();
     let features = Features { driver: true, archive: true };
     let inputs = || workspace.sources_with_codecs().unwrap().inputs(features);
@@ -293,7 +293,7 @@ fn changes_are_watched_in_existing_places_only() {
 }
 
 #[test]
-fn package_is_found_in_the_metadata_of_cargo() {
+fn package_from_metadata() {
     let metadata = |manifest: &str| {
         format!(
             r#"{{"packages":[{{"name":"cc","manifest_path":"/r/cc-1.54.0/Cargo.toml"}},
@@ -312,7 +312,7 @@ fn package_is_found_in_the_metadata_of_cargo() {
 }
 
 #[test]
-fn package_is_not_found_through_a_manifest_that_does_not_exist() {
+fn missing_manifest() {
     let workspace = Workspace::offline();
     let error = source::package_from_cargo(&workspace.path("crate"), VERSION).unwrap_err();
 

@@ -1,16 +1,14 @@
 //! The table in `build/` compiles the files that Aeron's CMakeLists compile, with the same defines.
 
-mod support;
-
 #[cfg(all(feature = "driver", feature = "archive"))]
 #[allow(dead_code, reason = "the build script uses the rest")]
-#[path = "../build/cmake_options.rs"]
+#[path = "../../build/cmake_options.rs"]
 mod cmake_options;
 
 #[cfg(not(all(feature = "driver", feature = "archive")))]
 #[test]
 fn table_compiles_what_cmake_compiles() {
-    support::skip("comparing with CMake needs the features `driver` and `archive`");
+    crate::support::skip("comparing with CMake needs the features `driver` and `archive`");
 }
 
 #[cfg(all(feature = "driver", feature = "archive"))]
@@ -30,7 +28,7 @@ mod parity {
         DEFINITIONS, FIND_JAVA, LEFT_OUT_OF_DRIVER, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing,
         parse_version,
     };
-    use super::support::skip;
+    use crate::support::skip;
 
     const CLIENT: &str = "aeron_static";
     const DRIVER: &str = "aeron_driver_static";

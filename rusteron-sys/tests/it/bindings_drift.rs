@@ -1,11 +1,9 @@
 //! The committed bindings are what bindgen makes of Aeron's headers.
 
-mod support;
-
 #[cfg(not(feature = "bindgen"))]
 #[test]
 fn committed_bindings_match_the_headers() {
-    support::skip("comparing the bindings needs the feature `bindgen` (and libclang)");
+    crate::support::skip("comparing the bindings needs the feature `bindgen` (and libclang)");
 }
 
 #[cfg(feature = "bindgen")]
@@ -15,7 +13,7 @@ fn committed_bindings_match_the_headers() {
     use std::{env, fs};
 
     if cfg!(target_env = "msvc") {
-        return support::skip(
+        return crate::support::skip(
             "MSVC gives some enums another type than the committed bindings have",
         );
     }

@@ -1,12 +1,11 @@
 //! The generator over the real bindings of rusteron-sys, with a header written for the test.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Method, docs};
 use rusteron_codegen::{ConstantsSpec, ContextSpec, EnumSpec, Generator, Setting, Source};
+
+use crate::common::{Method, docs};
 
 fn bindings_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../rusteron-sys/src/bindings")
@@ -29,7 +28,7 @@ fn unresolved(sources: &[Source], prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn callbacks_of_the_real_contexts_are_not_generated() {
+fn callbacks_are_not_generated() {
     let client = bindings("client.rs");
     let callback = "aeron_context_get_error_handler (a function pointer)".to_owned();
     assert!(unresolved(std::slice::from_ref(&client), "aeron_context").contains(&callback));
@@ -51,7 +50,7 @@ fn callbacks_of_the_real_contexts_are_not_generated() {
 }
 
 #[test]
-fn the_client_context_generates_once_everything_is_said() {
+fn client_context_generates() {
     let client = bindings("client.rs");
     let mut spec = ContextSpec::new("Context", "aeron_context", "sys", "crate::ffi");
     for line in unresolved(std::slice::from_ref(&client), "aeron_context") {
@@ -110,7 +109,7 @@ fn real_constants_and_enums() {
 }
 
 #[test]
-fn outside_a_build_script_the_error_says_what_is_missing() {
+fn error_outside_build_script() {
     // Cargo does not set DEP_* for tests.
     let error = Generator::from_build_env(&["client.rs"], &["aeronc.h"]).unwrap_err();
     assert!(error.to_string().contains("DEP_AERON_BINDINGS is not set"), "{error}");

@@ -1,13 +1,10 @@
 //! Headers in which the coverage check finds a fault, and headers that it accepts.
 
-#![allow(missing_docs)]
-
-mod common;
-
 use std::fs;
 
-use common::{BINDINGS, context, generator_of, mode};
 use rusteron_codegen::{Generated, Omissions, Sources, coverage_problems};
+
+use crate::common::{BINDINGS, context, generator_of, mode};
 
 const ALL: Generated =
     Generated { declared: &["tiny_a", "tiny_b", "tiny_c"], wrapped: &["tiny_c"] };
@@ -75,12 +72,12 @@ fn second_omission_is_found() {
 }
 
 #[test]
-fn the_generator_lists_what_is_declared_and_what_it_wraps() {
+fn generator_lists_declared_and_wrapped() {
     let header = "#define X(a) f(a)\nint tiny_context_init(tiny_context_t **context);\n\
                   typedef int (*tiny_handler_t)(void *clientd);\n\
                   int tiny_context_set_dir(tiny_context_t *context, const char *value);\n\
                   inline int tiny_inline(void) { return tiny_other(0); }\n";
-    let generator = generator_of(BINDINGS, &(common::HEADER.to_owned() + header));
+    let generator = generator_of(BINDINGS, &(crate::common::HEADER.to_owned() + header));
     let text = generator.enumeration(mode()).context(context()).generate_coverage().unwrap();
     syn::parse_str::<syn::ExprStruct>(&text).expect("an expression");
     let (declared, wrapped) = text.split_once("wrapped").unwrap();

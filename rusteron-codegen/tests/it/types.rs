@@ -1,9 +1,8 @@
 //! Constants and enums: the generated code, and each mistake that a spec can make.
 
-mod common;
-
-use common::{BINDINGS, HEADER, Method, docs, generator_of, mode, tokens};
 use rusteron_codegen::{ConstantsSpec, EnumSpec, Error};
+
+use crate::common::{BINDINGS, HEADER, Method, docs, generator_of, mode, tokens};
 
 const STRUCTS: &str = r#"
     pub struct tiny_constants_stct {
@@ -94,7 +93,7 @@ fn constants_become_an_owned_struct() {
 }
 
 #[test]
-fn reading_strings_is_unsafe_and_reading_numbers_is_not() {
+fn reading_strings_is_unsafe() {
     let text = generate(constants()).unwrap();
     let method = Method::find(&text, "from_raw");
     assert_eq!(method.signature(), "unsafefnfrom_raw(raw:&sys::tiny::tiny_constants_stct)->Self");
@@ -114,7 +113,7 @@ fn reading_strings_is_unsafe_and_reading_numbers_is_not() {
 }
 
 #[test]
-fn what_constants_lack_is_reported() {
+fn missing_constants_are_reported() {
     let new = || ConstantsSpec::new("tiny_constants_t", "Constants", "sys::tiny", "crate::ffi");
     assert_eq!(
         problems(new()),
@@ -170,7 +169,7 @@ fn enums_convert_in_both_directions() {
 }
 
 #[test]
-fn what_enums_lack_is_reported() {
+fn missing_enums_are_reported() {
     let problems = |spec| {
         let error = generator_of(BINDINGS, HEADER).enumeration(spec).generate().unwrap_err();
         error.problems().to_vec()

@@ -12,7 +12,7 @@ use rusteron_sys as sys;
 const CNC_METADATA_LENGTH: usize = 256;
 
 #[test]
-fn library_is_of_the_version_that_the_crate_names() {
+fn library_version() {
     // SAFETY: these functions take nothing and read constants of the library.
     let (major, minor, patch) = unsafe {
         (sys::aeron_version_major(), sys::aeron_version_minor(), sys::aeron_version_patch())
@@ -28,7 +28,7 @@ fn library_is_of_the_version_that_the_crate_names() {
 }
 
 #[test]
-fn client_context_keeps_the_directory_it_is_given() {
+fn client_context_dir() {
     let mut context = null_mut();
     // SAFETY: `context` is a valid place for the pointer that the function stores.
     assert_eq!(unsafe { sys::aeron_context_init(&mut context) }, 0);
@@ -44,7 +44,7 @@ fn client_context_keeps_the_directory_it_is_given() {
 
 #[cfg(feature = "driver")]
 #[test]
-fn driver_context_keeps_the_term_length_it_is_given() {
+fn driver_context_term_length() {
     let mut context = null_mut();
     // SAFETY: `context` is a valid place for the pointer that the function stores.
     assert_eq!(unsafe { sys::driver::aeron_driver_context_init(&mut context) }, 0);
@@ -61,7 +61,7 @@ fn driver_context_keeps_the_term_length_it_is_given() {
 
 #[cfg(feature = "archive")]
 #[test]
-fn archive_context_keeps_the_timeout_it_is_given() {
+fn archive_context_timeout() {
     let mut context = null_mut();
     // SAFETY: `context` is a valid place for the pointer that the function stores.
     assert_eq!(unsafe { sys::archive::aeron_archive_context_init(&mut context) }, 0);
@@ -76,7 +76,7 @@ fn archive_context_keeps_the_timeout_it_is_given() {
 // These functions need a file of the client that Aeron's CMake leaves out of the driver's library.
 #[cfg(feature = "archive")]
 #[test]
-fn archive_functions_that_build_channels_are_linked() {
+fn archive_channel_functions() {
     let connect: unsafe extern "C" fn(_, _) -> _ = sys::archive::aeron_archive_async_connect;
     let merge: unsafe extern "C" fn(_, _, _, _, _, _, _, _, _, _) -> _ =
         sys::archive::aeron_archive_replay_merge_init;
@@ -84,7 +84,7 @@ fn archive_functions_that_build_channels_are_linked() {
 }
 
 #[test]
-fn shim_says_that_a_directory_without_a_driver_has_no_cnc_file() {
+fn cnc_file_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(cnc_state(dir.path()), sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT);
     assert_eq!(
@@ -94,25 +94,25 @@ fn shim_says_that_a_directory_without_a_driver_has_no_cnc_file() {
 }
 
 #[test]
-fn shim_says_that_a_cnc_file_without_a_version_is_incomplete() {
+fn cnc_file_without_version_is_incomplete() {
     let dir = cnc_file(0, 1024);
     assert_eq!(cnc_state(dir.path()), sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPLETE);
 }
 
 #[test]
-fn shim_says_that_a_cnc_file_shorter_than_its_buffers_is_incomplete() {
+fn short_cnc_file_is_incomplete() {
     let dir = cnc_file(cnc_version(0), 1024 * 1024);
     assert_eq!(cnc_state(dir.path()), sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPLETE);
 }
 
 #[test]
-fn shim_says_that_a_cnc_file_as_long_as_its_buffers_is_ready() {
+fn complete_cnc_file_is_ready() {
     let dir = cnc_file(cnc_version(0), 1024);
     assert_eq!(cnc_state(dir.path()), sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY);
 }
 
 #[test]
-fn shim_says_that_a_cnc_file_of_another_major_version_is_incompatible_and_why() {
+fn cnc_file_of_other_major_version() {
     let dir = cnc_file(cnc_version(9), 1024);
     assert_eq!(cnc_state(dir.path()), sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE);
     let message = error_message();
@@ -122,14 +122,14 @@ fn shim_says_that_a_cnc_file_of_another_major_version_is_incompatible_and_why() 
 
 #[cfg(unix)]
 #[test]
-fn error_message_explains_the_number_of_a_system_error() {
+fn system_error_message() {
     let dir = cnc_file(cnc_version(9), 1024);
     assert_eq!(cnc_state(dir.path()), sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE);
     assert!(error_message().starts_with("(22) Invalid argument"), "{}", error_message());
 }
 
 #[test]
-fn shim_does_not_take_a_path_that_is_too_long_for_another_version() {
+fn cnc_path_too_long() {
     let dir = "d".repeat(64 * 1024);
     assert_eq!(cnc_state(Path::new(&dir)), sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED);
     assert!(error_message().contains("truncated"), "{}", error_message());

@@ -1,9 +1,8 @@
 //! Setters and getters: each mapping, the docs, and each mistake that a spec can make.
 
-mod common;
-
-use common::{BINDINGS, HEADER, Method, context, generate, generator_of, mode, problems};
 use rusteron_codegen::{ContextSpec, Setting, Source};
+
+use crate::common::{BINDINGS, HEADER, Method, context, generate, generator_of, mode, problems};
 
 /// Signatures of setter and getter, with blanks left out.
 fn assert_pair(text: &str, name: &str, value: &str, output: &str) {
@@ -124,7 +123,7 @@ fn every_unsafe_block_has_its_comment_above() {
 }
 
 #[test]
-fn what_can_be_read_can_be_printed() {
+fn debug_prints_readable() {
     let text = generate(context().debug()).unwrap();
     let method = Method::find(&text, "fmt");
     let body = method.body();
@@ -205,7 +204,7 @@ fn names_that_would_collide_keep_their_units() {
 }
 
 #[test]
-fn a_getter_with_another_name_joins_its_setter() {
+fn getter_with_other_name() {
     let bindings = BINDINGS.replace("get_ratio", "get_rate");
     let generate = |spec: ContextSpec| {
         generator_of(&bindings, HEADER).enumeration(mode()).context(spec).generate()
@@ -320,7 +319,7 @@ fn a_path_that_is_not_rust_is_an_error() {
 }
 
 #[test]
-fn every_setter_with_a_getter_makes_a_round_trip_of_its_kind() {
+fn round_trips() {
     let bindings =
         BINDINGS.replace("pub fn tiny_context_get_ratio(context: *mut tiny_context_t) -> i32;", "");
     let generator = generator_of(&bindings, HEADER);
@@ -344,7 +343,7 @@ fn every_setter_with_a_getter_makes_a_round_trip_of_its_kind() {
 }
 
 #[test]
-fn defaults_and_limits_of_c_are_documented_in_the_units_of_the_setting() {
+fn documented_defaults_and_limits() {
     let source = |default: &str, least: &str, most: &str| {
         format!(
             "#define TINY_TIMEOUT_ENV_VAR \"TINY_TIMEOUT\"\n#define TINY_TIMEOUT_NS_DEFAULT {default}\n\
