@@ -1,4 +1,4 @@
-//! An archive that is killed while the media driver, in another process, lives on.
+//! An archive in a process of its own that is killed while the media driver lives on.
 
 use std::time::Duration;
 
@@ -246,6 +246,8 @@ fn persistent_subscription_continues() {
     };
     await_that("the end of the session", || {
         poll(&mut received);
+        // The driver ends a stream of a dead publisher only after its subscriber has read it.
+        let _ = archive.poll_for_recording_signals();
         !archive.is_connected()
     });
     assert!(received.len() < COUNT as usize, "it was in the middle of the replay");
