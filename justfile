@@ -33,7 +33,7 @@ doc:
 
 # Rewrite the committed bindings from Aeron's headers (needs libclang)
 bindings:
-    RUSTERON_UPDATE_BINDINGS=1 cargo test -p rusteron-sys --features bindgen,driver,archive --test bindings_drift
+    RUSTERON_UPDATE_BINDINGS=1 cargo test -p rusteron-sys --features bindgen,driver,archive --test it bindings_drift::
 
 # Compare the bindings with the headers and the table with CMake (needs libclang and cmake 3.30)
 drift:
@@ -45,7 +45,7 @@ package:
 
 # Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk, minutes)
 prove-archive-integrity:
-    RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test integrity -- --ignored --nocapture --test-threads 1
+    RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1
 
 # Kill, pause and starve publishers, subscribers and driver for a minute, and check every message (Linux; root for full file systems); `--help` lists the options
 prove-survival *args:

@@ -11,7 +11,7 @@ import org.agrona.concurrent.UnsafeBuffer;
  * <pre>Exchange publish|subscribe DIR CHANNEL STREAM COUNT</pre>
  *
  * Prints {@code ready} when it is connected, and {@code done COUNT} when all messages were sent, or have arrived in
- * order and unharmed. The other side is {@code rusteron-media-driver/tests/java.rs}.
+ * order and unharmed. The other side is {@code rusteron-media-driver/tests/it/java.rs}.
  */
 public final class Exchange
 {

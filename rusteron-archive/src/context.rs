@@ -326,7 +326,7 @@ unsafe extern "C" fn invoke(clientd: *mut c_void) {
     // SAFETY: handed on to the caller.
     let invoker = unsafe { Retained::<Invoker>::exclusive(clientd) };
     if let Some(connecting) = &mut invoker.connecting {
-        connecting.look();
+        connecting.check_client();
     }
     let Some(delegate) = &mut invoker.delegate else { return };
     entered(|| {
@@ -339,7 +339,7 @@ unsafe extern "C" fn invoke(clientd: *mut c_void) {
 }
 
 impl Connecting {
-    fn look(&mut self) {
+    fn check_client(&mut self) {
         // SAFETY: the connecting caller has a handle of the client.
         if self.closed.is_none() && unsafe { sys_client::aeron_is_closed(self.aeron) } {
             let mut closed = ptr::null_mut();
@@ -365,8 +365,8 @@ impl Drop for Connecting {
     fn drop(&mut self) {
         if let Some(closed) = self.closed {
             self.set_aeron(self.aeron);
-            // SAFETY: C copies the client of a context only once it has given it a command, which this
-            // one takes none of.
+            // SAFETY: C copies the client of a context only after a command to the client. The closed
+            // client accepts no command.
             unsafe { sys::rusteron_closed_client_delete(closed.as_ptr()) };
         }
     }

@@ -152,9 +152,9 @@ mod tests {
 
     use super::*;
 
-    struct Of(usize);
+    struct FixedLength(usize);
 
-    impl CredentialsSupplier for Of {
+    impl CredentialsSupplier for FixedLength {
         fn encoded_credentials(&mut self) -> Vec<u8> {
             vec![7; self.0]
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn retained(length: usize) -> Retained<Supplier> {
-        Retained::new(Box::new(Supplier::new(Of(length))))
+        Retained::new(Box::new(Supplier::new(FixedLength(length))))
     }
 
     fn failure(supplier: &Retained<Supplier>) -> Option<Error> {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_is_answered_and_the_answer_freed() {
+    fn challenge_is_answered() {
         let supplier = retained(0);
         assert_eq!(challenge(&supplier, b"who"), b"who!");
         assert!(failure(&supplier).is_none());
@@ -199,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_empty_credentials_and_an_error() {
+    fn panic_gives_empty_credentials() {
         let supplier = retained(0);
         assert_eq!(challenge(&supplier, b"fatal"), b"");
         assert!(failure(&supplier).expect("a failure").message().contains("panicked"));
     }
 
     #[test]
-    fn credentials_that_are_too_long_are_not_sent() {
+    fn long_credentials_are_not_sent() {
         for (length, is_sent) in [(MAX_LENGTH, true), (MAX_LENGTH + 1, false)] {
             let supplier = retained(length);
             // SAFETY: as above.

@@ -104,7 +104,7 @@ impl ArchiveError {
         let text = error.message();
         let code = archive_code(error);
         let kind = code.and_then(ArchiveErrorKind::from_code).unwrap_or_else(|| kind_of(error));
-        let words = last_words(text);
+        let words = without_locations(text);
         let kind = refine(kind, &words);
         let mut content = Self::new(kind, operation, words).0;
         content.code = code.unwrap_or(0);
@@ -122,7 +122,7 @@ impl ArchiveError {
     /// moved up by 200.
     pub(crate) fn reported(operation: &'static str, code: i32, text: &str) -> Self {
         let known = ArchiveErrorKind::from_code(code);
-        let words = last_words(text);
+        let words = without_locations(text);
         let kind = refine(known.unwrap_or(ArchiveErrorKind::Refused), &words);
         let mut content = Self::new(kind, operation, words).0;
         content.code = if known.is_some() { code } else { 0 };
@@ -186,7 +186,7 @@ impl ArchiveError {
 
     /// Returns the text of the archive or of the client.
     ///
-    /// Corresponds to `aeron_errmsg`, without places in C's sources and without numbers.
+    /// Corresponds to `aeron_errmsg`, without locations in C's sources and without numbers.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -324,10 +324,10 @@ fn kind_of(error: &Error) -> ArchiveErrorKind {
 /// Returns the text without locations in C's sources and without numbers that the error has
 /// elsewhere. Such numbers begin the first line, and the lines with Aeron's numbers. Other numbers
 /// belong to the operating system's text, and stay.
-fn last_words(text: &str) -> String {
+fn without_locations(text: &str) -> String {
     let lines = text.lines().map(str::trim).enumerate().filter_map(|(index, line)| {
         let words = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((_place, words)) => words.trim(),
+            Some((_location, words)) => words.trim(),
             None if index == 0 && line.starts_with('(') || line.starts_with("(-") => "",
             None => line,
         };
@@ -404,12 +404,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_one_machine_word() {
+    fn size_is_one_word() {
         assert_eq!(size_of::<ArchiveError>(), size_of::<usize>());
     }
 
     #[test]
-    fn all_numbers_of_the_archive_have_a_kind_of_their_own() {
+    fn codes_have_distinct_kinds() {
         let kinds: std::collections::HashSet<_> =
             (200..=216).map(|code| ArchiveErrorKind::from_code(code).expect("a kind")).collect();
         assert_eq!(kinds.len(), 17);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_c_leaves_behind_has_a_kind_by_its_number_or_its_words() {
+    fn kind_of_code_or_text() {
         use ArchiveErrorKind::*;
         let cases = [
             (-205, "response for correlationId=3, errorCode=5, error: no", UnknownRecording, 205),
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_recording_is_the_one_that_the_archive_names() {
+    fn unknown_recording_id() {
         let cases = [
             (-205, "errorCode=5, error: unknown recording id: 99", Some(99)),
             (-205, "errorCode=5, error: unknown destination recording id 88", Some(88)),
@@ -465,20 +465,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operating_system_minds_is_part_of_the_words() {
+    fn text_of_os_error() {
         let text = "(-11) generic error, see message\n[f, aeron_client.c:1] registration error\n\
                     (98) Address already in use\n[g, aeron_udp.c:2] failed to bind";
         let words = "registration error: (98) Address already in use: failed to bind";
-        assert_eq!(last_words(text), words);
+        assert_eq!(without_locations(text), words);
     }
 
     #[test]
-    fn places_and_numbers_are_not_part_of_the_words() {
+    fn text_without_locations() {
         let text = "(-205) unknown error code\n\
                     [aeron_archive_poll_for_response, aeron_archive_client.c:2179] response for \
                     correlationId=17, errorCode=5, error: unknown recording id: 3\n\
                     [aeron_archive_truncate_recording, aeron_archive_client.c:1700] ";
-        assert_eq!(last_words(text), "unknown recording id: 3");
+        assert_eq!(without_locations(text), "unknown recording id: 3");
         assert_eq!(number_after(text, &["correlationId="]), Some(17));
         assert_eq!(number_after("correlation_id=-1 x", &["correlation_id="]), Some(-1));
         assert_eq!(number_after("nothing", &["correlationId="]), None);

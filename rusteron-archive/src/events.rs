@@ -77,7 +77,7 @@ impl Events {
         (&raw const *self).cast_mut().cast()
     }
 
-    fn put(&self, event: Event) {
+    fn push(&self, event: Event) {
         lock(&self.queue).push_back(event);
     }
 }
@@ -112,7 +112,7 @@ pub(crate) unsafe extern "C" fn on_recording_signal(
 ) {
     // SAFETY: handed on to the caller.
     let (events, signal) = unsafe { (&*clientd.cast::<Events>(), &*signal) };
-    events.put(Event::Signal(RecordingSignal::from_raw(signal)));
+    events.push(Event::Signal(RecordingSignal::from_raw(signal)));
 }
 
 /// # Safety
@@ -124,7 +124,7 @@ pub(crate) unsafe extern "C" fn on_error(
 ) {
     // SAFETY: handed on to the caller.
     let (events, message) = unsafe { (&*clientd.cast::<Events>(), lossy(message)) };
-    events.put(Event::Error(ArchiveError::reported("archive", code, &message)));
+    events.push(Event::Error(ArchiveError::reported("archive", code, &message)));
 }
 
 impl fmt::Debug for Events {
@@ -148,13 +148,13 @@ mod tests {
         }
     }
 
-    fn put(events: &Events, recording_id: i64) {
+    fn push(events: &Events, recording_id: i64) {
         // SAFETY: both live during the call.
         unsafe { on_recording_signal(&mut signal(recording_id), events.clientd()) };
     }
 
     #[test]
-    fn events_wait_for_delivery_and_come_in_order() {
+    fn delivery_in_order() {
         let events = Events::default();
         let (sender, receiver) = mpsc::channel();
         let errors = sender.clone();
@@ -166,11 +166,11 @@ mod tests {
                 .send(format!("error {}: {}", error.code(), error.message()))
                 .expect("a receiver");
         }));
-        put(&events, 1);
+        push(&events, 1);
         let text = c"response for correlationId=3, errorCode=205, error: unknown recording id: 9";
         // SAFETY: both live during the call.
         unsafe { on_error(events.clientd(), 205, text.as_ptr()) };
-        put(&events, 2);
+        push(&events, 2);
         assert!(receiver.try_recv().is_err(), "nothing is called before");
         events.deliver();
         let received: Vec<_> = receiver.try_iter().collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_can_cause_events_and_panic() {
+    fn handler_pushes_and_panics() {
         let events = Arc::new(Events::default());
         let (sender, receiver) = mpsc::channel();
         let weak = Arc::downgrade(&events);
@@ -186,16 +186,16 @@ mod tests {
             sender.send(signal.recording_id).expect("a receiver");
             if signal.recording_id == 1 {
                 let events = weak.upgrade().expect("events");
-                put(&events, 2);
+                push(&events, 2);
                 events.deliver();
             }
             assert_ne!(signal.recording_id, 2, "on purpose");
         }));
-        put(&events, 1);
-        put(&events, 3);
+        push(&events, 1);
+        push(&events, 3);
         let delivery = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| events.deliver()));
         assert!(delivery.is_err());
-        put(&events, 4);
+        push(&events, 4);
         events.deliver();
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 3, 2, 4]);
     }

@@ -61,6 +61,6 @@ pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescrip
 pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
-pub use replay_merge::{ReplayMerge, ReplayMergeCloseError, ReplayMergeError};
+pub use replay_merge::{ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError};
 pub use replay_session_id::ReplaySessionId;
 pub use rusteron_client::{Error, ErrorKind};

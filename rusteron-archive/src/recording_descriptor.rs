@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_begin_with_the_term_that_the_recording_begins_in() {
+    fn segments_begin_at_first_term() {
         let base = |start, position| descriptor(start).segment_file_base_position(position);
         assert_eq!(base(0, 0), 0);
         assert_eq!(base(0, 128 * 1024 - 32), 0);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_archive_gives_overflow_nowhere() {
+    fn extremes_do_not_overflow() {
         let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
         for start in extremes {
             for position in extremes {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_continuation_begins_where_the_recording_stopped() {
+    fn continuation_at_stop_position() {
         let mut descriptor = descriptor(0);
         assert_eq!(descriptor.continuation("aeron:ipc").expect("a channel"), None);
         descriptor.stop_position = Some(3 * 64 * 1024 + 96);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart_and_what_is_cut_off_is_none() {
+    fn truncated_event_is_none() {
         let session_and_stream = i64::from(-7_i32 as u32) | 1001 << 32;
         let channel = "aeron:ipc".to_owned();
         let cases = [
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_where_a_longer_block_of_a_later_version_ends() {
+    fn longer_block_of_later_version() {
         let mut block = block([3, 64, 0]);
         block.extend([9; 8]);
         let event = RecordingEvent::decode(&message(101, 101, &block, &[b"a", b"b"]));

@@ -13,7 +13,7 @@ pub(crate) type TerminationValidator = dyn FnMut(&[u8]) -> bool + Send;
 pub(crate) type AgentOnStart = dyn Fn(&str) + Send + Sync;
 type AgentStart = dyn Fn(&CStr) + Send + Sync;
 
-/// State that C holds pointers to, until the context is closed. Replaced handlers stay as well:
+/// Handlers that C has pointers to, until the context is closed. Replaced handlers stay as well:
 /// that is simplest, and replacing a handler is rare.
 #[derive(Default)]
 pub(crate) struct Callbacks {
@@ -72,7 +72,7 @@ impl Context {
             )
         }
         .into_result()?;
-        self.kept.callbacks.termination_hooks.push(hook);
+        self.retained.callbacks.termination_hooks.push(hook);
         Ok(self)
     }
 
@@ -104,7 +104,7 @@ impl Context {
             )
         }
         .into_result()?;
-        self.kept.callbacks.termination_validators.push(validator);
+        self.retained.callbacks.termination_validators.push(validator);
         Ok(self)
     }
 
@@ -164,7 +164,7 @@ impl Context {
             )
         }
         .into_result()?;
-        self.kept.callbacks.agent_start = Some(start);
+        self.retained.callbacks.agent_start = Some(start);
         Ok(())
     }
 }

@@ -33,15 +33,15 @@ use crate::loss::RetainedLoss;
 /// ```
 pub struct Context {
     raw: NonNull<sys::aeron_driver_context_t>,
-    pub(crate) kept: Kept,
+    pub(crate) retained: RetainedState,
     /// Set until the launch, which makes one function of this hook and the CPU affinity.
     pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
     pub(crate) dir_access: DirAccess,
 }
 
-/// Strings that C keeps pointers to until the context is closed.
+/// State that C has pointers to, until the context is closed.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct RetainedState {
     /// Replaced strings stay as well: C may have copied the pointer.
     strings: Vec<CString>,
     pub(crate) callbacks: Callbacks,
@@ -75,7 +75,7 @@ impl Context {
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,
-            kept: Kept::default(),
+            retained: RetainedState::default(),
             agent_on_start: None,
             dir_access: DirAccess::default(),
         };
@@ -116,7 +116,7 @@ impl Context {
     pub(crate) fn retain(&mut self, value: CString) -> *const c_char {
         // The bytes are on the heap and do not move with the `CString`.
         let pointer = value.as_ptr();
-        self.kept.strings.push(value);
+        self.retained.strings.push(value);
         pointer
     }
 
@@ -146,7 +146,7 @@ impl Context {
         let mut context = ManuallyDrop::new(self);
         // SAFETY: the structure is live, and by the `ManuallyDrop` nothing uses it again.
         let closed = unsafe { sys::aeron_driver_context_close(context.as_ptr()) }.into_result();
-        drop(mem::take(&mut context.kept));
+        drop(mem::take(&mut context.retained));
         drop(context.agent_on_start.take());
         closed.map(|_| ())
     }

@@ -130,9 +130,9 @@ pub(crate) fn make_files(
 ) -> Result<NonNull<sys::aeron_driver_t>> {
     use std::{fs, panic, thread};
 
-    struct Made(NonNull<sys::aeron_driver_t>);
+    struct NewDriver(NonNull<sys::aeron_driver_t>);
     // SAFETY: a driver that has been initialised is tied to no thread.
-    unsafe impl Send for Made {}
+    unsafe impl Send for NewDriver {}
 
     if access == DirAccess::Umask {
         return init();
@@ -145,7 +145,7 @@ pub(crate) fn make_files(
         // The modes are set afterwards in any case.
         // SAFETY: the thread is this function's own.
         let _ = unsafe { sys::rusteron_thread_umask() };
-        init().map(Made)
+        init().map(NewDriver)
     };
     thread::scope(|scope| {
         let making = thread::Builder::new().name("aeron-launch".into()).spawn_scoped(scope, make);
@@ -202,8 +202,8 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
 
     fs::metadata(path)
         .and_then(|metadata| {
-            let kept = metadata.permissions().mode() & SET_GROUP_ID;
-            fs::set_permissions(path, Permissions::from_mode(mode | kept))
+            let set_group_id = metadata.permissions().mode() & SET_GROUP_ID;
+            fs::set_permissions(path, Permissions::from_mode(mode | set_group_id))
         })
         .map_err(|error| {
             let text = format!("{}: mode {mode:04o} cannot be set: {error}", path.display());
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_access_is_read_by_its_name() {
+    fn name_round_trip() {
         for access in DirAccess::ALL {
             assert_eq!(access.to_string().parse::<DirAccess>().expect("a name"), *access);
         }

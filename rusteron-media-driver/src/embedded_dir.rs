@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_directories_are_the_same() {
+    fn dirs_are_distinct() {
         let (first, second) = (unique(), unique());
         assert_ne!(first, second);
         let name = first.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shared_memory_the_temporary_directory_serves() {
+    fn fallback_to_temp_dir() {
         assert_eq!(base(Path::new("/no/such/shm")), std::env::temp_dir());
         let here = tempfile::tempdir().expect("a directory");
         assert_eq!(base(here.path()), here.path());

@@ -45,7 +45,7 @@ impl Running {
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }
-        mend(&context)?;
+        replace_settings(&context)?;
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let access = context.dir_access();
@@ -104,7 +104,7 @@ impl Drop for Running {
 }
 
 /// Replaces settings that Aeron's own functions would handle wrongly.
-fn mend(context: &Context) -> Result<()> {
+fn replace_settings(context: &Context) -> Result<()> {
     let lock = ffi::lock_context_init();
     // SAFETY: the context is live and not yet used by a driver; the lock keeps others from making
     // contexts, in which C writes to the static bindings that are copied for the resolver.

@@ -123,7 +123,7 @@ impl Context {
         // SAFETY: the context is live and not yet used by a driver, and keeps the structure for longer
         // than C reads it.
         unsafe { set(self.as_ptr(), address) }.into_result()?;
-        self.kept.losses.extend(loss);
+        self.retained.losses.extend(loss);
         Ok(self)
     }
 

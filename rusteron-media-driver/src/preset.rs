@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_and_contexts_have_the_same_settings() {
+    fn variables_match_contexts() {
         for preset in Preset::ALL {
             let context = Context::with_preset(*preset).expect("a context");
             let idle = |kind: Option<IdleStrategyKind>| kind.expect("a strategy").name().to_owned();

@@ -78,7 +78,7 @@ fn check_umask() {
 }
 
 #[test]
-fn the_files_of_a_driver_are_its_users_alone_whichever_thread_makes_them() {
+fn private_files_of_threads() {
     set_umask();
     for mode in [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated] {
         let mut context = driver_context();
@@ -91,7 +91,7 @@ fn the_files_of_a_driver_are_its_users_alone_whichever_thread_makes_them() {
 }
 
 #[test]
-fn the_files_of_an_invoked_driver_are_its_users_alone() {
+fn private_files_of_invoker() {
     set_umask();
     let mut context = driver_context();
     context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
@@ -111,7 +111,7 @@ fn the_files_of_an_invoked_driver_are_its_users_alone() {
 }
 
 #[test]
-fn a_directory_of_ones_own_is_private_and_what_is_above_it_as_the_process_wants() {
+fn private_dir_and_parents() {
     set_umask();
     let home = tempfile::tempdir().expect("a directory");
     let above = home.path().join("some/where");
@@ -129,7 +129,7 @@ fn a_directory_of_ones_own_is_private_and_what_is_above_it_as_the_process_wants(
 /// Another user needs only a look at the wrong moment, and can then go on reading `cnc.dat`.
 #[test]
 #[cfg(target_os = "linux")]
-fn the_files_of_a_driver_are_at_no_time_open_to_others() {
+fn never_open_to_others() {
     set_umask();
     // SAFETY: parts what the thread shares with others, and ends with it.
     let can_part = thread::spawn(|| unsafe { libc::unshare(libc::CLONE_FS) } == 0);
@@ -163,7 +163,7 @@ fn the_files_of_a_driver_are_at_no_time_open_to_others() {
 }
 
 #[test]
-fn a_group_can_be_let_in_and_all_whom_the_umask_lets_in() {
+fn group_and_umask_access() {
     set_umask();
     for (access, modes_of_it) in
         [(DirAccess::Group, all(0o750, 0o660)), (DirAccess::Umask, all(0o755, 0o644))]
@@ -193,7 +193,7 @@ const OTHER: u32 = 61_234;
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_group_is_that_of_a_parent_that_hands_it_on() {
+fn group_is_inherited() {
     set_umask();
     if !is_superuser() {
         return;
@@ -232,7 +232,7 @@ fn run_client(dir: &Path, user: u32, group: u32) -> String {
     fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let output = Command::new(&program)
-        .args(["--exact", "a_client_for_other_tests", "--ignored", "--nocapture"])
+        .args(["--exact", "client_for_other_tests", "--ignored", "--nocapture"])
         .env(DIR, dir)
         .current_dir("/")
         .gid(group)
@@ -246,7 +246,7 @@ fn run_client(dir: &Path, user: u32, group: u32) -> String {
 
 #[test]
 #[ignore = "run by other tests as another user"]
-fn a_client_for_other_tests() {
+fn client_for_other_tests() {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
     let mut context = context(&dir);
     context.set_driver_timeout(std::time::Duration::from_secs(2)).expect("a timeout");
@@ -260,7 +260,7 @@ fn a_client_for_other_tests() {
 }
 
 #[test]
-fn clients_of_another_user_are_kept_out_or_let_in_with_the_group() {
+fn clients_of_other_user() {
     set_umask();
     if !is_superuser() {
         return;
@@ -304,7 +304,7 @@ impl log::Log for Printer {
 
 #[test]
 #[ignore = "run by other tests, in a process of its own"]
-fn a_client_in_the_default_directory() {
+fn client_in_default_dir() {
     log::set_logger(&Printer).expect("the first");
     log::set_max_level(log::LevelFilter::Warn);
     let dir = Context::default_dir();
@@ -317,7 +317,7 @@ fn a_client_in_the_default_directory() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_client_warns_of_a_default_directory_of_another_user() {
+fn default_dir_of_other_user_is_logged() {
     if !is_superuser() {
         return;
     }
@@ -332,7 +332,7 @@ fn a_client_warns_of_a_default_directory_of_another_user() {
     std::os::unix::fs::symlink(&dir, &link).expect("a link");
     let say = || {
         let output = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "a_client_in_the_default_directory", "--ignored", "--nocapture"])
+            .args(["--exact", "client_in_default_dir", "--ignored", "--nocapture"])
             .env("USER", &name)
             .env_remove("AERON_DIR")
             .env(DIR, &link)
@@ -388,14 +388,14 @@ fn forbid(calls: &[libc::c_long]) {
 /// As in a container whose seccomp filter has no `unshare`.
 #[test]
 #[cfg(target_os = "linux")]
-fn files_are_private_also_where_no_thread_can_have_a_umask_of_its_own() {
-    run_apart("a_driver_without_unshare");
+fn private_without_unshare() {
+    run_apart("driver_without_unshare");
 }
 
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
 #[cfg(target_os = "linux")]
-fn a_driver_without_unshare() {
+fn driver_without_unshare() {
     set_umask();
     forbid(&[libc::SYS_unshare]);
     // SAFETY: fails.
@@ -409,14 +409,14 @@ fn a_driver_without_unshare() {
 /// As on a file system without modes.
 #[test]
 #[cfg(target_os = "linux")]
-fn without_modes_there_is_an_error_and_neither_a_driver_nor_a_log_buffer() {
-    run_apart("a_driver_without_modes");
+fn error_without_modes() {
+    run_apart("driver_without_modes");
 }
 
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
 #[cfg(target_os = "linux")]
-fn a_driver_without_modes() {
+fn driver_without_modes() {
     set_umask();
     let mut context = driver_context();
     context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
@@ -460,7 +460,7 @@ fn a_driver_without_modes() {
 
 #[test]
 #[cfg(feature = "binary")]
-fn the_programs_files_are_private_unless_it_is_told_otherwise() {
+fn program_option() {
     use rusteron_test_support::DriverProcess;
     set_umask();
     let home = tempfile::tempdir().expect("a directory");
@@ -478,7 +478,7 @@ fn the_programs_files_are_private_unless_it_is_told_otherwise() {
         command.args(["--threading-mode", "shared", "--dir"]).arg(&dir).args(options);
         command.envs(variable.map(|value| ("RUSTERON_DIR_ACCESS", value)));
         let mut driver = DriverProcess::run(&mut command);
-        driver.line_that_begins("media driver ready");
+        driver.await_line("media driver ready");
         let streams = streams(&dir);
         assert_eq!(modes(&dir), expected, "{options:?} {variable:?}");
         drop(streams);

@@ -1,7 +1,7 @@
 //! Finds the Aeron source tree: the environment, the crate itself, the submodule, the package.
 //!
 //! This file neither reads the environment nor prints: `Lookup` has all inputs. So
-//! `tests/source_lookup.rs` can include the file and try every place.
+//! `tests/it/source_lookup.rs` can include the file and try every place.
 
 use std::env;
 use std::ffi::OsString;

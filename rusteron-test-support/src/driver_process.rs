@@ -1,17 +1,14 @@
 //! A media driver in a process of its own.
 
-use std::io::{BufRead, BufReader, Read};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::media_driver;
+use crate::{ChildProcess, media_driver};
 
-/// A driver in a process of its own; killed, if it still runs, when dropped.
-pub struct DriverProcess {
-    pub child: Child,
-    /// `None` once the output is not read any more.
-    output: Option<BufReader<ChildStdout>>,
-}
+/// A driver in a process of its own. Dropping it kills the process.
+#[derive(Debug)]
+pub struct DriverProcess(ChildProcess);
 
 impl DriverProcess {
     /// Starts the program `media_driver` at a path, in SHARED mode, in a directory.
@@ -26,54 +23,26 @@ impl DriverProcess {
     }
 
     pub fn run(command: &mut Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
-        let output = child.stdout.take().map(BufReader::new);
-        Self { child, output }
+        Self(ChildProcess::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped())))
     }
 
-    pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.as_mut().expect("its output").read_line(&mut line).expect("a line");
-        line.trim_end().to_owned()
-    }
-
-    /// Closes its standard output on this side.
-    pub fn stop_reading(&mut self) {
-        self.output = None;
-    }
-
-    /// The next line that is not one of C's or of statistics.
-    pub fn line_that_begins(&mut self, beginning: &str) -> String {
-        loop {
-            let line = self.line();
-            assert!(!line.is_empty(), "the output ended before {beginning:?}");
-            if line.starts_with(beginning) {
-                return line;
-            }
-        }
-    }
-
-    pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent =
-            Command::new("kill").args(["-s", name, &pid]).status().expect("the command kill");
-        assert!(sent.success());
-    }
-
-    /// The exit status of the program, and its standard error.
+    /// Waits for the end. Returns the exit code and the error output; -1 stands for a signal.
     pub fn end(&mut self) -> (i32, String) {
-        let status = self.child.wait().expect("its end");
-        let mut errors = String::new();
-        let stderr = self.child.stderr.as_mut().expect("its error output");
-        stderr.read_to_string(&mut errors).expect("text");
+        let (status, _, errors) = self.finish();
         (status.code().unwrap_or(-1), errors)
     }
 }
 
-impl Drop for DriverProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for DriverProcess {
+    type Target = ChildProcess;
+
+    fn deref(&self) -> &ChildProcess {
+        &self.0
+    }
+}
+
+impl DerefMut for DriverProcess {
+    fn deref_mut(&mut self) -> &mut ChildProcess {
+        &mut self.0
     }
 }

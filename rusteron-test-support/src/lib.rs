@@ -5,6 +5,7 @@
 
 #[cfg(feature = "archive")]
 pub mod archive;
+mod child_process;
 mod clients;
 mod driver_process;
 mod drivers;
@@ -18,6 +19,7 @@ mod small_file_system;
 mod streams;
 mod wait;
 
+pub use child_process::ChildProcess;
 pub use clients::{connect, connect_watchfully, context, watchful_context};
 pub use driver_process::DriverProcess;
 pub use drivers::{

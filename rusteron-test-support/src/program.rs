@@ -1,11 +1,13 @@
 //! Programs that run, and their output: for the tests of the examples and of the benchmarks.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Lines};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use serde_json::Value;
+
+use crate::ChildProcess;
 
 /// Any program, with some arguments and without the settings of the tests' own environment.
 pub fn command<S: AsRef<OsStr>>(path: &str, arguments: impl IntoIterator<Item = S>) -> Command {
@@ -66,68 +68,38 @@ fn driver_dirs(pid: u32) -> Vec<PathBuf> {
 
 /// A program that runs. Dropping it kills the program and removes the files that it leaves behind.
 #[derive(Debug)]
-pub struct Running {
-    child: Child,
-    /// `None` when the lines are not read any more.
-    lines: Option<Lines<BufReader<ChildStdout>>>,
-}
+pub struct Running(ChildProcess);
 
 impl Running {
     pub fn start(mut command: Command) -> Self {
-        // Read at the end only, which a longer text than a pipe holds would prevent.
-        let mut child = command.spawn().expect("the program starts");
-        let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
-        Self { child, lines }
-    }
-
-    /// The process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits for a line of output that begins with a text.
-    pub fn await_line(&mut self, prefix: &str) {
-        let lines = self.lines.as_mut().expect("still reading");
-        let found = lines.map(|line| line.expect("UTF-8")).any(|line| line.starts_with(prefix));
-        assert!(found, "no line begins with {prefix:?}");
+        Self(ChildProcess::spawn(&mut command))
     }
 
     /// The one directory of its embedded driver.
     pub fn driver_dir(&self) -> PathBuf {
-        let dirs = driver_dirs(self.child.id());
+        let dirs = driver_dirs(self.id());
         assert_eq!(dirs.len(), 1, "{dirs:?}");
         dirs[0].clone()
     }
 
-    /// Sends a signal by its name.
-    #[cfg(unix)]
-    pub fn signal(&self, name: &str) {
-        send_signal(self.child.id(), name);
-    }
-
-    /// Kills the program, so that it cannot clean up.
-    pub fn kill(&mut self) {
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it ends");
-    }
-
-    /// Stops reading what the program prints.
-    pub fn hang_up(&mut self) {
-        self.lines = None;
-    }
-
     /// Waits for the end.
     pub fn finish(mut self) -> Finished {
-        let lines = self.lines.take().into_iter().flatten();
-        let stdout = lines.map(|line| line.expect("UTF-8") + "\n").collect();
-        let status = self.child.wait().expect("it ends");
-        let stderr = self.child.stderr.take().map(std::io::read_to_string);
-        Finished {
-            status,
-            stdout,
-            stderr: stderr.expect("a pipe").expect("UTF-8"),
-            left_behind: driver_dirs(self.child.id()),
-        }
+        let (status, stdout, stderr) = self.0.finish();
+        Finished { status, stdout, stderr, left_behind: driver_dirs(self.id()) }
+    }
+}
+
+impl Deref for Running {
+    type Target = ChildProcess;
+
+    fn deref(&self) -> &ChildProcess {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut ChildProcess {
+        &mut self.0
     }
 }
 
@@ -140,10 +112,9 @@ pub fn send_signal(pid: u32, name: &str) {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended, and then there is nothing to kill or to remove.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for dir in driver_dirs(self.child.id()) {
+        // A program that still runs could make its directories again.
+        self.kill();
+        for dir in driver_dirs(self.id()) {
             let _ = std::fs::remove_dir_all(dir);
         }
     }

@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// A small file system of its own; only the superuser can make one.
+/// A small file system of its own. Only the superuser can mount one.
+///
+/// Tests that count on freed space need a binary without tests that start processes. A child
+/// process inherits open files, and with them their space.
 pub struct SmallFileSystem(tempfile::TempDir);
 
 impl SmallFileSystem {
@@ -34,6 +37,8 @@ impl SmallFileSystem {
 
 impl Drop for SmallFileSystem {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
+        // Lazily: a child process of another test can have inherited open files, as C opens files
+        // without `O_CLOEXEC`.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }

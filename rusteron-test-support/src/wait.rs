@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything takes on a machine that still works.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Tries until there is an answer; panics with `what` when patience ends.
+/// Tries until there is an answer; panics with `what` after the deadline.
 pub fn await_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + DEADLINE;
     loop {

@@ -74,16 +74,13 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     // have the publication's session id.
     let subscription =
         aeron.add_subscription("aeron:udp?control-mode=manual", options.stream_id)?;
-    let mut merge = ReplayMerge::with_progress_timeout(
-        archive,
-        subscription,
-        &format!("aeron:udp?session-id={session_id}"),
+    let mut merge = ReplayMerge::builder(
+        format!("aeron:udp?session-id={session_id}"),
         "aeron:udp?endpoint=localhost:0",
         format!("aeron:udp?endpoint={endpoint}|control={control}"),
-        recording_id,
-        0,
-        DEADLINE,
-    )?;
+    )
+    .progress_timeout(DEADLINE)
+    .start(archive, subscription, recording_id)?;
     let mut receiver = Receiver::default();
     let mut turns = Turns::awaiting("the merge", &interrupt);
     while !merge.is_merged() {

@@ -54,7 +54,7 @@ impl Attempt {
     /// Returns the context after C has freed the structure, as C does with the outcome.
     fn freed_by_c(self) -> Context {
         let this = ManuallyDrop::new(self);
-        // SAFETY: read once, and not dropped in its old place.
+        // SAFETY: read once, and not dropped through the old owner.
         unsafe { ptr::read(&this.context) }
     }
 }

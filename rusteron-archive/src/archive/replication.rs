@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_not_printed() {
+    fn debug_hides_credentials() {
         let params = ReplicationParams::new().encoded_credentials(*b"secret").stop_position(64);
         let text = format!("{params:?}");
         assert!(text.contains("encoded_credentials: 6 bytes"), "{text}");

@@ -472,7 +472,7 @@ mod tests {
     use crate::error::ArchiveErrorKind as Kind;
 
     #[test]
-    fn a_failure_has_the_kind_of_what_failed() {
+    fn failure_kinds() {
         use rusteron_client::ErrorKind as Client;
         let cases = [
             // Answers of the archive, numbered or not.

@@ -2,14 +2,14 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rusteron_archive::{Archive, Context};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
-use crate::{DEADLINE, await_some, free_port, has_java, java_run};
+use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run};
 
 const WITH_DRIVER: &str = "io.aeron.archive.ArchivingMediaDriver";
 const ALONE: &str = "io.aeron.archive.Archive";
@@ -19,7 +19,7 @@ const ALONE: &str = "io.aeron.archive.Archive";
 ///
 /// Terms have 64 KiB and segments 128, so that a few messages make many of them.
 pub struct JavaArchive {
-    child: Option<Child>,
+    child: Option<ChildProcess>,
     options: Options,
     root: TempDir,
     archive_dir: PathBuf,
@@ -80,7 +80,7 @@ impl JavaArchive {
         panic!("the archive does not start:\n{}", self.log());
     }
 
-    fn spawn(&self) -> Child {
+    fn spawn(&self) -> ChildProcess {
         let log = File::create(self.log_file()).expect("a file");
         let port = self.control_port;
         let mut command = Command::new(java_run());
@@ -111,14 +111,13 @@ impl JavaArchive {
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
-        command.spawn().expect("java/run")
+        ChildProcess::spawn(&mut command)
     }
 
     /// Waits until it takes requests; `false` if it ended instead.
     fn is_ready(&mut self) -> bool {
         let has_driver = await_some("the media driver of the archive", || {
-            if self.child.as_mut().is_none_or(|child| child.try_wait().is_ok_and(|it| it.is_some()))
-            {
+            if self.child.as_mut().is_none_or(|child| child.try_wait().is_some()) {
                 return Some(false);
             }
             let mut context = rusteron_client::Context::new().expect("a context");
@@ -136,7 +135,7 @@ impl JavaArchive {
             let mut context = self.context();
             context.set_message_timeout(Duration::from_secs(5)).expect("a timeout");
             let is_ready = Archive::connect(&aeron, context).is_ok() || self.asks_who_we_are();
-            let has_ended = self.child.as_mut()?.try_wait().is_ok_and(|it| it.is_some());
+            let has_ended = self.child.as_mut()?.try_wait().is_some();
             (is_ready || has_ended).then_some(is_ready && !has_ended)
         })
     }
@@ -220,18 +219,16 @@ impl JavaArchive {
     /// SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            child.kill().expect("a process of our own");
-            child.wait().expect("its end");
+            child.kill();
         }
     }
 
     /// SIGTERM, and waits for its end.
+    #[cfg(unix)]
     pub fn stop(&mut self) -> ExitStatus {
         let mut child = self.child.take().expect("a running archive");
-        let pid = child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
-        assert!(sent.success());
-        await_some("the end of the archive", || child.try_wait().expect("a child"))
+        child.signal("TERM");
+        await_some("the end of the archive", || child.try_wait())
     }
 }
 

@@ -104,7 +104,7 @@ fn validator_decides_on_termination() {
     };
     let mut driver = start(Some("allow"));
     let status = json(&dir, &["driver", "--terminate", "--token", "please", "--timeout", "60s"]);
-    assert_eq!((&status["state"], &status["pid"]), (&"ended".into(), &driver.child.id().into()));
+    assert_eq!((&status["state"], &status["pid"]), (&"ended".into(), &driver.id().into()));
     assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
     assert_eq!(driver.end(), (0, String::new()));
 
@@ -113,5 +113,5 @@ fn validator_decides_on_termination() {
     let finished = run(rusteron(&dir, ["driver", "--terminate", "--timeout", "300ms"]));
     assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
     assert!(finished.stderr.contains("termination validator"), "{finished:?}");
-    assert!(driver.child.try_wait().expect("a status").is_none());
+    assert!(driver.try_wait().is_none());
 }

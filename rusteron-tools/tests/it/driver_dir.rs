@@ -61,8 +61,8 @@ fn killed_driver_is_dead_and_readable() {
     let dir = home.path().join("aeron");
     let program = media_driver_beside(env!("CARGO_BIN_EXE_rusteron"));
     let mut driver = DriverProcess::start(program, &dir, &[]);
-    driver.line_that_begins("media driver ready");
-    let pid = driver.child.id();
+    driver.await_line("media driver ready");
+    let pid = driver.id();
     let status = json(&dir, &["driver"]);
     assert_eq!((&status["state"], &status["pid"]), (&"alive".into(), &pid.into()));
 
@@ -70,8 +70,7 @@ fn killed_driver_is_dead_and_readable() {
     let (mut publication, subscription) = connected_pair(&aeron, "aeron:ipc");
     let position = offer(&mut publication, b"last words");
     let id = publication.original_registration_id();
-    driver.child.kill().expect("it can be killed");
-    driver.child.wait().expect("its end");
+    driver.kill();
 
     // With the timeout that the clients of a driver have, it would take 10 s.
     let dead = ["--driver-timeout", "100ms"];

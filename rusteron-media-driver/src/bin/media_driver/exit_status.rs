@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_has_every_status_and_no_other() {
+    fn help_lists_every_status() {
         let cases = [
             (ErrorKind::Other, 1),
             (ErrorKind::UnknownHost, 1),

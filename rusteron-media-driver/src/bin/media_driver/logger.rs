@@ -11,7 +11,7 @@ impl Log for StandardError {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            crate::complain(record.args());
+            crate::print_error(record.args());
         }
     }
 

@@ -32,13 +32,13 @@ fn main() -> ExitCode {
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
     if let Err(error) = unsafe { options.apply_to_environment() } {
-        complain(&error);
+        print_error(&error);
         return exit_status::WRONG_SETTING.into();
     }
     match run(&options) {
         Ok(code) => code,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             exit_status::of(&error).into()
         }
     }
@@ -51,7 +51,7 @@ fn print(text: impl Display) {
 }
 
 /// Prints a line to standard error. A closed pipe is ignored as well.
-fn complain(what: impl Display) {
+fn print_error(what: impl Display) {
     let _ = writeln!(io::stderr(), "media_driver: {what}");
 }
 
@@ -80,7 +80,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     drop(statistics);
     // An error of closing does not predict a refusal of the next start.
     if let Err(error) = driver.close() {
-        complain(format_args!("{dir}: {error}"));
+        print_error(format_args!("{dir}: {error}"));
         return Ok(ExitCode::FAILURE);
     }
     print(format_args!("media driver closed: {dir}\n"));

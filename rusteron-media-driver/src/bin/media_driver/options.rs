@@ -228,13 +228,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         use clap::CommandFactory;
         Options::command().debug_assert();
     }
 
     #[test]
-    fn term_lengths_are_read_as_aeron_does_or_refused() {
+    fn term_lengths() {
         for (text, bytes) in
             [("64k", "65536"), ("16M", "16777216"), ("1g", "1073741824"), ("65536", "65536")]
         {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_numbers_or_none() {
+    fn cpus() {
         assert_eq!("1,-,3".parse::<Cpus>().expect("three").0, [1, -1, 3]);
         for text in ["", "a", "-1", "256", "1,2,3,4,5", "1,,2"] {
             assert!(text.parse::<Cpus>().is_err(), "{text}");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_positive_and_finite() {
+    fn intervals() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "0", "-1", "inf", "NaN", "1e300"] {
             assert!(seconds(text).is_err(), "{text}");

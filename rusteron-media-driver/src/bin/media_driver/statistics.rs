@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_what_happened_in_the_interval() {
+    fn line_counts_the_interval() {
         let mut last = Totals::default();
         let mut now = Totals { lost: 7, ..Totals::default() };
         last.positions.insert((1, 10, PositionKind::PublisherPosition), 1000);

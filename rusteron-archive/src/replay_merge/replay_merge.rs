@@ -1,0 +1,310 @@
+//! The merge, once it has begun.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::thread;
+use std::time::Duration;
+
+use rusteron_client::__private::{Fallible, catch};
+use rusteron_client::{AsChannel, ErrorKind, Header, Image, Subscription};
+use rusteron_sys::archive as sys;
+
+use crate::archive::Archive;
+use crate::error::{ArchiveErrorKind, Result};
+use crate::replay_merge::builder::ReplayMergeBuilder;
+use crate::replay_merge::error::ReplayMergeCloseError;
+
+/// Replays a recording from a position, and joins the live stream when the replay has caught up.
+/// Neither loses nor repeats a message.
+///
+/// Polls do all of its work. The subscription has a UDP channel with `control-mode=manual`. It has
+/// two destinations in turn: one for the replay, one for the live stream. IPC cannot be merged.
+///
+/// The merge needs the session with the archive for itself, and takes ownership of it.
+/// [`into_parts`](Self::into_parts) returns the session. The polls of the merge pass signals of the
+/// session's recordings to the [consumer](crate::Context::set_recording_signal_consumer).
+///
+/// A merge can be moved to another thread, and one thread uses it at a time. Neither creating nor
+/// polling it waits for an answer of the archive. Polls do not do the work of a client without a
+/// conductor thread: call [`Aeron::do_work`](rusteron_client::Aeron::do_work) between them.
+///
+/// Dropping a merge before it has merged stops the replay. The drop then waits for the media driver
+/// to confirm that, as long as the client is open. In a callback, another thread does the waiting.
+/// If a handler of the archive's reports panics during the drop, the panic is caught and logged.
+///
+/// ```no_run
+/// use rusteron_archive::{Archive, ReplayMerge};
+///
+/// # fn follow(archive: Archive, recording_id: i64, session_id: i32) -> rusteron_archive::Result<()> {
+/// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
+/// let mut merge = ReplayMerge::builder(
+///     format!("aeron:udp?session-id={session_id}"),
+///     "aeron:udp?endpoint=localhost:0",
+///     "aeron:udp?endpoint=localhost:40123",
+/// )
+/// .start(archive, subscription, recording_id)?;
+/// while !merge.is_merged() {
+///     merge.poll(|message, _header| println!("{message:?}"), 10)?;
+/// }
+/// let (archive, mut subscription) = merge.into_parts()?;
+/// subscription.poll(|message, _header| println!("{message:?}"), 10).ok();
+/// # drop(archive);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ReplayMerge {
+    raw: NonNull<sys::aeron_archive_replay_merge_t>,
+    recording_id: i64,
+    parts: ManuallyDrop<Parts>,
+}
+
+/// The objects that the C structure has pointers to.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) subscription: Subscription,
+    pub(super) archive: Archive,
+}
+
+// SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
+// with it.
+unsafe impl Send for ReplayMerge {}
+
+pub(super) const OPERATION: &str = "replay_merge";
+
+impl ReplayMerge {
+    /// Default limit for a merge without progress. When the limit is over, the merge fails.
+    pub const DEFAULT_PROGRESS_TIMEOUT: Duration =
+        Duration::from_millis(sys::REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS as u64);
+
+    /// Returns a builder with the channels of replay and live stream. Nothing happens before
+    /// [`ReplayMergeBuilder::start`], which reports channels that are not valid.
+    ///
+    /// - `replay_channel`: parameters of the replay's channel, without an endpoint. It has to have
+    ///   the session id of the publication (`aeron:udp?session-id=…`): the replay and the live stream
+    ///   are one image.
+    /// - `replay_destination`: endpoint on this machine that the archive replays to. Port 0 stands
+    ///   for a free port. The free port can be the port of the same stream's last merge. Then the
+    ///   archive refuses the replay until its driver has closed the other one: the merge fails, and
+    ///   can be started again.
+    /// - `live_destination`: channel of the live stream.
+    ///
+    /// The subscription decides on the stream id of both.
+    ///
+    /// Corresponds to `replay_channel`, `replay_destination` and `live_destination` of
+    /// `aeron_archive_replay_merge_init`.
+    pub fn builder(
+        replay_channel: impl Into<String>,
+        replay_destination: impl AsChannel,
+        live_destination: impl AsChannel,
+    ) -> ReplayMergeBuilder {
+        ReplayMergeBuilder::new(replay_channel.into(), &replay_destination, &live_destination)
+    }
+
+    /// Takes over the structure that C has made for these parts.
+    pub(super) fn from_raw(
+        raw: NonNull<sys::aeron_archive_replay_merge_t>,
+        recording_id: i64,
+        parts: Parts,
+    ) -> Self {
+        Self { raw, recording_id, parts: ManuallyDrop::new(parts) }
+    }
+
+    /// Tells the handlers of the archive's reports what the archive has reported. A panic in one of
+    /// them ends the merge, as dropping does.
+    pub(super) fn deliver(&self) {
+        self.parts.archive.deliver();
+    }
+
+    /// Does the pending work of the merge, without polling messages.
+    ///
+    /// # Errors
+    /// - [`Timeout`](crate::ArchiveErrorKind::Timeout): no progress in time;
+    /// - [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording) and others that the archive
+    ///   reports;
+    /// - [`NotConnected`](crate::ArchiveErrorKind::NotConnected): the connection to the archive was
+    ///   lost.
+    ///
+    /// After one of these the merge has failed, and does nothing any more.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_do_work`.
+    pub fn do_work(&mut self) -> Result<usize> {
+        let mut count = 0;
+        self.parts.archive.request(
+            OPERATION,
+            Some(("recording_id", self.recording_id)),
+            |_archive| {
+                // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and
+                // the lock of the archive, which is held, keeps others from its poller.
+                unsafe { sys::rusteron_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
+                    .into_result()
+            },
+        )?;
+        Ok(count.max(0) as usize)
+    }
+
+    /// Does the pending work of the merge, and passes at most `fragment_limit` fragments of
+    /// messages to the handler. Returns the number of fragments.
+    ///
+    /// The handler gets whole messages, as in [`Subscription::poll`].
+    ///
+    /// # Errors
+    /// As for [`do_work`](Self::do_work).
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_poll`.
+    pub fn poll<F>(&mut self, handler: F, fragment_limit: usize) -> Result<usize>
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        self.do_work()?;
+        Ok(self.image().map_or(0, |mut image| image.poll(handler, fragment_limit)))
+    }
+
+    /// Returns the image of the replay, which becomes the image of the live stream. `None` while
+    /// there is no image.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_image`.
+    pub fn image(&mut self) -> Option<Image<'_>> {
+        // SAFETY: the structure is live.
+        let raw = unsafe { sys::aeron_archive_replay_merge_image(self.raw.as_ptr()) };
+        self.parts.subscription.images().find(|image| image.as_ptr() == raw)
+    }
+
+    /// Returns whether the merge has joined the live stream and the replay is over.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_is_merged`.
+    pub fn is_merged(&self) -> bool {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_archive_replay_merge_is_merged(self.raw.as_ptr()) }
+    }
+
+    /// Returns whether the merge has failed. A failed merge does no more work.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_has_failed`.
+    pub fn has_failed(&self) -> bool {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_archive_replay_merge_has_failed(self.raw.as_ptr()) }
+    }
+
+    /// Returns whether the live stream has been joined, with or without the replay.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_is_live_added`.
+    pub fn is_live_added(&self) -> bool {
+        // SAFETY: the structure is live.
+        unsafe { sys::aeron_archive_replay_merge_is_live_added(self.raw.as_ptr()) }
+    }
+
+    /// Ends the merge. Returns the session and the subscription. If the merge [is
+    /// merged](Self::is_merged), the subscription is at the live stream.
+    ///
+    /// Waits as dropping does. If a handler of the archive's reports panics meanwhile, the panic
+    /// goes through to the caller, and the parts are dropped.
+    ///
+    /// # Errors
+    /// On an error, the merge goes on with session and subscription as before. The error [gives
+    /// back](ReplayMergeCloseError::into_merge) the merge, for another try. If the operator `?`
+    /// converts it to an [`ArchiveError`](crate::ArchiveError), the merge is dropped.
+    /// - [`Client`](ArchiveErrorKind::Client) with [`ErrorKind::CalledFromConductor`]: this is a callback
+    ///   of a conductor;
+    /// - [`Reentrant`](ArchiveErrorKind::Reentrant): this is a delegating invoker;
+    /// - [`Client`](ArchiveErrorKind::Client): the client failed, as when its queue of commands is full.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_close`.
+    pub fn into_parts(self) -> Result<(Archive, Subscription), ReplayMergeCloseError> {
+        // SAFETY: after the close, nothing uses the structure again: `self` is taken apart at once. C
+        // leaves a structure that it cannot close usable.
+        if let Err(error) = unsafe { close(self.raw, &self.parts.archive) } {
+            return Err(ReplayMergeCloseError::new(error, self));
+        }
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: taken once, and `this` is not dropped.
+        let Parts { archive, subscription } = unsafe { ManuallyDrop::take(&mut this.parts) };
+        archive.deliver();
+        Ok((archive, subscription))
+    }
+}
+
+/// Closes C's structure. The caller delivers the archive's reports to their handlers.
+///
+/// # Safety
+/// The structure is live, belongs to this session, and is not used again unless this fails.
+unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archive) -> Result<()> {
+    archive.undelivered_request(OPERATION, None, |_archive| {
+        // If a destination cannot be removed, C stops half way, and the next call goes on.
+        const ATTEMPTS: usize = 3;
+        let mut closed = Ok(0);
+        for _ in 0..ATTEMPTS {
+            // SAFETY: handed on to the caller; C has freed nothing if it fails.
+            closed = unsafe { sys::rusteron_replay_merge_close(raw.as_ptr()) }.into_result();
+            if closed.is_ok() {
+                break;
+            }
+        }
+        closed.map(drop)
+    })
+}
+
+/// A dropped merge that is yet to be closed, on this thread or on one that may wait.
+struct Closing {
+    raw: NonNull<sys::aeron_archive_replay_merge_t>,
+    parts: Parts,
+}
+
+// SAFETY: as for `ReplayMerge`.
+unsafe impl Send for Closing {}
+
+impl Closing {
+    /// Closes C's structure. After a failure, the caller tries again or leaks the parts, which the
+    /// structure points to.
+    fn run(&self) -> Result<()> {
+        // SAFETY: only `run` uses the structure, and only until a close succeeds.
+        unsafe { close(self.raw, &self.parts.archive) }
+    }
+
+    /// Drops the parts, once nothing points to them.
+    fn end(self) {
+        catch("handler of an archive's events", || self.parts.archive.deliver());
+    }
+}
+
+impl Drop for ReplayMerge {
+    fn drop(&mut self) {
+        // SAFETY: taken once, and `self` is not used after.
+        let parts = unsafe { ManuallyDrop::take(&mut self.parts) };
+        let closing = ManuallyDrop::new(Closing { raw: self.raw, parts });
+        let Err(error) = closing.run() else {
+            ManuallyDrop::into_inner(closing).end();
+            return;
+        };
+        // Both conditions are temporary, so another thread can wait for the close.
+        let is_callback = matches!(
+            error.kind(),
+            ArchiveErrorKind::Client(ErrorKind::CalledFromConductor) | ArchiveErrorKind::Reentrant
+        );
+        if !is_callback {
+            // The structure has pointers to the parts, which must not be dropped before it.
+            log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
+            return;
+        }
+        let spawned = thread::Builder::new().name("aeron-close".into()).spawn(move || {
+            let closing = closing;
+            match closing.run() {
+                Ok(()) => ManuallyDrop::into_inner(closing).end(),
+                Err(error) => log::warn!("replay merge: left open: {error}"),
+            }
+        });
+        if let Err(error) = spawned {
+            log::error!("replay merge: left open, no thread to close it: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for ReplayMerge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayMerge")
+            .field("recording_id", &self.recording_id)
+            .field("is_merged", &self.is_merged())
+            .field("has_failed", &self.has_failed())
+            .finish()
+    }
+}

@@ -1,0 +1,157 @@
+//! Starting, following, extending and stopping recordings.
+
+use rusteron_archive::{
+    ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+};
+use rusteron_test_support::archive::{
+    JavaArchive, STREAM, await_recording, offer_numbered, record, replay_all,
+};
+use rusteron_test_support::{DEADLINE, await_that};
+
+fn recorded() -> ReplayParams {
+    ReplayParams::new().length(ReplayLength::Recorded)
+}
+
+#[test]
+fn start_and_stop() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let start = || {
+        archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, false).expect("an id")
+    };
+    let by_id = start();
+    let again = archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, false);
+    assert_eq!(again.expect_err("twice").kind(), ArchiveErrorKind::ActiveSubscription);
+    archive.stop_recording_subscription(by_id).expect("it was recorded");
+    let error = archive.stop_recording_subscription(by_id).expect_err("it is over");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownSubscription, "{error}");
+    assert_eq!((error.relevant_id(), error.code()), (Some(by_id), 204));
+    assert!(!archive.try_stop_recording_subscription(by_id).expect("an answer"));
+    let id = start();
+    assert!(archive.try_stop_recording_subscription(id).expect("an answer"));
+
+    start();
+    archive.stop_recording("aeron:ipc", STREAM).expect("it was recorded");
+    let error = archive.stop_recording("aeron:ipc", STREAM).expect_err("it is over");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownSubscription, "{error}");
+    assert!(!archive.try_stop_recording("aeron:ipc", STREAM).expect("an answer"));
+    start();
+    assert!(archive.try_stop_recording("aeron:ipc", STREAM).expect("an answer"));
+
+    let publication = archive.add_recorded_publication("aeron:ipc", STREAM).expect("recorded");
+    let recording_id = await_recording(&archive, publication.session_id());
+    assert!(archive.try_stop_recording_by_identity(recording_id).expect("an answer"));
+    assert!(!archive.try_stop_recording_by_identity(recording_id).expect("an answer"));
+
+    let publication = archive.add_recorded_publication("aeron:ipc", 77).expect("recorded");
+    await_recording(&archive, publication.session_id());
+    archive.stop_recording_publication(&publication).expect("it was recorded");
+    let again = archive.add_recorded_publication("aeron:ipc", 77).expect_err("twice");
+    assert!(again.to_string().contains("already added"), "{again}");
+}
+
+#[test]
+fn remote_source_location() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    // A driver of the publisher's own; and one that does not count spies as subscribers.
+    let driver = rusteron_test_support::launch_with(|context| Ok(context));
+    let aeron = rusteron_test_support::connect(&driver);
+    let channel = format!(
+        "aeron:udp?endpoint=localhost:{}|term-length=64k",
+        rusteron_test_support::free_port()
+    );
+    let id = archive
+        .start_recording(&channel, STREAM, SourceLocation::Remote, false)
+        .expect("a subscription");
+    let mut publication = aeron.add_exclusive_publication(&channel, STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let position = offer_numbered(&mut publication, 0..1000);
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
+    archive.stop_recording_subscription(id).expect("it was recorded");
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    assert!(descriptor.source_identity.starts_with("127.0.0.1:"), "{descriptor:?}");
+}
+
+#[test]
+fn auto_stop() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let id =
+        archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, true).expect("an id");
+    let mut publication =
+        archive.aeron().add_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let position = offer_numbered(&mut publication, 0..10);
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
+    drop(publication);
+    await_that("the end of the subscription", || {
+        let mut subscriptions = archive.recording_subscriptions("", None).expect("a text");
+        subscriptions.all(|it| it.expect("a descriptor").subscription_id != id)
+    });
+    assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
+}
+
+#[test]
+fn extend_stopped_recording() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 1500);
+    let active =
+        archive.extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true);
+    let error = active.expect_err("active");
+    assert_eq!(error.kind(), ArchiveErrorKind::ActiveRecording, "{error:?}");
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(&channel, STREAM).expect("a publication");
+    assert_eq!(publication.position(), Ok(position));
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    let end = offer_numbered(&mut publication, 1500..3000);
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
+    let all = replay_all(&archive, recording_id, recorded());
+    assert_eq!(all, (0..3000).collect::<Vec<_>>());
+}
+
+#[test]
+fn await_recorded_times_out() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 10);
+    let timeout = std::time::Duration::from_millis(50);
+    let error = archive.await_recorded(recording_id, position + 32, timeout).expect_err("never");
+    assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    let error = archive.await_recorded(recording_id, position + 32, DEADLINE).expect_err("stopped");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition);
+    assert_eq!(archive.await_recorded(recording_id, position, DEADLINE).expect("there"), position);
+}
+
+#[test]
+fn recording_pos_follows() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (publication, recording_id, position) = record(&archive, 10);
+    let counter =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+            .expect("a counter");
+    assert_eq!(counter.session_id(), publication.session_id());
+    assert_eq!(counter.source_identity(), "aeron:ipc");
+    assert_eq!(counter.archive_id(), archive.archive_id());
+    assert_eq!(counter.position(), Some(position));
+    assert!(counter.is_active());
+    drop(publication);
+    await_that("the end of the recording", || !counter.is_active());
+    assert_eq!(counter.position(), None);
+    let found =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id());
+    assert!(found.is_none());
+}

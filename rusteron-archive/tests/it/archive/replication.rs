@@ -1,0 +1,289 @@
+//! Copying recordings between archives.
+
+use std::sync::mpsc;
+
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, RecordingSignal, RecordingSignalKind, ReplayLength, ReplayParams,
+    ReplicationParams,
+};
+use rusteron_test_support::archive::{
+    JavaArchive, Options, STREAM, await_recording, numbered, offer_numbered, record, replay_all,
+};
+use rusteron_test_support::{DEADLINE, await_some, await_that, free_port};
+
+fn listening(java: &JavaArchive) -> (Archive, mpsc::Receiver<RecordingSignal>) {
+    let (sender, receiver) = mpsc::channel();
+    let mut context = java.context();
+    context
+        .set_recording_signal_consumer(move |signal| sender.send(*signal).expect("us"))
+        .expect("a consumer");
+    (Archive::connect(&java.aeron(), context).expect("a session"), receiver)
+}
+
+fn await_signal(
+    archive: &Archive,
+    signals: &mpsc::Receiver<RecordingSignal>,
+    kind: RecordingSignalKind,
+) -> RecordingSignal {
+    await_some("the signal", || {
+        archive.poll_for_recording_signals().expect("a connection");
+        signals.try_iter().find(|signal| signal.kind == kind)
+    })
+}
+
+/// Returns whether the archive's driver has a counter with all of these texts in its label.
+fn is_counted(archive: &Archive, texts: &[&str]) -> bool {
+    let counters = archive.aeron().counters_reader();
+    counters.iter().any(|counter| texts.iter().all(|text| counter.label.contains(text)))
+}
+
+fn replayed(archive: &Archive, recording_id: i64) -> Vec<u64> {
+    replay_all(archive, recording_id, ReplayParams::new().length(ReplayLength::Recorded))
+}
+
+#[test]
+fn copy_follow_and_stop() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (mut publication, id, position) = record(&source, 1000);
+
+    let params = ReplicationParams::new().stop_position(position);
+    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let signal = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+    assert_eq!(replayed(&copy, signal.recording_id), (0..1000).collect::<Vec<_>>());
+
+    // The rest goes into the same recording, as long as there is more.
+    let params = ReplicationParams::new().dst_recording_id(signal.recording_id);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let end = offer_numbered(&mut publication, 1000..2000);
+    await_that("the copy of the rest", || {
+        copy.max_recorded_position(signal.recording_id).expect("a position") == end
+    });
+    copy.stop_replication(replication).expect("it was going on");
+    assert!(!copy.try_stop_replication(replication).expect("an answer"));
+    let error = copy.stop_replication(replication).expect_err("it is over");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownReplication, "{error}");
+    assert_eq!(replayed(&copy, signal.recording_id), (0..2000).collect::<Vec<_>>());
+}
+
+#[test]
+fn stop_position() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (mut publication, id, position) = record(&source, 1000);
+    // Frames have 96 bytes, of which 682 fit into a term.
+    let position_after = |count: i64| count / 682 * 65536 + count % 682 * 96;
+    assert_eq!(position_after(1000), position);
+    let (middle, later) = (position_after(400), position_after(1400));
+
+    // Up to a recorded position, and up to a position that is not recorded yet.
+    let params = ReplicationParams::new().stop_position(middle);
+    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+    assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(middle));
+    assert_eq!(replayed(&copy, end.recording_id), (0..400).collect::<Vec<_>>());
+
+    let params = ReplicationParams::new().dst_recording_id(end.recording_id).stop_position(later);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    offer_numbered(&mut publication, 1000..2000);
+    let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+    assert!(!copy.try_stop_replication(replication).expect("an answer"), "it is over");
+    assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(later));
+    assert_eq!(replayed(&copy, end.recording_id), (0..1400).collect::<Vec<_>>());
+}
+
+#[test]
+fn follow_tagged_copy() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (mut publication, id, _) = record(&source, 1000);
+
+    let params = ReplicationParams::new().channel_tag_id(333).subscription_tag_id(777);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
+    // Only the tags identify the subscription: without the tags, nothing would come.
+    let mut follower = copy
+        .aeron()
+        .add_subscription("aeron:udp?control-mode=manual|rejoin=false|tags=333,777", STREAM)
+        .expect("a subscription");
+    await_that("the stream of the copy", || follower.is_connected());
+    let end = offer_numbered(&mut publication, 1000..1500);
+    let mut received = Vec::new();
+    await_that("the last message", || {
+        follower.poll(|text, _| received.push(numbered(text)), 10).expect("open");
+        received.last() == Some(&1499)
+    });
+    let first = received[0];
+    assert_eq!(received, (first..1500).collect::<Vec<_>>());
+    copy.await_recorded(extend.recording_id, end, DEADLINE).expect("a copy");
+    copy.stop_replication(replication).expect("it was going on");
+    assert_eq!(replayed(&copy, extend.recording_id), (0..1500).collect::<Vec<_>>());
+}
+
+#[test]
+fn live_merge_survives_source() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let (copy, signals) = listening(&copy_java);
+    let source = source_java.connect();
+    let live = format!("aeron:udp?endpoint=224.20.30.47:{}|interface=localhost", free_port());
+    // The recording is a spy, for which alone nothing would be published.
+    let channel = format!("{live}|term-length=64k|ssc=true");
+    let mut publication =
+        source.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
+    let id = await_recording(&source, publication.session_id());
+    let position = offer_numbered(&mut publication, 0..1000);
+    source.await_recorded(id, position, DEADLINE).expect("a recording");
+
+    let params = ReplicationParams::new().live_destination(&*live);
+    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let merge = await_signal(&copy, &signals, RecordingSignalKind::Merge);
+    source.stop_recording_exclusive_publication(&publication).expect("it was being recorded");
+    let end = offer_numbered(&mut publication, 1000..1500);
+    copy.await_recorded(merge.recording_id, end, DEADLINE).expect("the live stream");
+    assert_eq!(source.stop_position(id).expect("an answer"), Some(position));
+    assert_eq!(replayed(&copy, merge.recording_id), (0..1500).collect::<Vec<_>>());
+}
+
+#[test]
+fn channel_and_session_id() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (_publication, id, position) = record(&source, 1000);
+    let endpoint = format!("127.0.0.1:{}", free_port());
+    let params = ReplicationParams::new()
+        .replication_channel(format!("aeron:udp?endpoint={endpoint}"))
+        .replication_session_id(-4711)
+        .file_io_max_length(4096);
+    let control_channel = source_java.control_channel();
+    let replication = copy.replicate(id, &control_channel, 10, &params).expect("an id");
+    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
+    copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
+    // The source is being recorded, so that the replication goes on.
+    assert!(is_counted(&copy, &[&endpoint, "-4711"]));
+    let descriptor = copy.recording(extend.recording_id).expect("an answer").expect("a copy");
+    assert_eq!(descriptor.session_id, -4711);
+    copy.stop_replication(replication).expect("it was going on");
+    assert_eq!(replayed(&copy, extend.recording_id), (0..1000).collect::<Vec<_>>());
+
+    // The source cannot read less at a time than a packet has.
+    let params = ReplicationParams::new().file_io_max_length(100);
+    copy.replicate(id, &control_channel, 10, &params).expect("an id");
+    let error = await_some("an error", || copy.check_for_error_response().err());
+    assert!(error.message().contains("fileIoMaxLength"), "{error:?}");
+}
+
+#[test]
+fn response_channels() {
+    let Some(source_java) = JavaArchive::launch() else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let source = source_java.connect();
+    let (copy, signals) = listening(&copy_java);
+    let (_publication, id, position) = record(&source, 1000);
+    let controls = [(); 2].map(|()| format!("localhost:{}", free_port()));
+    let [replication, answers] = controls
+        .each_ref()
+        .map(|control| format!("aeron:udp?control-mode=response|control={control}"));
+    let params =
+        ReplicationParams::new().replication_channel(replication).src_response_channel(answers);
+    let replication =
+        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
+    copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
+    // The source is being recorded, so that the replication goes on.
+    for control in &controls {
+        assert!(is_counted(&copy, &[control]), "{control}");
+    }
+    copy.stop_replication(replication).expect("it was going on");
+    assert_eq!(replayed(&copy, extend.recording_id), (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn source_rejects() {
+    let options = Options {
+        properties: vec![
+            "aeron.archive.authenticator.supplier=io.aeron.samples.archive.SampleAuthenticatorSupplier"
+                .into(),
+        ],
+        ..Options::default()
+    };
+    let Some(source_java) = JavaArchive::launch_with(options) else { return };
+    let Some(copy_java) = JavaArchive::launch() else { return };
+    let (copy, signals) = listening(&copy_java);
+    let refusal = |credentials: &[u8]| {
+        let params = ReplicationParams::new().encoded_credentials(credentials);
+        copy.replicate(17, source_java.control_channel(), 10, &params).expect("an id");
+        let error = await_some("an error", || copy.check_for_error_response().err());
+        let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
+        assert_eq!(end.position, None);
+        error
+    };
+    for strangers in [&b"nobody"[..], b""] {
+        let error = refusal(strangers);
+        assert_eq!(error.kind(), ArchiveErrorKind::ReplicationConnectionFailure, "{error:?}");
+        assert!(error.message().contains("authentication rejected"), "{error:?}");
+    }
+    // Let in, but there is no such recording.
+    let error = refusal(b"admin:admin");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert_eq!(error.relevant_id(), Some(17), "{error:?}");
+    assert_eq!(copy.recordings().count(), 0);
+}
+
+#[test]
+fn unknown_destination_is_named() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, id, _) = record(&archive, 10);
+    let params = ReplicationParams::new().dst_recording_id(88);
+    let error = archive.replicate(id, java.control_channel(), 10, &params).expect_err("unknown");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+    assert_eq!(error.relevant_id(), Some(88), "{error:?}");
+}
+
+#[test]
+fn request_too_long() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let channel = format!("aeron:udp?endpoint=localhost:1|alias={}", "x".repeat(3000));
+    let params = ReplicationParams::new()
+        .replication_channel(channel.clone())
+        .src_response_channel(channel.clone())
+        .encoded_credentials(vec![0; 3000]);
+    let error = archive.replicate(0, &channel, 10, &params).expect_err("too much");
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
+    let params = ReplicationParams::new().encoded_credentials(vec![0; 4000]);
+    let error = archive.replicate(0, "aeron:ipc", 10, &params).expect_err("too long");
+    assert!(error.to_string().contains("4000 bytes"), "{error}");
+}
+
+#[test]
+fn null_parameters_are_rejected() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let params = ReplicationParams::new;
+    let refused = [
+        ("stop_position", params().stop_position(-1)),
+        ("dst_recording_id", params().dst_recording_id(-1)),
+        ("channel_tag_id", params().channel_tag_id(-1)),
+        ("subscription_tag_id", params().subscription_tag_id(-1)),
+        ("file_io_max_length", params().file_io_max_length(usize::MAX)),
+        ("replication_session_id", params().replication_session_id(-1)),
+    ];
+    for (name, params) in refused {
+        let error = archive.replicate(0, "aeron:ipc", 10, &params).expect_err("refused");
+        assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().starts_with(name), "{error}");
+    }
+}

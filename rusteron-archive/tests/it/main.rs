@@ -1,0 +1,16 @@
+//! The archive client, mostly with Aeron's Java archive. Modules mirror `src/`.
+//!
+//! Without Java, tests that need an archive do nothing, and say so. `RUSTERON_REQUIRE_JAVA=1` makes
+//! that a failure.
+
+mod archive;
+mod context;
+mod coverage;
+mod faults;
+mod integrity;
+mod malformed_messages;
+mod persistent_subscription;
+mod recording_event;
+mod recording_pos;
+mod reentry;
+mod replay_merge;

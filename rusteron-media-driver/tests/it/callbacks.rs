@@ -1,0 +1,251 @@
+//! The callbacks of a driver, their threads, and their end.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use rusteron_client::{Aeron, Context as ClientContext, ErrorKind, request_driver_termination};
+use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, ThreadingMode};
+use rusteron_test_support::{DEADLINE, await_that, connect, driver_context};
+
+#[test]
+fn hook_follows_validator() {
+    let (tokens, seen) = mpsc::channel();
+    let (hook, called) = mpsc::channel();
+    let mut context = driver_context();
+    context
+        .set_termination_validator(move |token| {
+            tokens.send(token.to_vec()).expect("a test that listens");
+            token.starts_with(b"please")
+        })
+        .and_then(|context| {
+            context.set_termination_hook(move || hook.send(()).expect("a test that listens"))
+        })
+        .expect("settings");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    for token in [&b"now"[..], b"", b"please", &[7; 4096]] {
+        request_driver_termination(driver.aeron_dir(), token).expect("a request");
+        assert_eq!(seen.recv_timeout(DEADLINE).expect("the token"), token);
+    }
+    called.recv_timeout(DEADLINE).expect("the call");
+    // The driver goes on until it is dropped.
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(driver);
+    assert!(called.try_recv().is_err(), "called for one request of four");
+}
+
+#[test]
+fn default_rejects_termination() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    let mut context = driver_context();
+    context
+        .set_termination_hook(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        })
+        .expect("a hook");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    request_driver_termination(driver.aeron_dir(), b"please").expect("a request");
+    // Commands are handled in their order.
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn validator_panic_rejects_request() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (validations, hooks) = (Arc::clone(&calls), Arc::clone(&calls));
+    let mut context = driver_context();
+    context
+        .set_termination_validator(move |token| {
+            validations.fetch_add(1, Ordering::SeqCst);
+            assert!(token != b"panic", "on purpose");
+            true
+        })
+        .and_then(|context| {
+            context.set_termination_hook(move || {
+                hooks.fetch_add(100, Ordering::SeqCst);
+                panic!("on purpose");
+            })
+        })
+        .and_then(|context| context.set_agent_on_start(|_| panic!("on purpose")))
+        .expect("settings");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    request_driver_termination(driver.aeron_dir(), b"panic").expect("a request");
+    request_driver_termination(driver.aeron_dir(), b"").expect("a request");
+    await_that("both requests", || calls.load(Ordering::SeqCst) == 102);
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+}
+
+#[test]
+fn blocking_client_call_is_rejected() {
+    let (outcomes, outcome) = mpsc::channel();
+    let client = Arc::new(Mutex::new(None::<Aeron>));
+    let shared = Arc::clone(&client);
+    let mut context = driver_context();
+    context
+        .set_termination_validator(move |_| {
+            let client = shared.lock().expect("no panic");
+            let added = client.as_ref().expect("a client").add_publication("aeron:ipc", 1);
+            outcomes.send(added.map(drop)).expect("a test that listens");
+            false
+        })
+        .expect("a validator");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    *client.lock().expect("no panic") = Some(connect(&driver));
+    request_driver_termination(driver.aeron_dir(), b"").expect("a request");
+    let error = outcome.recv_timeout(DEADLINE).expect("an outcome").expect_err("a deadlock");
+    assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
+    client.lock().expect("no panic").take();
+}
+
+#[test]
+fn agent_on_start_per_agent() {
+    let cases: [(ThreadingMode, &[&str]); 3] = [
+        (ThreadingMode::Dedicated, &["aeron-md-nra", "conductor", "receiver", "sender"]),
+        (ThreadingMode::SharedNetwork, &["[sender, receiver]", "aeron-md-nra", "conductor"]),
+        (ThreadingMode::Shared, &["[conductor, sender, receiver]"]),
+    ];
+    for (mode, roles) in cases {
+        let started = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&started);
+        let mut context = Context::new().expect("a context");
+        context
+            .set_threading_mode(mode)
+            .and_then(|context| {
+                context.set_agent_on_start(move |role| {
+                    let thread = std::thread::current().id();
+                    shared.lock().expect("no panic").push((role.to_owned(), thread));
+                })
+            })
+            .expect("settings");
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        await_that("all agents", || started.lock().expect("no panic").len() >= roles.len());
+        drop(driver);
+        let mut started = started.lock().expect("no panic").clone();
+        started.sort_by(|a, b| a.0.cmp(&b.0));
+        let names: Vec<_> = started.iter().map(|(role, _)| role.as_str()).collect();
+        assert_eq!(names, roles);
+        let mut threads: HashSet<_> = started.iter().map(|(_, thread)| *thread).collect();
+        threads.insert(std::thread::current().id());
+        assert_eq!(threads.len(), roles.len() + 1);
+    }
+}
+
+#[test]
+fn captures_dropped_with_driver() {
+    let captured = Arc::new(());
+    let context = || {
+        let mut context = driver_context();
+        let (hook, validator, start) =
+            (Arc::clone(&captured), Arc::clone(&captured), Arc::clone(&captured));
+        let replaced = Arc::clone(&captured);
+        // Callbacks that are running now hold no more than they captured.
+        let hold = |captured: &Arc<()>| assert!(Arc::strong_count(captured) > 0);
+        context
+            .set_termination_hook(move || hold(&replaced))
+            .and_then(|context| context.set_termination_hook(move || hold(&hook)))
+            .and_then(|context| {
+                context.set_termination_validator(move |_| Arc::strong_count(&validator) > 0)
+            })
+            .and_then(|context| context.set_agent_on_start(move |_| hold(&start)))
+            .expect("settings");
+        context
+    };
+    let driver = MediaDriver::launch_embedded_with(context()).expect("a driver");
+    request_driver_termination(driver.aeron_dir(), b"").expect("a request");
+    assert_eq!(Arc::strong_count(&captured), 5);
+    drop(driver);
+    assert_eq!(Arc::strong_count(&captured), 1);
+
+    // Never launched, and launched in vain.
+    drop(context());
+    let mut invalid = context();
+    invalid.set_mtu_length(33).expect("a length");
+    MediaDriver::launch_embedded_with(invalid).expect_err("no such length");
+    assert_eq!(Arc::strong_count(&captured), 1);
+
+    let mut invoker = context();
+    invoker.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    drop(DriverInvoker::launch_embedded(invoker).expect("a driver"));
+    assert_eq!(Arc::strong_count(&captured), 1);
+}
+
+#[test]
+fn invoker_and_client_on_one_thread() {
+    let this_thread = std::thread::current().id();
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&threads);
+    let mut context = Context::new().expect("a context");
+    context
+        .set_threading_mode(ThreadingMode::Invoker)
+        .and_then(|context| {
+            context.set_agent_on_start(move |_| {
+                shared.lock().expect("no panic").push(std::thread::current().id());
+            })
+        })
+        .expect("settings");
+    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    assert_eq!(*threads.lock().expect("no panic"), [this_thread]);
+    let dir = driver.aeron_dir().to_owned();
+    let mut context = ClientContext::new().expect("a context");
+    context
+        .set_dir(&dir)
+        .and_then(|context| context.set_use_conductor_agent_invoker(true))
+        .expect("settings");
+    driver.do_work().expect("a turn");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut adding_subscription =
+        aeron.async_add_subscription("aeron:ipc", 1001).expect("a registration");
+    let mut adding_publication =
+        aeron.async_add_exclusive_publication("aeron:ipc", 1001).expect("a registration");
+    let (mut subscription, mut publication) = (None, None);
+    await_that("both sides", || {
+        let work = driver.do_work().expect("a turn") + aeron.do_work().expect("a turn");
+        driver.idle(work);
+        if subscription.is_none() {
+            subscription = adding_subscription.poll().expect("no error");
+        }
+        if publication.is_none() {
+            publication = adding_publication.poll().expect("no error");
+        }
+        subscription.is_some() && publication.is_some()
+    });
+    let (mut subscription, mut publication) =
+        (subscription.expect("there"), publication.expect("there"));
+    let (mut is_sent, mut received) = (false, Vec::new());
+    await_that("the message", || {
+        driver.do_work().expect("a turn");
+        aeron.do_work().expect("a turn");
+        is_sent = is_sent || publication.offer(b"in turn").is_ok();
+        subscription.poll(|bytes, _| received.push(bytes.to_vec()), 10).expect("open");
+        !received.is_empty()
+    });
+    assert_eq!(received, [b"in turn"]);
+    drop((subscription, publication, aeron, driver));
+    assert!(!dir.exists());
+}
+
+#[test]
+fn invoker_moves_between_threads() {
+    let mut context = Context::new().expect("a context");
+    context.set_threading_mode(ThreadingMode::Dedicated).expect("a mode");
+    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::SeqCst) {
+                let work = driver.do_work().expect("a turn");
+                driver.idle(work);
+            }
+        });
+        let aeron = Aeron::connect(rusteron_test_support::context(&dir)).expect("a client");
+        let (mut publication, mut subscription) =
+            rusteron_test_support::connected_pair(&aeron, "aeron:ipc");
+        rusteron_test_support::exchange(&mut publication, &mut subscription, 100);
+        drop((publication, subscription, aeron));
+        is_done.store(true, Ordering::SeqCst);
+    });
+    assert!(driver.cnc_file().expect("its file").errors().is_empty());
+}

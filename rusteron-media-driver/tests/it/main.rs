@@ -1,0 +1,22 @@
+//! Embedded drivers and the program `media_driver`. Modules mirror `src/`.
+
+#[cfg(all(unix, feature = "binary"))]
+mod activity;
+mod callbacks;
+#[cfg(all(unix, feature = "binary"))]
+mod checks;
+mod coverage;
+#[cfg(all(unix, feature = "binary"))]
+mod faults;
+mod hostile_datagrams;
+#[cfg(unix)]
+mod java;
+mod loss;
+mod media_driver;
+mod network;
+#[cfg(all(unix, feature = "binary"))]
+mod program;
+mod settings;
+
+#[cfg(all(unix, feature = "binary"))]
+const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");

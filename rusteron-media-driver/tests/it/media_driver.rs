@@ -1,0 +1,305 @@
+//! Drivers in this process: their directories, and launches that fail.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_client::IdleStrategyKind;
+use rusteron_media_driver::{Context, DriverInvoker, ErrorKind, MediaDriver, ThreadingMode};
+use rusteron_test_support::{connect, driver_context_in};
+
+#[test]
+fn embedded_dir_is_deleted() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    assert!(dir.join("cnc.dat").is_file());
+    if Path::new("/dev/shm").is_dir() {
+        assert!(dir.starts_with("/dev/shm"), "{dir:?}");
+    }
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(driver);
+    assert!(!dir.exists());
+}
+
+#[test]
+fn close_reports_error() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let context = || {
+        let mut context = driver_context_in(&dir);
+        context.set_dir_delete_on_shutdown(true).expect("a setting");
+        context
+    };
+    MediaDriver::launch(context()).expect("a driver").close().expect("a good end");
+    assert!(!dir.exists());
+
+    let driver = MediaDriver::launch(context()).expect("a driver");
+    fs::rename(&dir, home.path().join("elsewhere")).expect("another name");
+    let error = driver.close().expect_err("nothing is left to delete");
+    assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::NotFound), "{error:?}");
+
+    let invoker = DriverInvoker::launch(context()).expect("a driver");
+    invoker.close().expect("a good end");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn threading_modes() {
+    for mode in [ThreadingMode::Dedicated, ThreadingMode::SharedNetwork, ThreadingMode::Shared] {
+        let mut context = Context::new().expect("a context");
+        context.set_threading_mode(mode).expect("a mode");
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    }
+}
+
+#[test]
+fn several_drivers() {
+    let drivers: Vec<_> =
+        (0..3).map(|_| MediaDriver::launch_embedded().expect("a driver")).collect();
+    let clients: Vec<_> = drivers.iter().map(connect).collect();
+    for (number, client) in clients.iter().enumerate() {
+        client.add_publication("aeron:ipc", number as i32).expect("a publication");
+    }
+    // Drivers before clients: the clients find out by themselves.
+    drop(drivers);
+    drop(clients);
+}
+
+#[test]
+fn concurrent_launches_serve_clients() {
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let driver = MediaDriver::launch_embedded().expect("a driver");
+                connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+            });
+        }
+    });
+}
+
+#[test]
+fn active_driver_is_rejected() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let first = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+    let mut context = driver_context_in(&dir);
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    let error = MediaDriver::launch(context).expect_err("the directory is taken");
+    assert_eq!(error.kind(), ErrorKind::ActiveDriver, "{error:?}");
+    let process = format!("process {}", std::process::id());
+    assert!(error.message().contains(&process), "{error:?}");
+    connect(&first).add_publication("aeron:ipc", 1).expect("the first driver is unharmed");
+}
+
+#[test]
+fn dir_delete_on_shutdown() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("kept");
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
+    assert!(dir.join("cnc.dat").is_file());
+    // Its successor replaces the remaining files.
+    let mut context = driver_context_in(&dir);
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    drop(MediaDriver::launch(context).expect("a driver"));
+    assert!(!dir.exists());
+}
+
+#[test]
+fn unlaunched_context_deletes_nothing() {
+    let home = tempfile::tempdir().expect("a directory");
+    fs::write(home.path().join("precious"), b"data").expect("a file");
+    let mut context = driver_context_in(home.path());
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    drop(context);
+    assert!(home.path().join("precious").is_file());
+}
+
+#[test]
+fn relative_dir_becomes_absolute() {
+    // Next to Cargo.toml: a test must not change the working directory, which others share.
+    let home = tempfile::tempdir_in(".").expect("a directory");
+    let name = home.path().file_name().expect("a name");
+    let relative = Path::new(name).join("aeron");
+    let mut context = driver_context_in(&relative);
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    assert!(dir.is_absolute(), "{dir:?}");
+    assert_eq!(dir, std::path::absolute(&relative).expect("a path"));
+    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(driver);
+    assert!(!dir.exists());
+}
+
+#[test]
+fn foreign_files_need_delete_on_start() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("documents");
+    let precious = dir.join("images").join("precious");
+    fs::create_dir_all(dir.join("images")).expect("a directory");
+    fs::write(&precious, b"data").expect("a file");
+    let error = MediaDriver::launch(driver_context_in(&dir)).expect_err("somebody's files");
+    assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::DirectoryNotEmpty));
+    assert!(error.message().contains(&dir.display().to_string()), "{error:?}");
+    assert!(error.message().contains("dir_delete_on_start"), "{error:?}");
+    assert!(precious.is_file());
+
+    let mut context = driver_context_in(&dir);
+    context.set_dir_delete_on_start(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    assert!(!precious.exists());
+    drop(driver);
+}
+
+#[test]
+fn empty_dir_and_leftovers_are_replaced() {
+    let home = tempfile::tempdir().expect("a directory");
+    drop(
+        MediaDriver::launch(driver_context_in(home.path()))
+            .expect("a driver in an empty directory"),
+    );
+    let dir = home.path().join("remains");
+    fs::create_dir_all(dir.join("publications")).expect("a directory");
+    fs::create_dir_all(dir.join("images")).expect("a directory");
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
+}
+
+#[test]
+fn failed_launch_keeps_existing_dir() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut context = driver_context_in(home.path());
+    context.set_dir_delete_on_shutdown(true).expect("a setting");
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    MediaDriver::launch(context).expect_err("no threads");
+    assert!(home.path().is_dir());
+}
+
+/// The names of the embedded drivers' directories of this process.
+fn embedded_dirs() -> Vec<PathBuf> {
+    let shared_memory = Path::new("/dev/shm");
+    let temporary = std::env::temp_dir();
+    let base = if shared_memory.is_dir() { shared_memory } else { &temporary };
+    let prefix = format!("rusteron-{}-", std::process::id());
+    let entries = fs::read_dir(base).expect("a directory").flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+#[test]
+fn late_failure_deletes_embedded_dir() {
+    let mut context = driver_context_in(Path::new("unused"));
+    // Aeron compares the two after it has made its files.
+    context
+        .set_client_liveness_timeout(Duration::from_secs(20))
+        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_secs(15)))
+        .expect("settings");
+    let error = MediaDriver::launch_embedded_with(context).expect_err("timeouts do not fit");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+    assert!(error.message().contains("publication_unblock_timeout_ns"), "{error:?}");
+    // Those of other tests are among them, and go when their drivers are dropped.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for dir in embedded_dirs() {
+        while dir.exists() {
+            assert!(Instant::now() < deadline, "{dir:?} is left behind");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn dir_is_deleted_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let launch = || {
+        let mut context = driver_context_in(&dir);
+        context.set_dir_delete_on_shutdown(true).expect("a setting");
+        MediaDriver::launch(context)
+    };
+    let successor = std::thread::scope(|scope| {
+        let first = launch().expect("a driver");
+        let launching = scope.spawn(|| {
+            while dir.exists() {
+                std::thread::yield_now();
+            }
+            launch().expect("a driver")
+        });
+        drop(first);
+        launching.join().expect("no panic")
+    });
+    connect(&successor).add_publication("aeron:ipc", 1).expect("its files are there");
+}
+
+#[test]
+fn concurrent_launches() {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| drop(MediaDriver::launch_embedded().expect("a driver")));
+        }
+    });
+}
+
+#[test]
+fn unset_idle_strategy_is_rejected() {
+    let broken = || {
+        let mut context = Context::new().expect("a context");
+        context
+            .set_threading_mode(ThreadingMode::Shared)
+            .and_then(|context| context.set_shared_idle_strategy_init_args("rubbish"))
+            .expect("settings");
+        context.set_shared_idle_strategy(IdleStrategyKind::Backoff).expect_err("not arguments");
+        assert_eq!(context.shared_idle_strategy(), None);
+        context
+    };
+    let error = MediaDriver::launch_embedded_with(broken()).expect_err("no idle strategy");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+    assert!(error.message().contains("shared_idle_strategy"), "{error:?}");
+
+    let mut repaired = broken();
+    repaired.set_shared_idle_strategy(IdleStrategyKind::Yielding).expect("a strategy");
+    MediaDriver::launch_embedded_with(repaired).expect("a driver");
+}
+
+#[test]
+fn shared_network_idle_strategy() {
+    let mut context = Context::new().expect("a context");
+    context.set_shared_network_idle_strategy(IdleStrategyKind::Yielding).expect("a strategy");
+    assert_eq!(context.shared_network_idle_strategy(), Some(IdleStrategyKind::Yielding));
+}
+
+#[test]
+fn settings_out_of_range() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    type Set = fn(&mut Context) -> rusteron_media_driver::Result<&mut Context>;
+    let cases: [(&str, Set); 3] = [
+        ("term", |context| context.set_ipc_term_buffer_length(1)),
+        ("mtu", |context| context.set_mtu_length(3)),
+        ("invoker", |context| context.set_threading_mode(ThreadingMode::Invoker)),
+    ];
+    for (name, set) in cases {
+        let mut context = driver_context_in(&dir);
+        let error = match set(&mut context).map(drop) {
+            Ok(()) => MediaDriver::launch(context).expect_err(name),
+            Err(error) => error,
+        };
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+        assert!(error.message().to_lowercase().contains(name), "{name}: {error:?}");
+        assert!(!dir.exists(), "{name}");
+    }
+}
+
+#[test]
+fn impossible_dir_is_error() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("file");
+    fs::write(&file, b"in the way").expect("a file");
+    let error =
+        MediaDriver::launch(driver_context_in(&file.join("aeron"))).expect_err("not a directory");
+    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+    assert!(file.is_file());
+}

@@ -1,0 +1,4 @@
+//! The program `media_driver`.
+
+mod configuration;
+mod process;

@@ -1,0 +1,418 @@
+//! The program `media_driver`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rusteron_client::{Aeron, CncFile, request_driver_termination};
+use rusteron_media_driver::UdpInterceptor;
+use rusteron_test_support::{
+    DEADLINE, DriverProcess, await_that, connected_pair, context, media_driver, offer, receive,
+};
+
+use crate::MEDIA_DRIVER;
+
+#[test]
+fn ready_and_closed_on_signal() {
+    for signal in ["TERM", "INT"] {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().join("aeron");
+        let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
+        assert_eq!(driver.line(), format!("media driver ready: {}", dir.display()));
+        assert!(dir.join("cnc.dat").is_file());
+        driver.signal(signal);
+        assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
+        assert_eq!(driver.end(), (0, String::new()), "SIG{signal}");
+    }
+}
+
+#[test]
+fn hangup_and_nohup() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    // The tests themselves may have been started with nohup or without.
+    let start = |hangup: libc::sighandler_t| {
+        let mut command = media_driver(MEDIA_DRIVER);
+        command.env("AERON_DIR", &dir).env("AERON_THREADING_MODE", "SHARED");
+        // SAFETY: between fork and exec this calls one function, which is safe there.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(libc::SIGHUP, hangup);
+                Ok(())
+            })
+        };
+        let mut driver = DriverProcess::run(&mut command);
+        assert!(driver.line().starts_with("media driver ready"));
+        driver.signal("HUP");
+        driver
+    };
+    let mut driver = start(libc::SIG_DFL);
+    await_that("its end", || driver.try_wait().is_some());
+    assert!(driver.line().starts_with("media driver closed"));
+    assert_eq!(driver.end(), (0, String::new()));
+
+    let mut driver = start(libc::SIG_IGN);
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    for stream_id in 0..100 {
+        aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication");
+    }
+    drop(aeron);
+    driver.signal("TERM");
+    assert!(driver.line().starts_with("media driver closed"));
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
+fn failed_close_is_reported() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let options = ["-D", "aeron.dir.delete.on.shutdown=true"];
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &options);
+    assert!(driver.line().starts_with("media driver ready"));
+    // There is nothing left to delete.
+    std::fs::rename(&dir, home.path().join("elsewhere")).expect("another name");
+    driver.signal("TERM");
+    assert_eq!(driver.line(), "");
+    let (code, errors) = driver.end();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("failed to delete dir"), "{errors}");
+}
+
+/// The program with Aeron's own name resolver, on an address of this machine.
+fn resolving(dir: &Path, interface: &str) -> Command {
+    let mut command = media_driver(MEDIA_DRIVER);
+    command
+        .env("AERON_DIR", dir)
+        .env("AERON_NAME_RESOLVER_SUPPLIER", "driver")
+        .env("AERON_DRIVER_RESOLVER_NAME", "first")
+        .env("AERON_DRIVER_RESOLVER_INTERFACE", interface);
+    command
+}
+
+#[test]
+fn duty_cycle_error_is_logged() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    // Nothing can be sent to a broadcast address, here the loopback device's, without asking for it.
+    let mut driver = DriverProcess::run(
+        resolving(&dir, "127.0.0.1:0")
+            .env("AERON_THREADING_MODE", "SHARED")
+            .env("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", "127.255.255.255:9"),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let cnc = CncFile::open(&dir, DEADLINE).expect("the driver's file");
+    await_that("an error in the log", || {
+        cnc.errors().iter().any(|error| error.text.contains("127.255.255.255:9"))
+    });
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    offer(&mut publication, b"still there");
+    receive(&mut subscription, 1);
+    driver.signal("TERM");
+    assert!(driver.line().starts_with("media driver closed"));
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
+fn closed_output() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--stats", "0.001"]);
+    assert!(driver.line().starts_with("media driver ready"));
+    driver.hang_up();
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    // The driver has printed, or tried to, while it answered all of these.
+    for stream_id in 0..100 {
+        aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication");
+    }
+    drop(aeron);
+    driver.signal("TERM");
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
+fn dir_in_use_and_unknown_options() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut first = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
+    assert!(first.line().starts_with("media driver ready"));
+    let mut second = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
+    let (code, errors) = second.end();
+    assert_eq!(code, 75);
+    assert!(errors.contains("Active media driver detected"), "{errors}");
+    assert!(errors.contains(&format!("process {}", first.id())), "{errors}");
+    assert!(dir.join("cnc.dat").is_file());
+
+    let output = media_driver(MEDIA_DRIVER)
+        .args(["--threading-mode", "sequential"])
+        .output()
+        .expect("the program");
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("--threading-mode"), "{errors}");
+}
+
+#[test]
+fn client_requests_termination() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let name = "AERON_DRIVER_TERMINATION_VALIDATOR";
+    for validator in ["allow", "aeron_driver_termination_validator_default_allow"] {
+        let mut driver = DriverProcess::run(
+            media_driver(MEDIA_DRIVER).env("AERON_DIR", &dir).env(name, validator),
+        );
+        assert!(driver.line().starts_with("media driver ready"));
+        request_driver_termination(&dir, b"").expect("a request");
+        assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
+        assert_eq!(driver.end(), (0, String::new()), "{validator}");
+    }
+
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &[]);
+    assert!(driver.line().starts_with("media driver ready"));
+    request_driver_termination(&dir, b"").expect("a request");
+    // The request comes before the publication's, and did nothing.
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    assert!(driver.try_wait().is_none());
+}
+
+#[test]
+fn precedence_of_settings() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("driver.properties");
+    std::fs::write(&file, "# comment\naeron.mtu.length=2048\n\naeron.ipc.mtu.length : 4096\n")
+        .expect("a file");
+    let output = media_driver(MEDIA_DRIVER)
+        .envs([
+            ("AERON_MTU_LENGTH", "8192"),
+            ("AERON_IPC_MTU_LENGTH", "8192"),
+            ("AERON_TERM_BUFFER_LENGTH", "131072"),
+            ("AERON_SENDER_IDLE_STRATEGY", "noop"),
+        ])
+        .args(["-D", "aeron.mtu.length=1024", "-Daeron.socket.so_sndbuf=262144"])
+        .args(["--term-buffer-length", "1m", "--idle", "yield", "--cpu", "-,1", "--print-config"])
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("the program");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    for line in [
+        "AERON_MTU_LENGTH=2048",
+        "AERON_IPC_MTU_LENGTH=4096",
+        "AERON_SOCKET_SO_SNDBUF=262144",
+        "AERON_TERM_BUFFER_LENGTH=1048576",
+        "AERON_SENDER_IDLE_STRATEGY=yield",
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY=sleep-ns",
+        "AERON_CONDUCTOR_CPU_AFFINITY=-1",
+        "AERON_SENDER_CPU_AFFINITY=1",
+        "AERON_RECEIVER_CPU_AFFINITY=-1",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_of_threading_modes() {
+    let home = tempfile::tempdir().expect("a directory");
+    let threads = |mode: &str| {
+        let mut command = media_driver(MEDIA_DRIVER);
+        command.env("AERON_DIR", home.path().join(mode)).args(["--threading-mode", mode]);
+        let mut driver = DriverProcess::run(&mut command);
+        assert!(driver.line().starts_with("media driver ready"));
+        let tasks = format!("/proc/{}/task", driver.id());
+        std::fs::read_dir(tasks).expect("its threads").count()
+    };
+    // The process has others beside the agents', the same ones in every mode.
+    let others = threads("shared") - 1;
+    for (mode, agents) in [("invoker", 1), ("shared-network", 3), ("dedicated", 4)] {
+        assert_eq!(threads(mode) - others, agents, "{mode}");
+    }
+}
+
+/// The program's answer to `--print-config` with properties from a server.
+fn print_config_from_server(properties: &str) -> Output {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/driver.properties", listener.local_addr().expect("an address"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let mut request = BufReader::new(connection.try_clone().expect("a clone"));
+            let mut line = String::new();
+            while request.read_line(&mut line).is_ok_and(|length| length > 2) {
+                line.clear();
+            }
+            write!(
+                connection,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{properties}",
+                properties.len()
+            )
+            .expect("an answer");
+        });
+        media_driver(MEDIA_DRIVER).arg("--print-config").arg(&url).output().expect("the program")
+    })
+}
+
+#[test]
+fn properties_from_url() {
+    let output = print_config_from_server("\n\r\n \t \n  aeron.mtu.length=2048\n\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("\nAERON_MTU_LENGTH=2048\n"), "{text}");
+}
+
+#[test]
+fn properties_from_url_without_name() {
+    let output = print_config_from_server("       =x\n");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{text}");
+    assert!(text.contains("line 1 malformed"), "{text}");
+}
+
+#[test]
+fn exit_status() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let missing = home.path().join("missing").display().to_string();
+    let file = home.path().join("file");
+    std::fs::write(&file, b"in the way").expect("a file");
+    let in_the_way = file.join("aeron").display().to_string();
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["-D", "nonsense"], 78, "nonsense"),
+        (&["-D", "aeron.mtu.length=33"], 78, "mtu"),
+        (&["-D", "aeron.sender.idle.strategy=sleepy"], 78, "sleepy"),
+        (&[&missing], 78, "missing"),
+        (&["--dir", &in_the_way], 73, "aeron"),
+        (&["--term-buffer-length", "100k"], 2, "power of two"),
+        (&["--idle", "sleepy"], 2, "backoff"),
+    ];
+    for (arguments, status, text) in cases {
+        let mut driver =
+            DriverProcess::run(media_driver(MEDIA_DRIVER).env("AERON_DIR", &dir).args(arguments));
+        let (code, errors) = driver.end();
+        assert_eq!(code, status, "{arguments:?}: {errors}");
+        assert!(errors.contains(text), "{arguments:?}: {errors}");
+        assert!(!dir.exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn unknown_names_in_environment() {
+    let home = tempfile::tempdir().expect("a directory");
+    for (variable, value) in [
+        ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", "nosuch"),
+        ("AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", "nosuch"),
+        ("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", ""),
+        ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", ",,"),
+        ("AERON_SENDER_WILDCARD_PORT_RANGE", "99999999999999999999"),
+    ] {
+        let mut driver = DriverProcess::run(
+            media_driver(MEDIA_DRIVER)
+                .env("AERON_DIR", home.path().join("aeron"))
+                .env(variable, value),
+        );
+        let (code, errors) = driver.end();
+        assert_eq!(code, 78, "{variable}: {errors}");
+        assert!(errors.contains(variable) || errors.contains(value), "{variable}: {errors}");
+    }
+}
+
+#[test]
+fn address_in_use() {
+    let home = tempfile::tempdir().expect("a directory");
+    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let interface = occupied.local_addr().expect("an address").to_string();
+    let mut driver = DriverProcess::run(&mut resolving(&home.path().join("aeron"), &interface));
+    let (code, errors) = driver.end();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("in use"), "{errors}");
+}
+
+#[test]
+fn statistics() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--stats", "0.1"]);
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    await_that("a line with a rate", || {
+        offer(&mut publication, &[7; 1000]);
+        receive(&mut subscription, 1);
+        let line = driver.line();
+        let rate = line.split("published ").nth(1).and_then(|rest| rest.split(' ').next());
+        assert!(line.starts_with("stats ") && line.contains(", errors 0, lost 0 B"), "{line}");
+        rate.and_then(|rate| rate.parse().ok()).is_some_and(|rate: u64| rate > 0)
+    });
+    driver.signal("TERM");
+    driver.await_line("media driver closed");
+    assert_eq!(driver.end(), (0, String::new()));
+}
+
+#[test]
+fn event_log() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (dir, log) = (home.path().join("aeron"), home.path().join("events"));
+    let mut driver = DriverProcess::run(
+        media_driver(MEDIA_DRIVER)
+            .env("AERON_DIR", &dir)
+            .env("AERON_THREADING_MODE", "SHARED")
+            .env("AERON_EVENT_LOG", "admin")
+            .env("AERON_EVENT_LOG_FILENAME", &log),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    aeron.add_publication("aeron:ipc?alias=seen", 1001).expect("a publication");
+    await_that("the event", || {
+        std::fs::read_to_string(&log).is_ok_and(|text| {
+            text.contains("CMD_IN_ADD_PUBLICATION") && text.contains("alias=seen")
+        })
+    });
+}
+
+#[test]
+fn loss_interceptor_from_environment() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut driver = DriverProcess::run(
+        media_driver(MEDIA_DRIVER)
+            .env("AERON_DIR", &dir)
+            .env("AERON_THREADING_MODE", "SHARED")
+            .env("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "loss")
+            // Data frames only.
+            .env(
+                "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS",
+                "rate=0.2|seed=3|recv-msg-mask=2",
+            ),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let channel = rusteron_test_support::udp_channel();
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
+    rusteron_test_support::exchange(&mut publication, &mut subscription, 300);
+    let counters = aeron.counters_reader();
+    let retransmits = rusteron_client::SystemCounter::RetransmitsSent.read(&counters);
+    assert!(retransmits.is_some_and(|count| count > 0), "{retransmits:?}");
+}
+
+/// Which is why the library offers none for outgoing datagrams.
+#[test]
+fn outgoing_interceptors_are_rejected() {
+    let home = tempfile::tempdir().expect("a directory");
+    for interceptor in
+        [UdpInterceptor::Loss, UdpInterceptor::FixedLoss, UdpInterceptor::MultiGapLoss]
+    {
+        // Aeron would call a function that there is none of when the first channel is opened.
+        let mut driver = DriverProcess::run(
+            media_driver(MEDIA_DRIVER)
+                .env("AERON_DIR", home.path().join("aeron"))
+                .env("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", interceptor.name()),
+        );
+        assert_eq!(driver.line(), "", "it is not ready");
+        let (code, errors) = driver.end();
+        assert_eq!(code, 78, "{interceptor:?}: {errors}");
+        assert!(errors.contains("outgoing_interceptors"), "{interceptor:?}: {errors}");
+    }
+}
