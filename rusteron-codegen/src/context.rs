@@ -54,8 +54,8 @@ impl ContextSpec {
     }
 
     /// Leaves a C function out. `item_or_reason` names the Rust item that reaches the function, or
-    /// the reason why there is none. It is for readers of the spec; the including crate's table of
-    /// [coverage](crate::coverage!) proves it.
+    /// the reason why there is none. It is for readers of the spec; the including crate's
+    /// [coverage test](crate::coverage_problems) proves it.
     pub fn hand_written(
         mut self,
         function: impl Into<String>,
@@ -118,11 +118,6 @@ impl ContextSpec {
             return String::new();
         }
         for accessor in &accessors {
-            let mut item = format!("{}::{}", self.rust_name, accessor.rust_name);
-            // The setter takes any type that can be read as a path.
-            if accessor.access == Access::Set && matches!(accessor.mapping, Mapping::Path) {
-                item += " as fn(_, &'static str) -> _";
-            }
             let setter = accessor.access == Access::Set;
             let getter = accessors.iter().find(|other| {
                 let is_same = std::ptr::eq(other.pair, accessor.pair);
@@ -133,7 +128,7 @@ impl ContextSpec {
                 getter: getter.rust_name.clone(),
                 kind: accessor.mapping.kind(),
             });
-            wrapped.push(Wrapped { function: accessor.function.name.clone(), item, round_trip });
+            wrapped.push(Wrapped { function: accessor.function.name.clone(), round_trip });
         }
         let methods: Vec<_> = methods.iter().map(Method::render).collect();
         let mut out = format!("impl {} {{\n{}}}\n\n", self.rust_name, methods.join("\n"));
@@ -344,11 +339,10 @@ impl ContextSpec {
     }
 }
 
-/// A C function, and the path of the method that wraps it, with a type if it needs one.
+/// A C function that a generated method wraps.
 #[derive(Debug)]
 pub(crate) struct Wrapped {
     pub(crate) function: String,
-    pub(crate) item: String,
     /// Set for a setter whose setting has a getter as well.
     pub(crate) round_trip: Option<RoundTrip>,
 }

@@ -1,4 +1,4 @@
-//! Checks that every C function of a header is reached by a Rust item.
+//! Checks that a crate uses, replaces or omits every C function of a header.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,74 +19,9 @@ pub struct Generated {
     pub wrapped: &'static [&'static str],
 }
 
-/// One row of a table of coverage, made by [`coverage!`](crate::coverage).
-#[derive(Debug, Clone, Copy)]
-pub struct Row {
-    /// The C functions of the row.
-    pub functions: &'static [&'static str],
-    /// The kind of coverage.
-    pub how: How,
-}
-
-/// Kinds of coverage of a C function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// The crate calls the function, or hands its address to C.
-    Calls,
-    /// The crate does the same without calling the function.
-    Replaces,
-    /// No Rust item reaches the function, for this reason.
-    Omits(&'static str),
-}
-
-/// A table of C functions and the Rust items that reach them, as an array of [`Row`]s.
-///
-/// Each row is about one or more functions:
-///
-/// - `calls f, g => Item, Item;` names Rust items that reach functions that the crate calls;
-/// - `replaces f => Item;` names Rust items that do what a function does without calling it;
-/// - `omits f, g: "reason";` says why no item reaches some functions.
-///
-/// An item is the path of a function, method or constructor. If the item does not exist or is not
-/// public, the table does not compile. An item with type parameters, `impl Trait` included, needs
-/// `as` and a function type that determines them; in that type, `_` can be inferred. `drop::<T>`
-/// names `T`'s `Drop`.
-///
-/// ```
-/// # struct Client;
-/// # impl Client {
-/// #     fn connect() -> Self { Self }
-/// #     fn publish(&self, channel: impl AsRef<str>) {}
-/// # }
-/// let table = rusteron_codegen::coverage! {
-///     calls aeron_init, aeron_start => Client::connect;
-///     calls aeron_close => drop::<Client>;
-///     replaces aeron_async_add_publication => Client::publish as fn(_, &'static str);
-///     omits aeron_alloc: "memory is Rust's";
-/// };
-/// assert_eq!(table[0].functions, ["aeron_init", "aeron_start"]);
-/// ```
-///
-/// ```compile_fail
-/// rusteron_codegen::coverage! { calls strlen => String::length; };
-/// ```
-#[macro_export]
-macro_rules! coverage {
-    (@how calls $($item:path)+) => { $crate::How::Calls };
-    (@how replaces $($item:path)+) => { $crate::How::Replaces };
-    (@how omits $reason:literal) => { $crate::How::Omits($reason) };
-    ($(
-        $how:ident $($function:ident),+
-        $(=> $($item:path $(as $signature:ty)?),+)?
-        $(: $reason:literal)?
-    ;)*) => {{
-        $($($(let _ = $item $(as $signature)?;)+)?)*
-        [$($crate::Row {
-            functions: &[$(stringify!($function)),+],
-            how: $crate::coverage!(@how $how $($($item)+)? $($reason)?),
-        }),*]
-    }};
-}
+/// The list of functions that a crate leaves out on purpose: a reason, and the functions that it
+/// explains.
+pub type Omissions<'a> = &'a [(&'a str, &'a [&'a str])];
 
 /// Words of a crate's sources: the identifiers in its code, and the words in its documentation.
 #[derive(Debug, Default)]
@@ -156,54 +91,55 @@ impl Sources {
     }
 }
 
-/// Returns the problems of a table; empty if there are none.
+/// Compares a header with a crate. Returns the problems; empty if there are none.
 ///
-/// Every declared function must be wrapped by the generator or be in the table, once. No other
-/// function may be in the table. A [called](How::Calls) function must be in the code of the
-/// sources. A [replaced](How::Replaces) function must not be in the code, but must be in the
-/// documentation. There may be at most `most_reasons` different reasons.
+/// Each declared function must be covered in exactly one way:
+///
+/// - used: generated methods, or the code of the sources, name the function;
+/// - replaced: only the documentation of the sources names the function, as in "Corresponds to";
+/// - omitted: the function is in the list of omissions, with a reason. The documentation may say
+///   why.
+///
+/// A function that is omitted must be declared, and must not be used.
+///
+/// ```
+/// use rusteron_codegen::{Generated, Sources, coverage_problems};
+///
+/// let header = Generated { declared: &["aeron_init", "aeron_alloc"], wrapped: &["aeron_init"] };
+/// let omitted: &[(&str, &[&str])] = &[("Rust allocates", &["aeron_alloc"])];
+/// assert_eq!(coverage_problems(header, &Sources::new(), omitted), [""; 0]);
+/// assert_eq!(
+///     coverage_problems(header, &Sources::new(), &[]),
+///     ["aeron_alloc is neither used, nor documented as replaced, nor omitted"]
+/// );
+/// ```
 pub fn coverage_problems(
     generated: Generated,
-    table: &[Row],
     sources: &Sources,
-    most_reasons: usize,
+    omissions: Omissions<'_>,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    let declared: HashSet<_> = generated.declared.iter().collect();
-    let mut covered: HashSet<_> = generated.wrapped.iter().collect();
-    let mut reasons = HashSet::new();
-    for row in table {
-        if let How::Omits(reason) = row.how {
-            reasons.insert(reason);
+    let mut omitted = HashSet::new();
+    let is_used =
+        |function| generated.wrapped.contains(&function) || sources.code.contains(function);
+    for &function in omissions.iter().flat_map(|(_, functions)| *functions) {
+        if !generated.declared.contains(&function) {
+            problems.push(format!("{function} is omitted, but not in the header"));
+        } else if is_used(function) {
+            problems.push(format!("{function} is omitted, but used"));
         }
-        for function in row.functions {
-            if !declared.contains(function) {
-                problems.push(format!("{function} is in the table, but not in the header"));
-                continue;
-            }
-            if !covered.insert(function) {
-                problems.push(format!("{function} is covered twice"));
-            }
-            let in_code = sources.code.contains(*function);
-            match row.how {
-                How::Calls if !in_code => {
-                    problems.push(format!("{function} is said to be called, but no code has it"));
-                }
-                How::Replaces if in_code => {
-                    problems.push(format!("{function} is said to be replaced, but code has it"));
-                }
-                How::Replaces if !sources.texts.contains(*function) => {
-                    problems.push(format!("{function} is replaced, but no documentation says so"));
-                }
-                _ => {}
-            }
+        if !omitted.insert(function) {
+            problems.push(format!("{function} is omitted twice"));
         }
     }
-    for function in generated.declared.iter().filter(|function| !covered.contains(function)) {
-        problems.push(format!("{function} is neither reached nor has a reason"));
-    }
-    if reasons.len() > most_reasons {
-        problems.push(format!("{} reasons are more than {most_reasons}", reasons.len()));
+    for &function in generated.declared {
+        let is_covered =
+            is_used(function) || sources.texts.contains(function) || omitted.contains(function);
+        if !is_covered {
+            problems.push(format!(
+                "{function} is neither used, nor documented as replaced, nor omitted"
+            ));
+        }
     }
     problems
 }
