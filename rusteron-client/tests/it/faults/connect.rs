@@ -15,13 +15,19 @@ const CNC_FILE: &str = "cnc.dat";
 const CNC_META_DATA_LENGTH: usize = 128;
 
 const SHORT: Duration = Duration::from_millis(200);
+/// Long enough that both threads of a test run within it.
+const LONG: Duration = Duration::from_secs(1);
 
 fn connect_soon_or_not(dir: &Path) -> Error {
+    connect_within(SHORT, dir)
+}
+
+fn connect_within(timeout: Duration, dir: &Path) -> Error {
     let mut context = context(dir);
-    context.set_driver_timeout(SHORT).expect("a timeout");
+    context.set_driver_timeout(timeout).expect("a timeout");
     let start = Instant::now();
     let error = Aeron::connect(context).expect_err("there is no driver that could answer");
-    assert!(error.kind() != ErrorKind::DriverTimeout || start.elapsed() >= SHORT);
+    assert!(error.kind() != ErrorKind::DriverTimeout || start.elapsed() >= timeout);
     error
 }
 
@@ -106,8 +112,7 @@ fn unfinished_start_is_driver_timeout() {
     assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
 }
 
-/// Connects to a directory in which, while it is waited for, a file appears that never becomes as long as it
-/// says it has to be.
+/// Connects to a directory in which a file appears during the wait. The file stays shorter than its lengths say.
 fn connect_while_a_short_file_appears(dir: &Path) -> Error {
     let home = tempfile::tempdir_in(dir.parent().expect("a parent")).expect("a directory");
     let mebibyte = 1 << 20;
@@ -115,9 +120,9 @@ fn connect_while_a_short_file_appears(dir: &Path) -> Error {
     cnc_file(home.path(), &words, CNC_META_DATA_LENGTH + 4096);
     let (sender, failed) = mpsc::channel();
     let connecting = dir.to_owned();
-    // Left to itself if it never comes back.
-    thread::spawn(move || sender.send(connect_soon_or_not(&connecting)));
-    // Anywhere within the timeout will do.
+    // Not joined: a call that never returns fails the test below.
+    thread::spawn(move || sender.send(connect_within(LONG, &connecting)));
+    // Any time within the timeout will do.
     thread::sleep(SHORT / 2);
     fs::rename(home.path().join(CNC_FILE), dir.join(CNC_FILE)).expect("a file");
     failed.recv_timeout(DEADLINE).expect("an end of the attempt to connect")
@@ -130,31 +135,31 @@ fn short_cnc_file_is_driver_timeout() {
     fs::create_dir(&dir).expect("a directory");
     let error = connect_while_a_short_file_appears(&dir);
     assert_eq!(error.kind(), ErrorKind::DriverTimeout, "{error:?}");
-    assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
+    assert!(error.to_string().contains("not complete after 1000 ms"), "{error}");
 }
 
 #[test]
 fn short_successor_file_is_driver_timeout() {
-    let remains = remains_of_a_driver();
+    let remains = remains_of_a_driver(LONG);
     let error = connect_while_a_short_file_appears(remains.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout, "{error:?}");
-    assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
+    assert!(error.to_string().contains("not complete after 1000 ms"), "{error}");
 }
 
-/// The file of a driver whose last heartbeat is older than the timeouts of these tests.
-fn remains_of_a_driver() -> tempfile::TempDir {
+/// The file of a driver whose last heartbeat is older than a timeout.
+fn remains_of_a_driver(timeout: Duration) -> tempfile::TempDir {
     let driver = launch();
     let remains = tempfile::tempdir().expect("a directory");
     fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
     let copied = Instant::now();
     drop(driver);
-    await_that("the heartbeat is old", || copied.elapsed() > 2 * SHORT);
+    await_that("the heartbeat is old", || copied.elapsed() > timeout + SHORT);
     remains
 }
 
 #[test]
 fn missing_heartbeat_is_driver_timeout() {
-    let remains = remains_of_a_driver();
+    let remains = remains_of_a_driver(SHORT);
     let error = connect_soon_or_not(remains.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert!(error.message().contains("no driver heartbeat"), "{error:?}");
@@ -162,7 +167,7 @@ fn missing_heartbeat_is_driver_timeout() {
 
 #[test]
 fn failed_connections_leave_nothing_mapped() {
-    let remains = remains_of_a_driver();
+    let remains = remains_of_a_driver(SHORT);
     for _ in 0..10 {
         let mut context = context(remains.path());
         context.set_driver_timeout(Duration::from_millis(1)).expect("a timeout");
