@@ -46,7 +46,7 @@ fn without_allocating<T>(what: &str, call: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn the_counter_counts() {
+fn counter_counts() {
     let counted = std::panic::catch_unwind(|| without_allocating("a box", || Box::new(1)));
     assert!(counted.is_err());
 }
@@ -266,7 +266,7 @@ fn block(publication: &ExclusivePublication) -> [u8; 64] {
 }
 
 #[test]
-fn an_exclusive_publication_and_its_subscription_do_not_allocate() {
+fn exclusive_publication_and_subscription() {
     let driver = launch();
     let aeron = connect(&driver);
     let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
@@ -298,7 +298,7 @@ fn an_exclusive_publication_and_its_subscription_do_not_allocate() {
 }
 
 #[test]
-fn a_shared_publication_does_not_allocate() {
+fn shared_publication() {
     let driver = launch();
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
@@ -311,7 +311,7 @@ fn a_shared_publication_does_not_allocate() {
 }
 
 #[test]
-fn a_message_that_is_refused_does_not_allocate() {
+fn rejected_message() {
     let driver = launch();
     let aeron = connect_watchfully(&driver);
     let mut exclusive = aeron.add_exclusive_publication(SHORT_TERMS, 1).expect("a publication");

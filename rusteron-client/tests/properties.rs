@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusteron_client::{Context, ErrorKind, load_properties, load_properties_file};
 
 #[test]
-fn properties_become_settings_of_new_contexts() {
+fn properties_become_settings() {
     let text = "# a comment\n\n! another\r\naeron.client.name = from a\\\n   file\n\
                 aeron.driver.timeout: 1234\naeron.dir=/tmp/from-properties";
     // SAFETY: nothing else runs in this process.

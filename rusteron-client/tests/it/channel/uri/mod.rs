@@ -1,0 +1,4 @@
+mod builder;
+mod check;
+mod oracle;
+mod parameter;

@@ -1,0 +1,379 @@
+//! Parameters of channels, one at a time and together: the client accepts what the media driver accepts.
+
+use super::oracle::{
+    Case, Fine, Oracle, SCHEME, SPY, SYNTAX, Verdict, both, case, consult, key, with_ports,
+};
+use rusteron_client::{ChannelUri, ChannelUriError, Parameter};
+use rusteron_test_support::{Random, connect, launch};
+
+/// One of the parameters of a UDP and an IPC channel, at the end of them.
+fn with(key: &'static str, value: &str) -> [String; 2] {
+    [
+        format!("aeron:udp?endpoint=127.0.0.1:{{port}}|{key}={value}"),
+        format!("aeron:ipc?{key}={value}"),
+    ]
+}
+
+#[derive(Clone, Copy)]
+struct Readers {
+    udp_publication: bool,
+    udp_subscription: bool,
+    ipc_publication: bool,
+    ipc_subscription: bool,
+}
+
+const PUBLICATIONS: Readers = Readers {
+    udp_publication: true,
+    udp_subscription: false,
+    ipc_publication: true,
+    ipc_subscription: false,
+};
+const SUBSCRIPTIONS: Readers = Readers {
+    udp_publication: false,
+    udp_subscription: true,
+    ipc_publication: false,
+    ipc_subscription: true,
+};
+const ALL: Readers = Readers {
+    udp_publication: true,
+    udp_subscription: true,
+    ipc_publication: true,
+    ipc_subscription: true,
+};
+const UDP: Readers = Readers { ipc_publication: false, ipc_subscription: false, ..ALL };
+const NOBODY: Readers = Readers { udp_publication: false, udp_subscription: false, ..UDP };
+
+/// Parameters one at a time: the parts that read them, valid values, invalid values.
+const SINGLE: &[(&str, Readers, &[&str], &[&str])] = &[
+    (
+        "mtu",
+        PUBLICATIONS,
+        &["64", "1408", "8k", "8K", "65504", " 1408", "+1408", "2kB"],
+        &["33", "32", "0", "65505", "65536", "1409", "64m", "abc", "-64", "1.5k", "0x800", "4 k"],
+    ),
+    (
+        "term-length",
+        PUBLICATIONS,
+        &["64k", "65536", "1m", "1M", "16777216", "1g", "64kk"],
+        &["63k", "65537", "32k", "2g", "96k", "0", "-64k", "k", "word", "64 k"],
+    ),
+    (
+        "max-resend",
+        PUBLICATIONS,
+        &["1", "16", "256"],
+        &["0", "257", "-1", "many", "1k", "99999999999999999999"],
+    ),
+    (
+        "linger",
+        PUBLICATIONS,
+        &["0", "5s", "10ms", "3us", "7ns", "7", "5S", "10Ms", "5mx", "10msec", "9223372037s"],
+        &["-1", "5x", "s", "5sec", "5mxy", "1h", "five", "1.5s", "5 s"],
+    ),
+    ("untethered-window-limit-timeout", ALL, &["5s", "1", "0"], &["5h", "-5s", "x"]),
+    ("untethered-linger-timeout", ALL, &["5s", "1", "0"], &["5h", "-5s", "x"]),
+    ("untethered-resting-timeout", ALL, &["5s", "1", "0"], &["5h", "-5s", "x"]),
+    ("sparse", ALL, &["true", "false", "trueish", "falsey"], &["TRUE", "yes", "1", "tru", " true"]),
+    ("eos", PUBLICATIONS, &["true", "false"], &["True", "no", "0"]),
+    ("ssc", PUBLICATIONS, &["true", "false"], &["on", "1"]),
+    ("reliable", SUBSCRIPTIONS, &["true", "false"], &["on", "1"]),
+    ("tether", SUBSCRIPTIONS, &["true", "false"], &["on", "1"]),
+    ("rejoin", SUBSCRIPTIONS, &["true", "false"], &["on", "1"]),
+    (
+        "rcv-wnd",
+        Readers { ipc_publication: false, ..ALL },
+        &["0", "64k", "128k", "1"],
+        &["x", "-1", "64q"],
+    ),
+    (
+        "gtag",
+        Readers { udp_publication: false, ..UDP },
+        &["0", "-7", "0x10", "9223372036854775807"],
+        &["x", "9223372036854775808", "7x"],
+    ),
+    ("group", NOBODY, &["true", "false", "infer", "nonsense"], &[]),
+    ("ats", UDP, &["false", "falsehood"], &["no", "FALSE"]),
+    (
+        "session-id",
+        ALL,
+        &["0", "7", "-7", "2147483647", "-2147483648", "0x7f", "017", " 7"],
+        &["2147483648", "-2147483649", "x", "7x", "08", "7 ", "0x", "tag:x", "tag"],
+    ),
+    ("response-correlation-id", PUBLICATIONS, &["-1", "-01"], &["-2", "x", "Prototype", "1x"]),
+    ("so-sndbuf", UDP, &["0", "64k", "128k", "2m", "99999999999999999999"], &["x", "-1", "64q"]),
+    ("so-rcvbuf", UDP, &["0", "128k", "256K", "1m"], &["x", "-1", "64q"]),
+    ("so-tos", UDP, &["0", "8", "255", "0xff", "010"], &["256", "-1", "x", "1k", "8 "]),
+    ("ttl", NOBODY, &["0", "4", "255", "256", "-1", "word"], &[]),
+    (
+        "media-rcv-ts-offset",
+        UDP,
+        &["0", "8", "reserved", "-1", "-8", "4294967296", "99999999999999999999", "0x10"],
+        &["x", "8x", "Reserved", "8k"],
+    ),
+    ("channel-rcv-ts-offset", UDP, &["0", "8", "reserved"], &["x", "8x"]),
+    ("channel-snd-ts-offset", UDP, &["0", "8", "reserved"], &["x", "8x"]),
+    ("alias", NOBODY, &["any text: at all?", "a=b", "\u{e9}"], &[]),
+    ("cc", NOBODY, &["static", "cubic", "nonsense"], &[]),
+    ("fc", NOBODY, &["max", "nonsense"], &[]),
+    ("nak-delay", NOBODY, &["100us", "nonsense"], &[]),
+    ("stream-id", NOBODY, &["7", "nonsense"], &[]),
+    ("response-endpoint", NOBODY, &["localhost:7", "nonsense"], &[]),
+    ("colour", NOBODY, &["green"], &[]),
+    ("MTU", NOBODY, &["33"], &[]),
+    (" mtu", NOBODY, &["33"], &[]),
+];
+
+#[test]
+fn single_parameters() {
+    let mut cases = Vec::new();
+    for &(name, readers, valid, invalid) in SINGLE {
+        let texts = |values: &'static [&'static str], verdict: Verdict, cases: &mut Vec<Case>| {
+            for value in values {
+                let [udp, ipc] = with(name, value);
+                let if_read = |is_read| if is_read { verdict } else { Fine };
+                cases.push((
+                    udp,
+                    if_read(readers.udp_publication),
+                    if_read(readers.udp_subscription),
+                ));
+                cases.push((
+                    ipc,
+                    if_read(readers.ipc_publication),
+                    if_read(readers.ipc_subscription),
+                ));
+            }
+        };
+        texts(valid, Fine, &mut cases);
+        texts(invalid, key(name), &mut cases);
+    }
+    consult(&cases);
+}
+
+#[test]
+fn combined_parameters() {
+    let udp = |rest: &str| format!("aeron:udp?endpoint=127.0.0.1:{{port}}|{rest}");
+    let ipc = |rest: &str| format!("aeron:ipc?{rest}");
+    let mdc =
+        |rest: &str| format!("aeron:udp?control=127.0.0.1:{{port}}|control-mode=dynamic|{rest}");
+    let position = "init-term-id=7|term-id=9|term-offset=64|term-length=64k";
+    let mut cases = Vec::new();
+    for channel in [&udp as &dyn Fn(&str) -> String, &ipc] {
+        let publication_only =
+            |rest: &str, name: &'static str| case(&channel(rest), key(name), Fine);
+        cases.extend([
+            both(&channel(position), Fine),
+            both(&channel("init-term-id=7|term-id=7|term-offset=0"), Fine),
+            both(&channel("init-term-id=7|term-id=7|term-offset=65536|term-length=64k"), Fine),
+            both(&channel("init-term-id=2147483647|term-id=-2147483648|term-offset=0"), Fine),
+            both(&channel("init-term-id=0|term-id=2147483647|term-offset=0"), Fine),
+            both(&channel("init-term-id=0x7|term-id=010|term-offset=0x40"), Fine),
+            both(&channel("init-term-id=7|term-id=7|term-offset=64k"), Fine),
+            publication_only("init-term-id=7", "term-id"),
+            publication_only("term-id=7", "init-term-id"),
+            publication_only("term-offset=0", "init-term-id"),
+            publication_only("init-term-id=7|term-id=7", "term-offset"),
+            publication_only("init-term-id=7|term-offset=0", "term-id"),
+            publication_only("term-id=7|term-offset=0", "init-term-id"),
+            publication_only("init-term-id=7|term-id=6|term-offset=0", "term-id"),
+            publication_only("init-term-id=-1|term-id=2147483647|term-offset=0", "term-id"),
+            publication_only("init-term-id=x|term-id=7|term-offset=0", "init-term-id"),
+            publication_only("init-term-id=7|term-id=x|term-offset=0", "term-id"),
+            publication_only("init-term-id=7|term-id=7|term-offset=x", "term-offset"),
+            publication_only("init-term-id=7|term-id=7|term-offset=33", "term-offset"),
+            publication_only("init-term-id=7|term-id=7|term-offset=-64", "term-offset"),
+            publication_only("init-term-id=7|term-id=7|term-offset=1073741856", "term-offset"),
+            publication_only(
+                "init-term-id=7|term-id=7|term-offset=65568|term-length=64k",
+                "term-offset",
+            ),
+            publication_only("init-term-id=2147483648|term-id=7|term-offset=0", "init-term-id"),
+            both(&channel("pub-wnd=32k|term-length=64k"), Fine),
+            both(&channel("pub-wnd=8k|term-length=64k|mtu=8k"), Fine),
+            both(&channel("pub-wnd=64|term-length=64k|mtu=64"), Fine),
+            publication_only("pub-wnd=32769|term-length=64k", "pub-wnd"),
+            publication_only("pub-wnd=8191|term-length=64k|mtu=8k", "pub-wnd"),
+            publication_only("pub-wnd=63", "pub-wnd"),
+            publication_only("pub-wnd=0", "pub-wnd"),
+            publication_only("pub-wnd=513m", "pub-wnd"),
+            publication_only("pub-wnd=word", "pub-wnd"),
+            publication_only("tags={tag},x", "tags"),
+            publication_only("tags={tag},2x", "tags"),
+            publication_only("tags={tag},2,3", "tags"),
+            publication_only("tags={tag},99999999999999999999", "tags"),
+            both(&channel("tags={tag},-2"), Fine),
+            both(&channel("tags=,1002"), Fine),
+            both(&channel("tags=,"), Fine),
+        ]);
+    }
+    for (text, verdict) in [
+        ("tags={tag}", Fine),
+        ("tags={tag},", Fine),
+        ("tags={tag}x", Fine),
+        ("tags=-{tag}", Fine),
+        ("tags= {tag}", Fine),
+        ("tags=x", key("tags")),
+        ("tags=-1", key("tags")),
+        ("tags=18446744073709551615", key("tags")),
+        ("tags=99999999999999999999", key("tags")),
+    ] {
+        let [publication_and_subscription, of_ipc] = [udp(text), ipc(text)];
+        cases.push(both(&publication_and_subscription, verdict));
+        cases.push(both(&of_ipc, Fine));
+    }
+    cases.extend([
+        both("aeron:udp?tags=,7", key("endpoint")),
+        both("aeron:udp?tags=,", key("endpoint")),
+        // The session of another publication: only publications ask, and there is none.
+        case(&udp("session-id=tag:x"), key("session-id"), key("session-id")),
+        // Socket buffers.
+        both(&udp("so-sndbuf=8k|mtu=8k"), Fine),
+        case(&udp("so-sndbuf=8191|mtu=8k"), key("so-sndbuf"), Fine),
+        case(&udp("so-sndbuf=63"), key("so-sndbuf"), Fine),
+        both(&udp("so-rcvbuf=128k|rcv-wnd=128k"), Fine),
+        case(&udp("so-rcvbuf=128k|rcv-wnd=131073"), Fine, key("rcv-wnd")),
+        both(&udp("so-rcvbuf=256k|rcv-wnd=200k"), Fine),
+        // Timestamps take eight bytes each.
+        both(&udp("media-rcv-ts-offset=0|channel-rcv-ts-offset=8|channel-snd-ts-offset=16"), Fine),
+        both(&udp("media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0"), Fine),
+        both(&udp("media-rcv-ts-offset=0|channel-rcv-ts-offset=7"), key("channel-rcv-ts-offset")),
+        both(&udp("media-rcv-ts-offset=8|channel-snd-ts-offset=1"), key("channel-snd-ts-offset")),
+        both(&udp("channel-rcv-ts-offset=8|channel-snd-ts-offset=8"), key("channel-snd-ts-offset")),
+        both(
+            &udp("media-rcv-ts-offset=reserved|channel-rcv-ts-offset=reserved"),
+            key("channel-rcv-ts-offset"),
+        ),
+        both(&udp("media-rcv-ts-offset=-1|channel-rcv-ts-offset=0"), Fine),
+        both(&ipc("media-rcv-ts-offset=0|channel-rcv-ts-offset=0"), Fine),
+        // Spies.
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}", SPY, Fine),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:0", SPY, Fine),
+        case("aeron-spy:aeron:udp?control=127.0.0.1:0|control-mode=dynamic", SPY, Fine),
+        case("aeron-spy:aeron:udp?control=127.0.0.1:{port}", SPY, Fine),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|gtag=x", SPY, Fine),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|ats=true", SPY, Fine),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|rcv-wnd=1m|so-rcvbuf=64k", SPY, Fine),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|tether=x", SPY, key("tether")),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|so-tos=x", SPY, key("so-tos")),
+        case("aeron-spy:aeron:udp?endpoint=127.0.0.1", SPY, key("endpoint")),
+        both("aeron-spy:aeron:udp?endpoint=", SYNTAX),
+        both("aeron-spy:aeron:ipc", SPY),
+        both("aeron-spy:", SCHEME),
+        both("aeron-spy:aeron:udp", SCHEME),
+        both("aeron-spy:aeron-spy:aeron:udp?endpoint=127.0.0.1:40123", SCHEME),
+        both("aeron-spy:udp?endpoint=127.0.0.1:40123", SCHEME),
+        both("other:aeron:udp?endpoint=127.0.0.1:40123", SCHEME),
+    ]);
+    for (text, is_valid) in [
+        ("max", true),
+        ("max,rrwm:4", true),
+        ("max,rrwm:4x", true),
+        ("max,", true),
+        ("max,rrwm:0", false),
+        ("max,g:7", false),
+        ("min", true),
+        ("min,g:/3", true),
+        ("min,g:/3,t:5s", true),
+        ("min,t:5s,", true),
+        ("min,rrwm:4", true),
+        ("min,,t:5s", false),
+        ("min,t:", false),
+        ("min,t:5h", false),
+        ("min,g:", false),
+        ("min,g:/-1", false),
+        ("min,g:/2147483648", false),
+        ("min,g:3x", false),
+        ("min,g:3/", false),
+        ("min,unknown", false),
+        ("tagged", true),
+        ("tagged,g:7", true),
+        ("tagged,g:-7/3,t:10ms", true),
+        ("tagged,g:word", true),
+        ("tagged,g:99999999999999999999", false),
+        ("tagged,g:99999999999999999999/3", true),
+        ("pref", false),
+        ("MAX", false),
+        ("maximum", false),
+        (",", false),
+        (",g:7", false),
+    ] {
+        let verdict = if is_valid { Fine } else { key("fc") };
+        let text = format!("fc={text}");
+        cases.push(case(&mdc(&text), verdict, Fine));
+        cases.push(both(&udp(&text), Fine));
+        cases.push(case(&udp(&format!("{text}|control-mode=manual")), verdict, Fine));
+        let multicast =
+            format!("aeron:udp?endpoint=224.20.30.43:{{port}}|interface=localhost|{text}");
+        cases.push(case(&multicast, verdict, Fine));
+    }
+    consult(&cases);
+}
+
+/// Random values: short texts of the parts that numbers, units and options are made of.
+#[test]
+fn random_values() {
+    const ALPHABET: &[u8] = b"00112345678899kKmMgGsSuUnN-+ xX,:/tgreworvdtrue";
+    const PIECES: &[&str] = &[
+        "max",
+        "min",
+        "tagged",
+        ",g:",
+        ",t:",
+        ",rrwm:",
+        "true",
+        "false",
+        "reserved",
+        "prototype",
+        "0x",
+        "64k",
+        "2147483647",
+        "9223372036854775807",
+        "18446744073709551615",
+        "ms",
+        "us",
+        "ns",
+    ];
+    const PARAMETERS: &[Parameter] = &[
+        Parameter::Mtu,
+        Parameter::TermLength,
+        Parameter::MaxResend,
+        Parameter::Linger,
+        Parameter::UntetheredRestingTimeout,
+        Parameter::Sparse,
+        Parameter::SessionId,
+        Parameter::SocketTos,
+        Parameter::GroupTag,
+        Parameter::FlowControl,
+        Parameter::MediaReceiveTimestampOffset,
+    ];
+    let driver = launch();
+    let mut oracle = Oracle::new(connect(&driver));
+    let mut random = Random::new(20_251_121);
+    for round in 0..PARAMETERS.len() * 60 {
+        let parameter = PARAMETERS[round % PARAMETERS.len()];
+        let mut value = String::new();
+        if parameter == Parameter::FlowControl {
+            value += PIECES[random.below(3)];
+        }
+        for _ in 0..=random.below(4) {
+            match random.below(3) {
+                0 => value += PIECES[random.below(PIECES.len())],
+                _ => value.push(char::from(ALPHABET[random.below(ALPHABET.len())])),
+            }
+        }
+        let mdc = format!(
+            "aeron:udp?control=127.0.0.1:{{port}}|control-mode=dynamic|{parameter}={value}"
+        );
+        for channel in [mdc, format!("aeron:ipc?{parameter}={value}")] {
+            let verdict = |check: fn(&ChannelUri) -> Result<(), ChannelUriError>| {
+                let uri: ChannelUri = with_ports(&channel).parse().expect("the form is fine");
+                check(&uri).map_or_else(|_| key(parameter.key()), |()| Fine)
+            };
+            let publication = verdict(ChannelUri::check_publication);
+            oracle.consult(&(
+                channel.clone(),
+                publication,
+                verdict(ChannelUri::check_subscription),
+            ));
+        }
+    }
+    oracle.conclude();
+}

@@ -1,0 +1,5 @@
+mod counter;
+mod destination;
+mod invoker;
+mod lifecycle;
+mod next_session_id;

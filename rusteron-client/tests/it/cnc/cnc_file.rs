@@ -1,0 +1,376 @@
+//! The files of a media driver, read without a client.
+
+use std::ffi::{CString, c_char, c_void};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use rusteron_client::{CncFile, Error, ErrorKind, SystemCounter, UncheckedChannel};
+use rusteron_media_driver::{Context as DriverContext, MediaDriver};
+use rusteron_sys as sys;
+use rusteron_test_support::{DEADLINE, await_some, await_that, connect, launch};
+
+const CNC_FILE: &str = "cnc.dat";
+const LOSS_REPORT: &str = "loss-report.dat";
+const SHORT: Duration = Duration::from_millis(100);
+
+fn open(dir: &Path) -> CncFile {
+    CncFile::open(dir, DEADLINE).expect("the file")
+}
+
+fn open_soon_or_not(dir: &Path) -> Error {
+    let start = Instant::now();
+    let error = CncFile::open(dir, SHORT).expect_err("nothing to open");
+    assert!(error.kind() != ErrorKind::DriverTimeout || start.elapsed() >= SHORT);
+    error
+}
+
+fn cnc_file(dir: &Path, words: &[i32], length: usize) {
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.resize(length, 0);
+    fs::write(dir.join(CNC_FILE), bytes).expect("a file");
+}
+
+const fn version(major: i32, minor: i32, patch: i32) -> i32 {
+    major << 16 | minor << 8 | patch
+}
+
+#[test]
+fn running_driver_is_described() {
+    let before = SystemTime::now();
+    let driver = launch();
+    let cnc = open(driver.aeron_dir());
+    assert_eq!(cnc.pid(), i64::from(std::process::id()));
+    assert_eq!((cnc.version().major, cnc.version().minor), (0, 2));
+    assert_eq!(cnc.version().to_string(), format!("0.2.{}", cnc.version().patch));
+    assert_eq!(cnc.filename(), driver.aeron_dir().join(CNC_FILE));
+    // To the millisecond.
+    assert!(cnc.start_time() + Duration::from_millis(1) >= before);
+    assert!(cnc.start_time() <= SystemTime::now());
+    assert_eq!(cnc.client_liveness_timeout(), Duration::from_secs(10));
+    let constants = cnc.constants();
+    assert!(constants.to_driver_buffer_length > 1 << 20);
+    assert!(constants.to_clients_buffer_length > 1 << 20);
+    assert_eq!(
+        constants.counter_metadata_buffer_length,
+        4 * constants.counter_values_buffer_length
+    );
+    assert!(constants.error_log_buffer_length > 0);
+    assert!(constants.file_page_size >= 4096);
+    assert!(format!("{cnc:?}").contains("cnc.dat"));
+}
+
+#[test]
+fn driver_is_active_until_it_ends() {
+    let driver = launch();
+    let cnc = open(driver.aeron_dir());
+    assert!(cnc.is_active(DEADLINE));
+    assert!(cnc.heartbeat_age().expect("a heartbeat") < DEADLINE);
+    let first = cnc.heartbeat().expect("a heartbeat");
+    await_that("the next heartbeat", || cnc.heartbeat().expect("a heartbeat") > first);
+
+    drop(driver);
+    assert_eq!((cnc.heartbeat(), cnc.heartbeat_age()), (None, None));
+    assert!(!cnc.is_active(Duration::MAX));
+    // The file is deleted, and still mapped.
+    assert!(cnc.counters().iter().count() < 46);
+    assert!(cnc.errors().is_empty());
+    assert_eq!(
+        cnc.loss_report().expect_err("deleted").kind(),
+        ErrorKind::Io(std::io::ErrorKind::NotFound)
+    );
+}
+
+#[test]
+fn dead_drivers_files_are_readable() {
+    let driver = launch();
+    let remains = tempfile::tempdir().expect("a directory");
+    fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
+    drop(driver);
+    let cnc = CncFile::open(remains.path(), Duration::ZERO).expect("the file");
+    assert!(cnc.heartbeat().is_some());
+    await_that("it is known to be dead", || !cnc.is_active(Duration::from_millis(10)));
+    assert_eq!(SystemCounter::Errors.read(&cnc.counters()), Some(0));
+}
+
+#[test]
+fn counters_need_no_client() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let cnc = open(driver.aeron_dir());
+    for counter in SystemCounter::ALL {
+        assert!(counter.read(&cnc.counters()).is_some(), "{counter:?}");
+        let label = cnc.counters().label(counter.id()).expect("a label");
+        assert!(label.starts_with(counter.label()), "{label:?} and {counter:?}");
+    }
+    let counter = aeron.add_counter(1001, b"key", "from a client").expect("a counter");
+    counter.set(17);
+    assert_eq!(cnc.counters().value(counter.counter_id()), Some(17));
+    assert_eq!(cnc.counters().label(counter.counter_id()).as_deref(), Some("from a client"));
+    assert_eq!(cnc.counters().max_counter_id(), aeron.counters_reader().max_counter_id());
+}
+
+#[test]
+fn errors_are_logged_once_each() {
+    let driver = launch();
+    let cnc = open(driver.aeron_dir());
+    assert!(cnc.errors().is_empty());
+    let before = SystemTime::now() - Duration::from_secs(1);
+    let aeron = connect(&driver);
+    for _ in 0..3 {
+        aeron
+            .add_publication(UncheckedChannel("aeron:ipc?carrier-pigeon="), 1)
+            .expect_err("an invalid channel");
+    }
+    let entry = await_some("the error", || {
+        cnc.errors().into_iter().find(|error| error.observation_count == 3)
+    });
+    assert!(entry.text.contains("carrier-pigeon"), "{entry:?}");
+    assert!(entry.first_observation >= before && entry.last_observation >= entry.first_observation);
+    assert_eq!(SystemCounter::Errors.read(&cnc.counters()), Some(3));
+
+    aeron
+        .add_publication(UncheckedChannel("aeron:ipc?smoke|signal"), 1)
+        .expect_err("an invalid channel");
+    await_that("the other error", || cnc.errors().len() == 2);
+    assert_eq!(cnc.errors_since(before).len(), 2);
+    assert!(cnc.errors_since(SystemTime::now() + Duration::from_secs(60)).is_empty());
+    assert_eq!(in_c(driver.aeron_dir()).0, texts(&cnc));
+}
+
+fn texts(cnc: &CncFile) -> Vec<String> {
+    cnc.errors().into_iter().map(|error| error.text).collect()
+}
+
+/// Errors and losses as C reads them.
+type InC = (Vec<String>, Vec<(i64, i64, i32, i32, String, String)>);
+
+unsafe extern "C" fn on_error(
+    _count: i32,
+    _first: i64,
+    _last: i64,
+    text: *const c_char,
+    length: usize,
+    clientd: *mut c_void,
+) {
+    // SAFETY: C passes memory of this length, and what `in_c` gave it.
+    unsafe {
+        let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
+        (*clientd.cast::<InC>()).0.push(String::from_utf8_lossy(text).trim_end().to_owned());
+    }
+}
+
+unsafe extern "C" fn on_loss(
+    clientd: *mut c_void,
+    count: i64,
+    bytes: i64,
+    _first: i64,
+    _last: i64,
+    session_id: i32,
+    stream_id: i32,
+    channel: *const c_char,
+    channel_length: i32,
+    source: *const c_char,
+    source_length: i32,
+) {
+    // SAFETY: C passes memory of these lengths, and what `in_c` gave it.
+    unsafe {
+        let text = |start: *const c_char, length: i32| {
+            let bytes = std::slice::from_raw_parts(start.cast::<u8>(), length as usize);
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        let (channel, source) = (text(channel, channel_length), text(source, source_length));
+        let losses = &mut (*clientd.cast::<InC>()).1;
+        losses.push((count, bytes, session_id, stream_id, channel, source));
+    }
+}
+
+fn in_c(dir: &Path) -> InC {
+    let dir = CString::new(dir.to_str().expect("Unicode")).expect("no NUL");
+    let mut read = InC::default();
+    // SAFETY: the file is mapped until it is closed below.
+    unsafe {
+        let mut cnc = std::ptr::null_mut();
+        assert_eq!(sys::aeron_cnc_init(&mut cnc, dir.as_ptr(), 1000), 0);
+        let clientd = (&raw mut read).cast();
+        sys::aeron_cnc_error_log_read(cnc, Some(on_error), clientd, 0);
+        sys::aeron_cnc_loss_reporter_read(cnc, Some(on_loss), clientd);
+        sys::aeron_cnc_close(cnc);
+    }
+    read
+}
+
+#[test]
+fn no_losses_give_an_empty_report() {
+    let driver = launch();
+    assert_eq!(open(driver.aeron_dir()).loss_report().expect("a report"), []);
+}
+
+#[test]
+fn losses_are_read_as_in_c() {
+    let driver = launch();
+    let remains = tempfile::tempdir().expect("a directory");
+    fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
+    let mut report = Vec::new();
+    for number in 1..=5_i32 {
+        for word in [i64::from(number), 1500, 1_700_000_000_000, 1_700_000_001_000] {
+            report.extend(word.to_ne_bytes());
+        }
+        report.extend((-number).to_ne_bytes());
+        report.extend(1001_i32.to_ne_bytes());
+        for text in ["x".repeat(number as usize * 7), "127.0.0.1:40123".to_owned()] {
+            report.resize(report.len().next_multiple_of(4), 0);
+            report.extend((text.len() as i32).to_ne_bytes());
+            report.extend(text.as_bytes());
+        }
+        report.resize(report.len().next_multiple_of(64), 0);
+    }
+    report.resize(report.len() + 4096, 0);
+    fs::write(remains.path().join(LOSS_REPORT), report).expect("a file");
+
+    let entries = open(remains.path()).loss_report().expect("a report");
+    assert_eq!(entries.len(), 5);
+    let first = entries[0].first_observation;
+    assert_eq!(entries[0].last_observation, first + Duration::from_secs(1));
+    let in_rust: Vec<_> = entries
+        .into_iter()
+        .map(|entry| {
+            let (count, bytes) = (entry.observation_count, entry.total_bytes_lost);
+            (count, bytes, entry.session_id, entry.stream_id, entry.channel, entry.source)
+        })
+        .collect();
+    assert_eq!(in_rust, in_c(remains.path()).1);
+}
+
+#[test]
+fn absent_file_times_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let error = open_soon_or_not(&dir.path().join("nobody"));
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    assert!(error.message().contains("nobody after 100 ms"), "{error:?}");
+    assert_eq!(open_soon_or_not(dir.path()).kind(), ErrorKind::DriverTimeout);
+    let error = CncFile::open(dir.path(), Duration::ZERO).expect_err("looked once");
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    fs::write(dir.path().join(CNC_FILE), b"").expect("a file");
+    assert_eq!(open_soon_or_not(dir.path()).kind(), ErrorKind::DriverTimeout);
+}
+
+#[test]
+fn late_file_is_opened() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let aeron_dir = dir.path().join("late");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| CncFile::open(&aeron_dir, DEADLINE));
+        let mut context = DriverContext::new().expect("a context");
+        context
+            .set_dir(&aeron_dir)
+            .and_then(|context| context.set_dir_delete_on_shutdown(true))
+            .expect("valid settings");
+        let driver = MediaDriver::launch(context).expect("a driver");
+        let cnc = waiting.join().expect("no panic").expect("the file");
+        assert_eq!(cnc.pid(), i64::from(std::process::id()));
+        drop(driver);
+    });
+}
+
+#[test]
+fn wrong_file_is_incompatible() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join(CNC_FILE), b"not what is expected ".repeat(1000)).expect("a file");
+    let error = open_soon_or_not(dir.path());
+    assert_eq!(error.kind(), ErrorKind::IncompatibleDriver, "{error:?}");
+
+    cnc_file(dir.path(), &[version(9, 2, 0)], 64 * 1024);
+    let error = open_soon_or_not(dir.path());
+    assert_eq!(error.kind(), ErrorKind::IncompatibleDriver, "{error:?}");
+    assert!(error.message().contains("file=9.2.0"), "{error:?}");
+}
+
+#[test]
+fn incomplete_file_times_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mebibyte = 1 << 20;
+    for words in [
+        &[0][..],
+        &[version(0, 2, 0), mebibyte, mebibyte, mebibyte, mebibyte, mebibyte],
+        &[version(0, 2, 0), -1, 0, 0, 0, 0],
+        &[version(0, 2, 0), 0, 0, 0, 0, i32::MIN],
+    ] {
+        cnc_file(dir.path(), words, 64 * 1024);
+        assert_eq!(open_soon_or_not(dir.path()).kind(), ErrorKind::DriverTimeout, "{words:?}");
+    }
+}
+
+#[test]
+fn absurd_contents_read_as_empty() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for lengths in [[0; 5], [1, 2, 3, 5, 7], [1000, 1, 511, 127, 13], [9, 0, 3 * 512, 3 * 128, 99]]
+    {
+        let words: Vec<i32> = [version(0, 2, 0)].into_iter().chain(lengths).collect();
+        cnc_file(dir.path(), &words, 64 * 1024);
+        let path = dir.path().join(CNC_FILE);
+        let mut bytes = fs::read(&path).expect("the file");
+        bytes[52..].fill(1);
+        fs::write(&path, bytes).expect("the file");
+
+        let cnc = CncFile::open(dir.path(), SHORT).expect("a file of the right version");
+        assert_eq!(cnc.heartbeat(), None, "{lengths:?}");
+        assert!(!cnc.is_active(DEADLINE));
+        let _ = (cnc.counters().iter().count(), cnc.counters().stream_positions());
+        for id in -2..10 {
+            let counters = cnc.counters();
+            let _ = (counters.value(id), counters.counter(id), counters.state(id));
+        }
+        let _ = cnc.errors();
+        let _ = format!("{cnc:?} {:?} {:?}", cnc.start_time(), cnc.client_liveness_timeout());
+    }
+}
+
+#[test]
+fn too_long_paths_are_refused() {
+    let error = CncFile::open("", SHORT).expect_err("no path");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let error = CncFile::open("x".repeat(5000), SHORT).expect_err("a long path");
+    assert!(error.message().contains("5000 bytes; the maximum is 4095"), "{error:?}");
+    // Room for the directory, but not for the file in it.
+    let error = CncFile::open("x".repeat(4093), SHORT).expect_err("a long path");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+    // As long as there can be one: it is found at once, or this test never ends.
+    let driver = launch();
+    CncFile::open(driver.aeron_dir(), Duration::MAX).expect("the file");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn drop_unmaps() {
+    let driver = launch();
+    let remains = tempfile::tempdir().expect("a directory");
+    fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
+    let mapped = || {
+        let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
+        maps.contains(remains.path().to_str().expect("a name"))
+    };
+    let cnc = open(remains.path());
+    assert!(mapped());
+    drop(cnc);
+    assert!(!mapped());
+}
+
+#[test]
+fn threads_share_a_file() {
+    let driver = launch();
+    let cnc = open(driver.aeron_dir());
+    fn assert_send_and_sync<T: Send + Sync>(_: &T) {}
+    assert_send_and_sync(&cnc);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    assert!(cnc.counters().iter().count() >= 46);
+                    assert!(cnc.errors().is_empty());
+                    assert!(cnc.is_active(DEADLINE));
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,2 @@
+mod cnc_file;
+mod stream_positions;

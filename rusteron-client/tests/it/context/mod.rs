@@ -1,0 +1,2 @@
+mod counter_handlers;
+mod events;

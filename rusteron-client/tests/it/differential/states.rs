@@ -1,0 +1,235 @@
+//! Rejected messages, in Rust and in C. On the same publication, in a state in which nothing is written,
+//! both give the same result for messages of every length.
+
+use std::ffi::c_void;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::operations::as_c;
+use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication, Subscription};
+use rusteron_sys as sys;
+use rusteron_test_support::{
+    SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context, launch,
+    launch_patient, shared_pair,
+};
+
+/// Of a publication with terms of 64 KiB: around the ends of fragments and messages.
+fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
+    let around = |length: usize| [length - 1, length, length + 1];
+    [0, 1, 31, 32, 33].into_iter().chain(around(max_payload)).chain(around(max_message)).collect()
+}
+
+/// For each length, the results of the offers, the claim and the batch of both contenders; `expected` where the
+/// length can be accepted.
+macro_rules! same_answers {
+    ($publication:expr, $offer:ident, $offerv:ident, $try_claim:ident, $expected:expr) => {{
+        let publication = $publication;
+        let expected: OfferError = $expected;
+        let before = publication.position();
+        let max_payload = publication.max_payload_length();
+        let max_message = publication.max_message_length();
+        for length in lengths(max_payload, max_message) {
+            let message = vec![7; length];
+            let (head, tail) = message.split_at(length / 2);
+            let none = ptr::null_mut();
+            // SAFETY: the publication is live and used by this thread only; what is passed is readable.
+            let (offered, in_parts, claimed) = unsafe {
+                let c = publication.as_ptr();
+                let iovec = |part: &[u8]| sys::aeron_iovec_t {
+                    iov_base: part.as_ptr().cast_mut(),
+                    iov_len: part.len(),
+                };
+                let mut parts = [iovec(head), iovec(tail)];
+                let mut claim = MaybeUninit::uninit();
+                (
+                    sys::$offer(c, message.as_ptr(), length, None, none),
+                    sys::$offerv(c, parts.as_mut_ptr(), 2, None, none),
+                    sys::$try_claim(c, length, claim.as_mut_ptr()),
+                )
+            };
+            let rust_offered = publication.offer(&message);
+            let rust_in_parts =
+                publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)]);
+            let rust_claimed = publication.try_claim(length).map(|claim| claim.position());
+            let batch = publication.offer_batch(&[&message]);
+            assert_eq!((batch.accepted, batch.stopped_by), (0, rust_offered.err()));
+
+            if length <= max_message {
+                assert_eq!(rust_offered, Err(expected), "{length} bytes");
+                assert_eq!(as_c(rust_offered), offered, "{length} bytes");
+                assert_eq!(as_c(rust_in_parts), in_parts, "{length} bytes in parts");
+            } else {
+                // C looks at the length last. Waiting for a subscriber would not help.
+                let error = rust_offered.expect_err("too long");
+                assert!(
+                    matches!(error, OfferError::MessageTooLong { .. } | OfferError::Closed),
+                    "{error}"
+                );
+                assert_eq!(rust_in_parts, Err(error));
+            }
+            assert_eq!(as_c(rust_claimed), claimed, "a claim of {length} bytes");
+        }
+        assert_eq!(publication.position(), before, "something was written");
+    }};
+}
+
+fn same_answers_exclusive(publication: &mut ExclusivePublication, expected: OfferError) {
+    same_answers!(
+        publication,
+        aeron_exclusive_publication_offer,
+        aeron_exclusive_publication_offerv,
+        aeron_exclusive_publication_try_claim,
+        expected
+    );
+}
+
+fn same_answers_shared(publication: &Publication, expected: OfferError) {
+    same_answers!(
+        publication,
+        aeron_publication_offer,
+        aeron_publication_offerv,
+        aeron_publication_try_claim,
+        expected
+    );
+}
+
+fn shared_and_exclusive(aeron: &Aeron, channel: &str) -> (Publication, ExclusivePublication) {
+    let shared = aeron.add_publication(channel, 1002).expect("a publication");
+    let exclusive = aeron.add_exclusive_publication(channel, 1001).expect("a publication");
+    (shared, exclusive)
+}
+
+#[test]
+fn not_connected() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
+    same_answers_shared(&shared, OfferError::NotConnected);
+    same_answers_exclusive(&mut exclusive, OfferError::NotConnected);
+}
+
+#[test]
+fn back_pressured() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
+    await_that("back-pressure", || exclusive.offer(&[0; 500]) == Err(OfferError::BackPressured));
+    await_that("back-pressure", || shared.offer(&[0; 500]) == Err(OfferError::BackPressured));
+    same_answers_exclusive(&mut exclusive, OfferError::BackPressured);
+    same_answers_shared(&shared, OfferError::BackPressured);
+}
+
+#[test]
+fn closed_with_the_client() {
+    let driver = launch();
+    let aeron = connect_watchfully(&driver);
+    let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
+    drop(driver);
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
+    assert!(aeron.is_closed());
+    same_answers_shared(&shared, OfferError::Closed);
+    same_answers_exclusive(&mut exclusive, OfferError::Closed);
+}
+
+#[test]
+fn revoked_while_open() {
+    // The close revokes the publication. Until then, messages are accepted.
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
+    publication.revoke_on_close();
+    let position = publication.offer(b"message").expect("an available window");
+    // SAFETY: the publication is live and used by this thread only.
+    let in_c = unsafe {
+        let (data, none) = (b"message".as_ptr(), ptr::null_mut());
+        sys::aeron_exclusive_publication_offer(publication.as_ptr(), data, 7, None, none)
+    };
+    assert_eq!(in_c, position + 64);
+    publication.close();
+    await_that("the image is gone", || subscription.image_count() == 0);
+}
+
+unsafe extern "C" fn count(
+    clientd: *mut c_void,
+    _: *const u8,
+    length: usize,
+    _: *mut sys::aeron_header_t,
+) {
+    // SAFETY: the test passes the address of a number that only this call uses.
+    unsafe { *clientd.cast::<usize>() += length };
+}
+
+#[test]
+fn revoked_before_everything_is_read() {
+    const MESSAGE: [u8; 32] = [7; 32];
+    let driver = launch_patient();
+    let publisher = connect(&driver);
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    // It learns that the publisher is gone when it is told to look.
+    let subscriber = Aeron::connect(context).expect("a client");
+    let mut subscription = subscriber.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
+    let mut publication =
+        publisher.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+    await_that("the connection", || {
+        subscriber.do_work().expect("work");
+        publication.is_connected() && subscription.is_connected()
+    });
+    for _ in 0..8 {
+        rusteron_test_support::offer(&mut publication, &MESSAGE);
+    }
+    publication.revoke();
+
+    let poll_in_c = |subscription: &mut Subscription| {
+        let mut bytes = 0_usize;
+        let clientd = (&raw mut bytes).cast();
+        // SAFETY: the subscription is live and used by this thread only, and so is the number.
+        let fragments =
+            unsafe { sys::aeron_subscription_poll(subscription.as_ptr(), Some(count), clientd, 2) };
+        (fragments, bytes)
+    };
+    let poll_in_rust = |subscription: &mut Subscription| {
+        let mut bytes = 0;
+        let fragments = subscription.poll_fragments(|message, _| bytes += message.len(), 2);
+        (fragments.expect("open") as i32, bytes)
+    };
+    await_that("the end of the stream", || {
+        subscription.image_at_index(0).expect("an image").is_publication_revoked()
+    });
+    // The image is still there, and so are the sent messages, for both.
+    let start = subscription.image_at_index(0).expect("an image").position();
+    assert_eq!(poll_in_rust(&mut subscription), (2, 64));
+    assert_eq!(poll_in_c(&mut subscription), (2, 64));
+    let end = subscription.image_at_index(0).expect("an image").position();
+    assert_eq!(end, start + 4 * 64);
+
+    await_that("the image is gone", || {
+        subscriber.do_work().expect("work");
+        subscription.image_count() == 0
+    });
+    assert_eq!(poll_in_rust(&mut subscription), (0, 0));
+    assert_eq!(poll_in_c(&mut subscription), (0, 0));
+}
+
+/// At the end of the last term there is: after a message that was too long for the rest of it, and after
+/// padding that just fits.
+#[test]
+fn max_position_exceeded() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
+    let (mut exclusive, _subscription) = connected_pair(&aeron, channel);
+    let (shared, _other) = shared_pair(&aeron, channel);
+    assert_eq!(shared.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
+    assert_eq!(shared.position(), Ok(1 << 47));
+    same_answers_shared(&shared, OfferError::MaxPositionExceeded);
+    assert_eq!(exclusive.append_padding(96), Ok(1 << 47));
+    same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
+    let (mut exclusive, _third) = connected_pair(&aeron, channel);
+    assert_eq!(exclusive.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
+    assert_eq!(exclusive.position(), Ok(1 << 47));
+    same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
+}

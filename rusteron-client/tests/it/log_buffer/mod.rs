@@ -1,0 +1,2 @@
+#[cfg(unix)]
+mod initial_writes;

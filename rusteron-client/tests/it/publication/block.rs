@@ -1,0 +1,127 @@
+//! Blocks: whole frames of another log buffer, copied as they are.
+
+use rusteron_client::{BlockFault, ExclusivePublication, Header, OfferError, Position};
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::{
+    Random, await_that, connect, connected_pair, launch, log_bytes, offer, receive, retry,
+};
+
+/// Streams with which session ids, term ids and offsets are known.
+const REPLAYED: &str = "aeron:ipc?term-length=64k|session-id=5|\
+     init-term-id=7|term-id=8|term-offset=64";
+const TERM_LENGTH: usize = 64 * 1024;
+const ORIGIN: Position = TERM_LENGTH as Position + 64;
+
+/// Returns the bytes that a publication of `REPLAYED` wrote from a position on.
+fn recorded(driver: &MediaDriver, publication: &ExclusivePublication, from: Position) -> Vec<u8> {
+    log_bytes(driver, publication.constants(), from..publication.position().expect("open"))
+}
+
+/// A frame as it lies in the log.
+fn frame(payload: &[u8], header: &Header<'_>) -> Vec<u8> {
+    let mut frame = (payload.len() as i32 + 32).to_ne_bytes().to_vec();
+    frame.extend([0, header.flags()]);
+    frame.extend(1_u16.to_ne_bytes());
+    for number in [header.term_offset(), header.session_id(), header.stream_id(), header.term_id()]
+    {
+        frame.extend(number.to_ne_bytes());
+    }
+    frame.extend(header.reserved_value().to_ne_bytes());
+    frame.extend(payload);
+    frame.resize(frame.len().next_multiple_of(32), 0);
+    frame
+}
+
+#[test]
+fn block_is_copied_unchanged() {
+    let (original, copy) = (launch(), launch());
+    let (first, second) = (connect(&original), connect(&copy));
+    let (mut recorder, mut heard) = connected_pair(&first, REPLAYED);
+    let (mut player, mut repeated) = connected_pair(&second, REPLAYED);
+    let mut random = Random::new(11);
+    let max_payload = recorder.max_payload_length();
+
+    let mut from = ORIGIN;
+    for round in 0..4 {
+        // To the very end of the term.
+        let (mut block, mut messages) = (Vec::new(), Vec::new());
+        while from as usize % TERM_LENGTH + block.len() != TERM_LENGTH || block.is_empty() {
+            let left = TERM_LENGTH - (from as usize + block.len()) % TERM_LENGTH;
+            let length = if left < 4_000 { left.min(max_payload + 32) - 32 } else { 700 };
+            let message = random.bytes(length);
+            let supplier = |payload: &[u8]| payload.len() as i64;
+            retry(|| recorder.offer_with_reserved_value(&message, supplier)).expect("open");
+            await_that("the message", || {
+                let handler = |payload: &[u8], header: &Header<'_>| {
+                    block.extend(frame(payload, header));
+                };
+                heard.poll(handler, 1).expect("open") == 1
+            });
+            messages.push(message);
+        }
+
+        let expected = recorder.position();
+        // From the second round on, this goes from one term to the next, which is full at once.
+        assert_eq!(retry(|| player.offer_block(&block)), expected, "round {round}");
+        assert_eq!(player.position(), expected);
+        assert!(recorded(&copy, &player, from) == block, "round {round}");
+        assert!(receive(&mut repeated, messages.len()) == messages, "round {round}");
+        from = expected.expect("open");
+    }
+}
+
+#[test]
+fn misfit_is_refused_with_the_reason() {
+    let (original, copy) = (launch(), launch());
+    let (first, second) = (connect(&original), connect(&copy));
+    let (mut recorder, _heard) = connected_pair(&first, REPLAYED);
+    let (mut player, mut repeated) = connected_pair(&second, REPLAYED);
+    offer(&mut recorder, &[1; 10]);
+    offer(&mut recorder, &[2; 100]);
+    drop(recorder.try_claim(10).expect("an available window"));
+    offer(&mut recorder, &[3; 5]);
+    let block = recorded(&original, &recorder, ORIGIN);
+    let second = 64;
+    let padding = second + 160;
+
+    let mut check = |offset: usize, fault: BlockFault, block: &[u8]| {
+        let refused = Err(OfferError::InvalidBlock { offset, fault });
+        assert_eq!(player.offer_block(block), refused);
+        assert_eq!(player.position(), Ok(ORIGIN), "nothing was sent");
+    };
+    let with = |at: usize, bytes: &[u8]| {
+        let mut block = block.clone();
+        block[at..at + bytes.len()].copy_from_slice(bytes);
+        block
+    };
+    check(0, BlockFault::Truncated, &[]);
+    check(0, BlockFault::Truncated, &block[..31]);
+    check(0, BlockFault::Truncated, &block[..42]);
+    check(second, BlockFault::Truncated, &block[..second + 4]);
+    check(second, BlockFault::Truncated, &block[..padding - 32]);
+    check(0, BlockFault::BeyondTerm, &vec![0; TERM_LENGTH - 63]);
+    for frame in [0, second] {
+        let number = |at: usize, value: i32| with(frame + at, &value.to_ne_bytes());
+        let too_long = player_max_payload() + 33;
+        for length in [0, -42, 31, i32::MIN, i32::MAX, too_long] {
+            check(frame, BlockFault::FrameLength, &number(0, length));
+        }
+        check(frame, BlockFault::Version, &with(frame + 4, &[1]));
+        check(frame, BlockFault::Type, &with(frame + 6, &5_u16.to_ne_bytes()));
+        check(frame, BlockFault::TermOffset, &number(8, 32));
+        check(frame, BlockFault::SessionId, &number(12, 6));
+        check(frame, BlockFault::StreamId, &number(16, 6));
+        check(frame, BlockFault::TermId, &number(20, 7));
+    }
+    // An aborted claim leaves padding in between. A block does not begin with padding.
+    check(0, BlockFault::Type, &with(6, &0_u16.to_ne_bytes()));
+    check(0, BlockFault::Type, &block[padding..]);
+
+    assert_eq!(retry(|| player.offer_block(&block)), recorder.position());
+    assert_eq!(receive(&mut repeated, 3), [vec![1; 10], vec![2; 100], vec![3; 5]]);
+}
+
+/// Of IPC: the driver's default.
+fn player_max_payload() -> i32 {
+    1_376
+}

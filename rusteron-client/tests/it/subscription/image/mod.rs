@@ -1,0 +1,3 @@
+mod handlers;
+mod image;
+mod refused;

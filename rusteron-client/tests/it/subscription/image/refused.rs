@@ -1,0 +1,193 @@
+//! Images that no stream can have: a datagram can claim them, and so can every process that shares the
+//! driver's directory. They are refused before anything is read through them.
+
+use std::fs::File;
+use std::net::UdpSocket;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use rusteron_client::{Action, Aeron, Subscription, SystemCounter};
+use rusteron_media_driver::DriverInvoker;
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connect, context, free_port, launch,
+};
+
+const TERM_LENGTH: i64 = 64 * 1024;
+
+/// A SETUP frame.
+fn setup(session_id: i32, initial_term_id: i32, active_term_id: i32, term_length: i32) -> Vec<u8> {
+    const STREAM_ID: i32 = 1001;
+    let mut frame = 40_i32.to_le_bytes().to_vec();
+    // Version, flags, type.
+    frame.extend([0, 0, 5, 0]);
+    let (term_offset, mtu, ttl) = (0, 1408, 0);
+    for number in
+        [term_offset, session_id, STREAM_ID, initial_term_id, active_term_id, term_length, mtu, ttl]
+    {
+        frame.extend(i32::to_le_bytes(number));
+    }
+    frame
+}
+
+/// Every kind of poll. None of them finds anything.
+fn poll_in_vain(subscription: &mut Subscription) {
+    assert_eq!(subscription.poll(|_, _| unreachable!(), 10), Ok(0));
+    assert_eq!(subscription.poll_fragments(|_, _| unreachable!(), 10), Ok(0));
+    assert_eq!(subscription.controlled_poll(|_, _| Action::Continue, 10), Ok(0));
+    assert_eq!(subscription.poll_batch(|messages| assert!(messages.next().is_none()), 10), Ok(0));
+    assert_eq!(subscription.block_poll(|_, _, _| unreachable!(), 4096), Ok(0));
+    for mut image in subscription.images() {
+        let position = image.position();
+        let _ = image.controlled_peek(position, |_, _| Action::Continue, i64::MAX);
+        let _ = image.set_position(position + 32);
+    }
+}
+
+#[test]
+fn setup_before_the_first_term() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let endpoint = ("127.0.0.1", free_port());
+    let channel = format!("aeron:udp?endpoint={}:{}", endpoint.0, endpoint.1);
+    let mut subscription = aeron.add_subscription(channel, 1001).expect("a subscription");
+    let cnc = driver.cnc_file().expect("the CnC file");
+    let invalid = || SystemCounter::InvalidPackets.read(&cnc.counters()).expect("the counter");
+    let before = invalid();
+
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let mut sent = 0;
+    for term_length in [1 << 16, 1 << 22, 1 << 30] {
+        for (initial, active) in [(7, 6), (7, 0), (0, -1), (i32::MIN, i32::MAX), (0, i32::MIN)] {
+            let frame = setup(sent as i32, initial, active, term_length);
+            socket.send_to(&frame, endpoint).expect("a datagram");
+            sent += 1;
+            await_that("the driver counts it as invalid", || {
+                poll_in_vain(&mut subscription);
+                invalid() >= before + sent
+            });
+        }
+    }
+    assert_eq!(subscription.image_count(), 0);
+
+    // A term after the first is a position to join at.
+    socket.send_to(&setup(1, 7, 8, 1 << 16), endpoint).expect("a datagram");
+    await_that("the image", || {
+        poll_in_vain(&mut subscription);
+        subscription.image_count() == 1
+    });
+    let image = subscription.image_at_index(0).expect("the image");
+    assert_eq!(image.join_position(), TERM_LENGTH);
+}
+
+/// Writes the value of a counter as another process could.
+fn write_counter(dir: &Path, counter_id: i32, value: i64) {
+    let file = File::options().read(true).write(true).open(dir.join("cnc.dat")).expect("the file");
+    let length = |index: u64| {
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, 4 * index).expect("the header");
+        u64::from(u32::from_ne_bytes(bytes))
+    };
+    // Behind the version: to driver, to clients, the counters' metadata; then their values.
+    let values = 128 + length(1) + length(2) + length(3);
+    file.write_all_at(&value.to_ne_bytes(), values + 128 * counter_id as u64).expect("the value");
+}
+
+/// Number of mappings of the log buffer in this process.
+fn mappings(dir: &Path, original_registration_id: i64) -> usize {
+    let name = dir.join(format!("publications/{original_registration_id}.logbuffer"));
+    let name = name.to_str().expect("a Unicode directory");
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter(|line| line.ends_with(name)).count()
+}
+
+/// The driver computes with positions, too: it does no work while one is wrong.
+#[test]
+fn position_outside_its_stream() {
+    const SUBSCRIBER_POSITION: i32 = 4;
+    const CHANNEL: &str = "aeron:ipc?term-length=64k";
+    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    settings
+        .set_client_liveness_timeout(10 * DEADLINE)
+        .and_then(|settings| settings.set_publication_unblock_timeout(20 * DEADLINE))
+        .expect("settings");
+    let mut driver = DriverInvoker::launch_embedded(settings).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    let connect = |errors: &Arc<Mutex<Vec<String>>>| {
+        let mut context = context(&dir);
+        context.set_use_conductor_agent_invoker(true).expect("a setting");
+        let errors = Arc::clone(errors);
+        context
+            .set_error_handler(move |error| {
+                errors.lock().expect("no panic").push(error.to_string())
+            })
+            .expect("a handler");
+        Aeron::connect(context).expect("a client")
+    };
+    let (unexpected, errors) = (Arc::default(), Arc::default());
+    driver.do_work().expect("work");
+    let (publisher, subscriber) = (connect(&unexpected), connect(&errors));
+    let mut registration = publisher.async_add_publication(CHANNEL, 1001).expect("a registration");
+    let publication = await_some("the publication", || {
+        driver.do_work().expect("work");
+        publisher.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
+    let cnc = driver.cnc_file().expect("the CnC file");
+    let counter = || {
+        let counters = cnc.counters();
+        let mut positions = counters.iter().filter(|it| it.type_id == SUBSCRIBER_POSITION);
+        positions.next()
+    };
+    let mapped = mappings(&dir, publication.registration_id());
+
+    let last = TERM_LENGTH << 31;
+    for position in [-TERM_LENGTH, -32, 7, last + 32, i64::MAX, i64::MIN] {
+        let mut registration =
+            subscriber.async_add_subscription(CHANNEL, 1001).expect("a registration");
+        let joined = await_some("the counter of its position", || {
+            // The command, and then the answers, which the client does not see yet.
+            if errors.lock().expect("no panic").is_empty() && counter().is_none() {
+                subscriber.do_work().expect("work");
+                driver.do_work().expect("work");
+            }
+            counter()
+        });
+        write_counter(&dir, joined.id, position);
+        let mut subscription = await_some("the subscription", || {
+            subscriber.do_work().expect("work");
+            registration.poll().expect("no error")
+        });
+        await_that("the error", || {
+            subscriber.do_work().expect("work");
+            poll_in_vain(&mut subscription);
+            !errors.lock().expect("no panic").is_empty()
+        });
+        let error = errors.lock().expect("no panic").remove(0);
+        assert!(error.contains(&format!("image refused: position {position} ")), "{error}");
+        assert_eq!(subscription.image_count(), 0);
+        assert_eq!(mappings(&dir, publication.registration_id()), mapped);
+        write_counter(&dir, joined.id, joined.value);
+        drop(subscription);
+        await_that("the driver has removed it", || {
+            subscriber.do_work().expect("work");
+            driver.do_work().expect("work");
+            counter().is_none()
+        });
+    }
+
+    // A position within the stream is no reason.
+    let mut registration =
+        subscriber.async_add_subscription(CHANNEL, 1001).expect("a registration");
+    let mut subscription = await_some("the subscription", || {
+        subscriber.do_work().expect("work");
+        driver.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
+    await_that("the image", || {
+        subscriber.do_work().expect("work");
+        driver.do_work().expect("work");
+        subscription.image_at_index(0).is_some()
+    });
+    assert_eq!(unexpected.lock().expect("no panic").as_slice(), [""; 0]);
+}

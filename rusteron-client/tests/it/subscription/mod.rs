@@ -1,0 +1,4 @@
+mod assembly;
+mod controlled_poll;
+mod destinations;
+mod image;

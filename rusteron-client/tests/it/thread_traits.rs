@@ -1,0 +1,114 @@
+//! Traits of each type of the crate for threads, and for callers that catch a panic.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+#[test]
+fn each_type_has_its_thread_traits() {
+    /// The answers for a type to which the implementation beside, which has precedence, does not apply.
+    trait No {
+        const SEND: bool = false;
+        const SYNC: bool = false;
+        const CLONE: bool = false;
+        const DEFAULT: bool = false;
+        const UNWIND: bool = false;
+        const REF_UNWIND: bool = false;
+    }
+    struct Sending<T>(T);
+    struct Sharing<T>(T);
+    struct Cloning<T>(T);
+    struct Defaulting<T>(T);
+    struct Unwinding<T>(T);
+    struct Witnessing<T>(T);
+    impl<T> No for Sending<T> {}
+    impl<T> No for Sharing<T> {}
+    impl<T> No for Cloning<T> {}
+    impl<T> No for Defaulting<T> {}
+    impl<T> No for Unwinding<T> {}
+    impl<T> No for Witnessing<T> {}
+    impl<T: Send> Sending<T> {
+        const SEND: bool = true;
+    }
+    impl<T: Sync> Sharing<T> {
+        const SYNC: bool = true;
+    }
+    impl<T: Clone> Cloning<T> {
+        const CLONE: bool = true;
+    }
+    impl<T: Default> Defaulting<T> {
+        const DEFAULT: bool = true;
+    }
+    impl<T: UnwindSafe> Unwinding<T> {
+        const UNWIND: bool = true;
+    }
+    impl<T: RefUnwindSafe> Witnessing<T> {
+        const REF_UNWIND: bool = true;
+    }
+    macro_rules! traits_of {
+        ($($name:ty: $expected:literal),* $(,)?) => {$(
+            let mut traits = Vec::new();
+            if <Sending<$name>>::SEND { traits.push("Send") }
+            if <Sharing<$name>>::SYNC { traits.push("Sync") }
+            if <Cloning<$name>>::CLONE { traits.push("Clone") }
+            if <Defaulting<$name>>::DEFAULT { traits.push("Default") }
+            if <Unwinding<$name>>::UNWIND { traits.push("UnwindSafe") }
+            if <Witnessing<$name>>::REF_UNWIND { traits.push("RefUnwindSafe") }
+            assert_eq!(traits.join(" "), $expected, stringify!($name));
+        )*};
+    }
+    use rusteron_client::*;
+    // A type that is missing here consists of numbers and texts, so it is `Send`, `Sync` and safe to unwind
+    // past. Handles lead to the handlers of their client, and these can do anything when they panic.
+    traits_of! {
+        // Handles that keep their client open.
+        Aeron: "Send Sync Clone",
+        Publication: "Send Sync",
+        ExclusivePublication: "Send",
+        Subscription: "Send",
+        Counter: "Send Sync",
+        Registration<Publication>: "Send",
+        Registration<ExclusivePublication>: "Send",
+        Registration<Subscription>: "Send",
+        Registration<Counter>: "Send",
+        DestinationRegistration: "Send",
+        // Types that borrow from the types above.
+        BufferClaim<'static>: "Send Sync RefUnwindSafe",
+        Image<'static>: "Send",
+        Images<'static>: "Send",
+        Header<'static>: "Clone",
+        CountersReader<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        Counters<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        SubscriptionBuilder<'static>: "Send",
+        // Types that own memory or a mapping of their own.
+        Context: "Send Sync",
+        Handler: "Send Sync",
+        CncFile: "Send Sync UnwindSafe RefUnwindSafe",
+        FragmentAssembler: "Send Sync Default UnwindSafe RefUnwindSafe",
+        ImageFragmentAssembler: "Send Sync Default UnwindSafe RefUnwindSafe",
+        Error: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        // Values.
+        ImageInfo: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ImageConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        PublicationConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        SubscriptionConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        CounterConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        CncConstants: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        CounterSnapshot: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        StreamPosition: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        StreamPositions: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ErrorLogEntry: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        LossReportEntry: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        NextSessionId: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        Registration<NextSessionId>: "Send",
+        NewResource: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        PublicationError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ChannelUri: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ChannelUriBuilder: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        ChannelUriError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        UncheckedChannel<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        OfferError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        PollError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        AnyIdleStrategy: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        Backoff: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
+        Sleeping: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
+    }
+}
