@@ -1,7 +1,6 @@
 /*
- * What ThreadSanitizer would need to know of Rust's standard library, which rustup ships without
- * instrumentation, and of memory that is mapped twice. Linked into the tests by `.ci/sanitize thread`
- * alone, by the linker's --wrap.
+ * Tells ThreadSanitizer about Rust's standard library, which rustup ships without instrumentation, and about memory
+ * that is mapped twice. Only `.ci/sanitize thread` links this file into the tests, by the linker's --wrap.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,9 +13,9 @@ void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 
 /*
- * Arc counts down with release, and the last one out issues an acquire fence before it frees. No fence
- * is modelled, so let every such step acquire: what the counts of others released is seen either way.
- * (The standard library does the same with cfg(sanitize = "thread"), which it was not built with.)
+ * Arc counts down with release. The last owner issues an acquire fence before it frees. ThreadSanitizer models no
+ * fence, so let every such step acquire. The step then sees the releases of the other owners, as after the fence.
+ * (With cfg(sanitize = "thread"), the standard library does the same. rustup's library is built without that cfg.)
  */
 uint64_t __real___tsan_atomic64_fetch_sub(volatile uint64_t *address, uint64_t value, int order);
 
@@ -27,8 +26,8 @@ uint64_t __wrap___tsan_atomic64_fetch_sub(volatile uint64_t *address, uint64_t v
 }
 
 /*
- * std::sync::Mutex is inlined, and with that instrumented, but for this function, which locks it when
- * another thread has it. It is a method of a structure that is nothing but the atomic.
+ * std::sync::Mutex is inlined and therefore instrumented, except this function. The function locks a mutex that another
+ * thread holds. It is a method of a structure that contains only the atomic.
  */
 void RUSTERON_REAL_LOCK_CONTENDED(void *mutex);
 
@@ -39,7 +38,7 @@ void RUSTERON_WRAP_LOCK_CONTENDED(void *mutex)
 }
 
 /*
- * std::sync::Condvar unlocks and locks its mutex in this function, out of sight.
+ * std::sync::Condvar unlocks and locks its mutex in this function. ThreadSanitizer sees neither.
  */
 void RUSTERON_REAL_CONDVAR_WAIT(void *condvar, void *mutex);
 
@@ -62,9 +61,9 @@ bool RUSTERON_WRAP_CONDVAR_WAIT_TIMEOUT(void *condvar, void *mutex, uint64_t sec
 }
 
 /*
- * An acquire fence after a relaxed load, which is how Rust reads memory that is mapped for reading only:
- * it acquires what the last such load of this thread saw, or what was released there since. Who stores
- * without release is found out as before; fences that release are not modelled.
+ * Models an acquire fence after a relaxed load. Rust reads memory that is mapped for reading only in this way. The
+ * fence acquires the address of this thread's last relaxed load, with all releases there up to the fence. Stores
+ * without release are still reported. Release fences are not modelled.
  */
 static __thread volatile void *last_relaxed_load;
 
@@ -101,8 +100,8 @@ void __wrap___tsan_atomic_thread_fence(int order)
 }
 
 /*
- * std::thread::scope waits for its threads by a count, which each lowers, with release, in this method of
- * a structure of three words in whatever order: the count, a flag and a handle. The wait is inlined.
+ * std::thread::scope waits until a count of its threads is zero. Each thread lowers the count, with release, in this
+ * method. Its structure has three words, in an unspecified order: the count, a flag and a handle. The wait is inlined.
  */
 void RUSTERON_REAL_SCOPE_LEAVE(uintptr_t *scope, bool panicked);
 
@@ -116,10 +115,10 @@ void RUSTERON_WRAP_SCOPE_LEAVE(uintptr_t *scope, bool panicked)
 }
 
 /*
- * A driver and its clients in the same process map the same files, each at an address of its own, and
- * ThreadSanitizer, which knows addresses only, sees neither their races nor what orders them: that the
- * subscriber's position, by way of the driver, lets the publisher overwrite what has been read. Here a
- * file that is mapped already is not mapped again.
+ * A driver and its clients in the same process map the same files, each at an address of its own. ThreadSanitizer knows
+ * addresses only. It would see neither races between these mappings nor their order. For example, the subscriber's
+ * position lets the driver, and then the publisher, overwrite messages that were read. This function therefore maps
+ * each file once.
  */
 static struct mapping
 {
@@ -161,7 +160,7 @@ void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int
             address = mapping->address;
             if (protection & ~mapping->protection)
             {
-                /* By this descriptor: the one before may have been opened for reading only. */
+                /* Maps with this descriptor, because the earlier descriptor may be open for reading only. */
                 protection |= mapping->protection;
                 if (MAP_FAILED == __real_mmap64(address, length, protection, flags | MAP_FIXED, fd, 0))
                 {
