@@ -43,11 +43,11 @@ drift:
 package:
     .ci/package
 
-# Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk, minutes)
+# Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk and minutes)
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1
 
-# Kill, pause and starve publishers, subscribers and driver for a minute, and check every message (Linux; root for full file systems); `--help` lists the options
+# Kill, pause and starve clients and driver for a minute, and check every message (Linux; full file systems need root); `--help` lists the options
 prove-survival *args:
     cargo run --release -p rusteron-survival --bin prove_survival -- "$@"
 
@@ -63,11 +63,11 @@ test-thread-sanitizer *args:
 test-valgrind *args:
     .ci/sanitize valgrind "$@"
 
-# Fuzz a target for a time, or run inputs again: `just fuzz TARGET SECONDS|FILE...` (needs clang 22)
+# Fuzz one target, or run inputs again: `just fuzz TARGET SECONDS|FILE...` (needs clang 22)
 fuzz *args:
     .ci/fuzz "$@"
 
-# Fuzz every target for a time in seconds each, as many at a time as there are cores (needs clang 22)
+# Fuzz every target for the given seconds, as many at a time as cores (needs clang 22)
 fuzz-all seconds="30":
     .ci/fuzz all "$1"
 
@@ -75,7 +75,7 @@ fuzz-all seconds="30":
 run-aeron-media-driver-rust *args:
     cargo run --release -p rusteron-media-driver --bin media_driver -- "$@"
 
-# Look into an Aeron directory: `just rusteron stat --watch`; `--help` lists the commands
+# Inspect an Aeron directory: `just rusteron stat --watch`; `--help` lists the commands
 rusteron *args:
     cargo run --release -p rusteron-tools --bin rusteron -- "$@"
 
@@ -99,7 +99,7 @@ benchmark-java-ipc-throughput *args:
 benchmark-ipc-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_throughput -- "$@"
 
-# Compare recording with and replaying from a Java archive, of Rust and Java in turn; results in target/benchmarks
+# Compare recording and replaying of Rust and Java clients in turn, with a Java archive; results in target/benchmarks
 benchmark-recording-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin recording_throughput -- "$@"
 
@@ -107,7 +107,7 @@ benchmark-recording-throughput *args:
 benchmark-ipc-latency *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_latency -- "$@"
 
-# Compare connecting, adding a stream's ends and closing, of Rust, C and Java in turn; results in target/benchmarks
+# Compare connecting, adding a publication and a subscription, and closing, of Rust, C and Java in turn; results in target/benchmarks
 benchmark-registrations *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_registrations -- "$@"
 
@@ -115,20 +115,20 @@ benchmark-registrations *args:
 benchmark-idle-strategies *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_idle_strategies -- "$@"
 
-# Measure what bounds the throughput: cache lines, yields, back pressure; results in target/benchmarks
+# Measure the bounds of the throughput: cache lines, yields, back pressure; results in target/benchmarks
 benchmark-bounds *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_bounds -- "$@"
 
-# Compare what drivers in Rust and Java take of the machine, idle and under load; results in target/benchmarks
+# Compare the resources of drivers in Rust and Java, idle and under load; results in target/benchmarks
 benchmark-driver-resources *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_driver_resources -- "$@"
 
-# Measure what each setting of the driver's presets does by itself (Linux); results in target/benchmarks
+# Measure the effect of each single setting of the driver's presets (Linux); results in target/benchmarks
 benchmark-preset-settings *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_preset_settings -- "$@"
 
-# Time the single calls in Rust and C with criterion; takes a part of a name
+# Time single calls in Rust and C with criterion; a part of a name selects calls
 benchmark-calls *args:
     cargo bench -p rusteron-benchmarks --bench calls -- "$@"
 
@@ -136,14 +136,14 @@ benchmark-calls *args:
 benchmark-instructions *args:
     .ci/instructions "$@"
 
-# Clone Aeron 1.54.0 into aeron/ and make the next build look for it
+# Clone Aeron 1.54.0 into aeron/, which the next build uses
 aeron-checkout:
     git clone --depth 1 --branch 1.54.0 https://github.com/aeron-io/aeron.git aeron && touch rusteron-sys/build/main.rs
 
-# Run what CI runs
+# Run all steps of CI
 ci:
     bash .ci/run
 
-# Delete everything that was built
+# Delete all build output
 clean:
     cargo clean

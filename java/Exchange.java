@@ -5,13 +5,14 @@ import io.aeron.Subscription;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * One side of an exchange of messages that both sides can compute: of message {@code n}, the first 8 bytes are
- * {@code n}, little endian, and byte {@code i} after them is {@code 31 n + 7 i}.
+ * One side of an exchange of messages that both sides can compute. The first 8 bytes of message {@code n} are
+ * {@code n}, little endian. Byte {@code i} after these bytes is {@code 31 n + 7 i}.
  *
  * <pre>Exchange publish|subscribe DIR CHANNEL STREAM COUNT</pre>
  *
- * Prints {@code ready} when it is connected, and {@code done COUNT} when all messages were sent, or have arrived in
- * order and unharmed. The other side is {@code rusteron-media-driver/tests/it/java.rs}.
+ * Prints {@code ready} when it is connected. A publisher prints {@code done COUNT} when it has sent all messages. A
+ * subscriber prints {@code done COUNT} when all messages have arrived in order and unharmed. The other side is
+ * {@code rusteron-media-driver/tests/it/java.rs}.
  */
 public final class Exchange
 {
@@ -72,7 +73,7 @@ public final class Exchange
                     await("a place for message " + number, deadline);
                 }
             }
-            // What the subscriber has not got yet goes with the publication of an IPC channel.
+            // Closing the publication of an IPC channel discards messages that the subscriber has not read.
             while (publication.isConnected())
             {
                 await("the subscriber's end", deadline);
@@ -113,7 +114,7 @@ public final class Exchange
         }
     }
 
-    /** Makes a message, and returns its length. */
+    /** Makes a message and returns its length. */
     private int fill(final int number)
     {
         final int length = HEADER_LENGTH + (int)(number * 37L % 3000);

@@ -18,9 +18,9 @@ import org.agrona.concurrent.YieldingIdleStrategy;
 import java.io.IOException;
 
 /**
- * The Java side of benchmark_ipc_latency, with the loops of the Rust program, on a driver that runs already. As "pong" it
- * prints "ready" and sends every message back. As "both" it also sends them, from another thread, measures how long the
- * way there and back takes, and prints a histogram: "latency NANOSECONDS COUNT" for each value, and "done" at the end.
+ * The Java side of benchmark_ipc_latency, with the loops of the Rust program, on a running driver. As "pong" it prints
+ * "ready" and sends every message back. As "both" it also sends the messages, from another thread, and measures the
+ * round trips. It then prints a histogram: "latency NANOSECONDS COUNT" for each value, and "done" at the end.
  *
  * Ends at once when its standard input is closed.
  */
@@ -73,8 +73,8 @@ public class PingPong
             running = false;
             ponger.join();
         }
-        // Not before the client is closed: the standard input that is closed then ends this program, and a command
-        // that it has begun by then keeps the driver from all others until the driver gives this client up.
+        // The client is closed first. After "done", the parent closes our standard input, which ends this program. A
+        // half-written command would then block all later commands until the driver takes this client for dead.
         System.out.println("done");
         System.exit(0);
     }
@@ -148,7 +148,7 @@ public class PingPong
             }
         }
 
-        /** The next message goes when the last has come back; at least one is measured. */
+        /** Sends the next message when the last message is back. Measures at least one message. */
         private void pingPong(final long end)
         {
             long sent = 0;
@@ -168,7 +168,7 @@ public class PingPong
             }
         }
 
-        /** Messages go at their times, and are measured from these even if they cannot. */
+        /** Sends messages at their planned times. Latencies count from these times, also for delayed messages. */
         private void pace(final long start, final long end, final long interval)
         {
             long intended = start;
@@ -221,7 +221,7 @@ public class PingPong
         }
     }
 
-    /** So that nothing is left running when the program that started this one has gone. */
+    /** Ends this program with its parent, so that no process is left running. */
     private static void endWithStandardInput()
     {
         final Thread thread = new Thread(
@@ -236,7 +236,7 @@ public class PingPong
                 }
                 catch (final IOException ignore)
                 {
-                    // As good as closed.
+                    // A failed read counts as closed.
                 }
                 Runtime.getRuntime().halt(0);
             },

@@ -15,9 +15,9 @@ import org.agrona.concurrent.status.CountersReader;
 import java.io.IOException;
 
 /**
- * The Java side of recording_throughput: records messages with an archive that runs already and replays them, with the
- * loops of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. First with WARMUP messages, again and
- * again until WARMUP_NS have passed, and then RECORDINGS times with MESSAGES of them, printing
+ * The Java side of recording_throughput: records messages with a running archive and replays them. The loops are those
+ * of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The warm-up repeats WARMUP messages until
+ * WARMUP_NS have passed. The measurement then runs RECORDINGS times with MESSAGES messages. Each run prints
  *
  * <pre>
  * ready
@@ -25,7 +25,7 @@ import java.io.IOException;
  * replayed NANOSECONDS
  * </pre>
  *
- * each time, and waiting for a line on its standard input after each line. Ends at once when it is closed.
+ * and waits for a line on its standard input after each printed line. Ends at once when its standard input is closed.
  */
 public class Recording
 {
@@ -150,7 +150,7 @@ public class Recording
         }
     }
 
-    /** As soon as the archive has noticed that nobody replays it any more. */
+    /** Purges the recording. The archive refuses until it has noticed the end of the replay. */
     private void purge()
     {
         final long deadline = System.nanoTime() + PATIENCE_NS;

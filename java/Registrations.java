@@ -5,9 +5,10 @@ import io.aeron.Subscription;
 import java.io.IOException;
 
 /**
- * The Java side of benchmark_registrations: clients that connect, add an exclusive publication and a subscription, wait for
- * that one's image, and close, on a driver that runs already, with the pauses of the Rust program. Prints "times CONNECT
- * PUBLICATION SUBSCRIPTION IMAGE CLOSE", in nanoseconds, for each repetition after the warm-up, and "done" at the end.
+ * The Java side of benchmark_registrations, on a running driver, with the pauses of the Rust program. Each client
+ * connects, adds an exclusive publication and a subscription, waits for the subscription's image, and closes. Prints
+ * "times CONNECT PUBLICATION SUBSCRIPTION IMAGE CLOSE", in nanoseconds, for each repetition after the warm-up. Prints
+ * "done" at the end.
  *
  * Ends at once when its standard input is closed.
  */
@@ -39,8 +40,8 @@ public class Registrations
         {
             System.out.println("times " + comeAndGo(dir, channel, streamId++, i));
         }
-        // The last client is closed by now: the standard input that is closed then ends this program, and a command
-        // that it has begun by then keeps the driver from all others until the driver gives this client up.
+        // The last client is closed first. After "done", the parent closes our standard input, which ends this program.
+        // A half-written command would then block all later commands until the driver takes this client for dead.
         System.out.println("done");
         System.exit(0);
     }
@@ -49,7 +50,7 @@ public class Registrations
         final String dir, final String channel, final int streamId, final int repetition) throws InterruptedException
     {
         long start = System.nanoTime();
-        // A second close does nothing.
+        // The block closes the client twice. The second close has no effect.
         try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(dir)))
         {
             final long connected = System.nanoTime() - start;
@@ -89,7 +90,7 @@ public class Registrations
         Thread.sleep((repetition + 7 * step) % PAUSES);
     }
 
-    /** So that nothing is left running when the program that started this one has gone. */
+    /** Ends this program with its parent, so that no process is left running. */
     private static void endWithStandardInput()
     {
         final Thread thread = new Thread(
@@ -104,7 +105,7 @@ public class Registrations
                 }
                 catch (final IOException ignore)
                 {
-                    // As good as closed.
+                    // A failed read counts as closed.
                 }
                 Runtime.getRuntime().halt(0);
             },

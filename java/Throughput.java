@@ -16,9 +16,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * The Java side of benchmark_ipc_throughput: publishes over IPC on threads of its own, receives on another, on a driver
- * that runs already, with the loops of the Rust program. Prints "slice NANOSECONDS BYTES" for each slice of the measured
- * time, and at the end "done MESSAGES BYTES", what was published and what was received in all.
+ * The Java side of benchmark_ipc_throughput, with the loops of the Rust program, on a running driver. Publishes over IPC
+ * on threads of its own, and receives on another thread. Prints "slice NANOSECONDS BYTES" for each slice of the measured
+ * time. At the end, prints "done MESSAGES BYTES": all published messages and all received bytes.
  *
  * Ends at once when its standard input is closed.
  */
@@ -88,8 +88,8 @@ public class Throughput
                 System.exit(1);
             }
         }
-        // Not before the client is closed: the standard input that is closed then ends this program, and a command
-        // that it has begun by then keeps the driver from all others until the driver gives this client up.
+        // The client is closed first. After "done", the parent closes our standard input, which ends this program. A
+        // half-written command would then block all later commands until the driver takes this client for dead.
         System.out.println("done " + PUBLISHED.get() + " " + RECEIVED_BYTES.get());
         System.exit(0);
     }
@@ -153,7 +153,7 @@ public class Throughput
             sleepUntil(Math.min(taken + slice, start + measure));
             final long now = System.nanoTime();
             final long received = RECEIVED_BYTES.get();
-            // A last one that the end cuts short is left out, unless it is the only one.
+            // If the end cuts the last slice short, the slice is left out, unless it is the only slice.
             if (now - taken >= slice / 2 || lines.length() == 0)
             {
                 lines.append("slice ").append(now - taken).append(' ').append(received - bytes).append('\n');
@@ -212,7 +212,7 @@ public class Throughput
         }
     }
 
-    /** So that nothing is left running when the program that started this one has gone. */
+    /** Ends this program with its parent, so that no process is left running. */
     private static void endWithStandardInput()
     {
         final Thread thread = new Thread(
@@ -227,7 +227,7 @@ public class Throughput
                 }
                 catch (final IOException ignore)
                 {
-                    // As good as closed.
+                    // A failed read counts as closed.
                 }
                 Runtime.getRuntime().halt(0);
             },

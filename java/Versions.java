@@ -1,7 +1,7 @@
 import io.aeron.AeronVersion;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Prints what a result has to be read with, in one line. */
+/** Prints the versions and settings behind a result, in one line. */
 public class Versions
 {
     public static void main(final String[] args)
