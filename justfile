@@ -89,7 +89,7 @@ run-archive-java *args:
 
 # Measure IPC throughput with an embedded driver; `--help` lists the options
 benchmark-rust-ipc-throughput *args:
-    cargo run --release --bin embedded_exclusive_ipc_throughput -- "$@"
+    cargo run --release -p rusteron-benchmarks --bin ipc_throughput -- "$@"
 
 # Measure Java's IPC throughput with an embedded driver; takes properties such as -Daeron.sample.messageLength=32
 benchmark-java-ipc-throughput *args:

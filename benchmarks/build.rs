@@ -1,11 +1,13 @@
-//! Compiles the loops in C against the headers, and with the settings, of the one C library there is.
+//! Compiles the loops in C against the headers, and with the settings, of the one C library there is. Passes
+//! the version of rustc to the programs, which name it in their reports.
 
 use std::env;
-use std::process::exit;
+use std::process::{Command, exit};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=c");
+    println!("cargo::rustc-env=RUSTERON_RUSTC_VERSION={}", rustc_version());
     if let Err(message) = compile() {
         eprintln!("\nrusteron-benchmarks: {message}\n");
         exit(1);
@@ -25,4 +27,13 @@ fn compile() -> Result<(), String> {
         .warnings(false)
         .try_compile("rusteron_benchmarks")
         .map_err(|error| error.to_string())
+}
+
+/// Returns the output of `rustc --version`. A report without a version is better than a build that
+/// fails.
+fn rustc_version() -> String {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("--version").output();
+    let version = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    version.ok().filter(|version| !version.is_empty()).unwrap_or_else(|| "unknown".into())
 }

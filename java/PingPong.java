@@ -18,7 +18,7 @@ import org.agrona.concurrent.YieldingIdleStrategy;
 import java.io.IOException;
 
 /**
- * The Java side of benchmark_ipc_latency, with the loops of the Rust program, on a running driver. As "pong" it prints
+ * The Java contender of benchmark_ipc_latency, with the loops of the Rust program, on a running driver. As "pong" it prints
  * "ready" and sends every message back. As "both" it also sends the messages, from another thread, and measures the
  * round trips. It then prints a histogram: "latency NANOSECONDS COUNT" for each value, and "done" at the end.
  *

@@ -15,7 +15,7 @@ import org.agrona.concurrent.status.CountersReader;
 import java.io.IOException;
 
 /**
- * The Java side of recording_throughput: records messages with a running archive and replays them. The loops are those
+ * The Java contender of recording_throughput: records messages with a running archive and replays them. The loops are those
  * of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The warm-up repeats WARMUP messages until
  * WARMUP_NS have passed. The measurement then runs RECORDINGS times with MESSAGES messages. Each run prints
  *

@@ -5,7 +5,7 @@ import io.aeron.Subscription;
 import java.io.IOException;
 
 /**
- * The Java side of benchmark_registrations, on a running driver, with the pauses of the Rust program. Each client
+ * The Java contender of benchmark_registrations, on a running driver, with the pauses of the Rust program. Each client
  * connects, adds an exclusive publication and a subscription, waits for the subscription's image, and closes. Prints
  * "times CONNECT PUBLICATION SUBSCRIPTION IMAGE CLOSE", in nanoseconds, for each repetition after the warm-up. Prints
  * "done" at the end.

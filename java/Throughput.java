@@ -16,7 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * The Java side of benchmark_ipc_throughput, with the loops of the Rust program, on a running driver. Publishes over IPC
+ * The Java contender of benchmark_ipc_throughput, with the loops of the Rust program, on a running driver. Publishes over IPC
  * on threads of its own, and receives on another thread. Prints "slice NANOSECONDS BYTES" for each slice of the measured
  * time. At the end, prints "done MESSAGES BYTES": all published messages and all received bytes.
  *

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
+use rusteron_benchmarks::command_line::driver_options::DriverOptions;
+use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_benchmarks::command_line::interrupt::Interrupt;
+use rusteron_benchmarks::measuring::connection::{Connection, Stream};
+use rusteron_benchmarks::measuring::message_path::Poll;
 use rusteron_client::{Action, ExclusivePublication, Header, OfferError, Subscription};
-use rusteron_examples::connection::{Connection, Stream};
-use rusteron_examples::failure::Failure;
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::message_path::Poll;
-use rusteron_examples::options::DriverOptions;
 use rusteron_sys as sys;
 
 /// How many bytes are published before they are received: a small part of a term.

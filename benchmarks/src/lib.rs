@@ -1,49 +1,17 @@
-//! The modules of the benchmarks, beside those that they share with the example programs.
+//! The library of the benchmarks. The fault campaign in `survival/` shares its command line.
 //!
-//! The files in `src/bin` are a `main` of a few lines each; the logic is here, one noun per module:
+//! Each folder uses only the folders above it:
 //!
-//! - the programs: [`throughput`], [`latency`], [`idle_strategies`], [`driver_resources`], `preset_settings`,
-//!   [`recording`], [`registrations`], [`bounds`], and [`instructions`], which reports what callgrind has
-//!   counted;
-//! - the contenders: [`throughput_side`], [`latency_side`], [`recording_side`] and
-//!   [`registration_side`] each list the ways to compare, and run one of them once;
-//! - the ways themselves: [`message_path`] (C's functions called from Rust), [`c_loops`] (loops written
-//!   in C), [`ping_pong`] (round trips), [`java`] (programs in Java), [`driver_process`] (drivers),
-//!   [`archive_process`] (an archive), all of them processes of their own ([`program`]);
-//! - the bounds of the results: [`handover`] of a cache line, [`yields`], each a [`repetition`], and
-//!   [`counted_stream`];
-//! - results: [`comparison`], [`process_usage`], [`resource_comparison`], [`chart`], [`results`];
-//! - [`options`].
+//! - [`command_line`]: options, output, signals, exit codes;
+//! - [`measuring`]: a stream within this process, its publisher, its subscriber and its samples;
+//! - [`processes`]: programs in Java, drivers and archives, each a process of its own;
+//! - [`contenders`]: the contenders of each comparison, and the ways that messages go;
+//! - [`reports`]: comparisons, tables, charts, JSON files;
+//! - [`programs`]: one program in each file. `src/bin` has a `main` of a few lines for each.
 
-pub mod archive_process;
-pub mod batches;
-pub mod bounds;
-pub mod c_loops;
-pub mod chart;
-pub mod comparison;
-pub mod counted_stream;
-pub mod driver_process;
-pub mod driver_resources;
-pub mod handover;
-pub mod idle_strategies;
-pub mod instructions;
-pub mod java;
-pub mod latency;
-pub mod latency_side;
-pub mod message_path;
-pub mod options;
-pub mod ping_pong;
-#[cfg(unix)]
-pub mod preset_settings;
-pub mod process_usage;
-pub mod program;
-pub mod recording;
-pub mod recording_side;
-pub mod registration_side;
-pub mod registrations;
-pub mod repetition;
-pub mod resource_comparison;
-pub mod results;
-pub mod throughput;
-pub mod throughput_side;
-pub mod yields;
+pub mod command_line;
+pub mod contenders;
+pub mod measuring;
+pub mod processes;
+pub mod programs;
+pub mod reports;

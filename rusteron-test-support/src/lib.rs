@@ -40,3 +40,8 @@ pub use streams::{
     shared_pair,
 };
 pub use wait::{DEADLINE, await_some, await_that, block_on};
+
+/// Compiles and runs the program in the project's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

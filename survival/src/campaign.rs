@@ -7,9 +7,9 @@ use std::process::{self, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusteron_examples::failure::Failure;
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::json_file::JsonFile;
+use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_benchmarks::command_line::interrupt::Interrupt;
+use rusteron_benchmarks::command_line::json_file::JsonFile;
 use rustix::process::{Signal, WaitOptions};
 
 use crate::child::Process;
@@ -210,7 +210,7 @@ impl<'a> Campaign<'a> {
     fn strike_until(&mut self, end: Instant) -> Result<(), Failure> {
         let mut next = Instant::now();
         while Instant::now() < end {
-            self.turn()?;
+            self.step()?;
             if Instant::now() >= next {
                 next = Instant::now() + self.random.between(LEAST_PAUSE, MOST_PAUSE);
                 if let Some(blow) = Blow::choose(&self.faults, &mut self.random) {
@@ -313,7 +313,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Looks at every member, ends faults that have lasted long enough, and starts missing members.
-    fn turn(&mut self) -> Result<(), Failure> {
+    fn step(&mut self) -> Result<(), Failure> {
         if self.interrupt.is_requested() {
             return Err(Failure::Interrupted);
         }
@@ -439,10 +439,10 @@ impl<'a> Campaign<'a> {
     fn wait(
         &mut self,
         what: &str,
-        patience: Duration,
+        timeout: Duration,
         mut is_met: impl FnMut(&mut Self) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while !is_met(self)? {
             if self.interrupt.is_requested() {
                 return Err(Failure::Interrupted);
@@ -478,13 +478,13 @@ impl<'a> Campaign<'a> {
     fn await_none(
         &mut self,
         list: &mut Vec<String>,
-        patience: Duration,
+        timeout: Duration,
         name: &str,
         mut update: impl FnMut(&mut Self) -> Vec<String>,
     ) -> Result<bool, Failure> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
-            self.turn()?;
+            self.step()?;
             *list = update(self);
             if list.is_empty() {
                 return Ok(true);
@@ -616,7 +616,7 @@ impl<'a> Campaign<'a> {
             }
         }
         self.wait("a process does not end", DEADLINE, |campaign| {
-            campaign.turn()?;
+            campaign.step()?;
             Ok(campaign.members[range.clone()].iter().all(|member| member.process.is_none()))
         })?;
         Ok(())

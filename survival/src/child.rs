@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use rusteron_examples::failure::Failure;
+use rusteron_benchmarks::command_line::failure::Failure;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::words::{Notice, Order};

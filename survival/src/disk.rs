@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rusteron_examples::failure::Failure;
+use rusteron_benchmarks::command_line::failure::Failure;
 use tempfile::TempDir;
 
 use crate::settings::DISK_SIZE;

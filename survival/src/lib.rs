@@ -40,7 +40,7 @@ mod words;
 pub use faults::FaultKind;
 pub use options::{CampaignOptions, Command, PartOptions, Sabotage, SurvivalOptions};
 
-use rusteron_examples::failure::Failure;
+use rusteron_benchmarks::command_line::failure::Failure;
 
 /// Runs the campaign, or the part of it that the options name.
 ///

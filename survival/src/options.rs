@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use rusteron_examples::duration;
+use rusteron_benchmarks::command_line::duration;
 
 use crate::faults::FaultKind;
 

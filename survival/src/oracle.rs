@@ -33,7 +33,7 @@ pub(crate) struct Finding {
 
 /// Where a message was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) image: i64,
     pub(crate) stream_id: i32,
     pub(crate) session_id: i32,
@@ -87,20 +87,23 @@ impl Oracle {
     /// Checks a message. Gaps are reported later, by [`due`](Self::due) or [`ended`](Self::ended).
     pub(crate) fn observe(
         &mut self,
-        place: Place,
+        location: Location,
         bytes: &[u8],
         now: Instant,
     ) -> Result<Message, Finding> {
-        let found = |fault, text| Finding { fault, text: format!("{text}; {place:?}") };
-        if place.stream_id != self.stream_id {
-            return Err(found(Fault::Foreign, format!("a message of stream {}", place.stream_id)));
+        let found = |fault, text| Finding { fault, text: format!("{text}; {location:?}") };
+        if location.stream_id != self.stream_id {
+            return Err(found(
+                Fault::Foreign,
+                format!("a message of stream {}", location.stream_id),
+            ));
         }
         let message = Message::decode(bytes).map_err(|text| found(Fault::Corrupted, text))?;
-        if (message.stream_id, message.session_id) != (place.stream_id, place.session_id) {
+        if (message.stream_id, message.session_id) != (location.stream_id, location.session_id) {
             return Err(found(Fault::Foreign, format!("{message:?}")));
         }
         // An unannounced image came between two looks at the list.
-        let image = self.images.entry(place.image).or_default();
+        let image = self.images.entry(location.image).or_default();
         let (first, before) = (if image.is_from_start { Some(0) } else { None }, image.position);
         let is_new = !image.publications.contains_key(&message.publication);
         let sequence = image.publications.entry(message.publication).or_default();
@@ -116,10 +119,10 @@ impl Oracle {
                 self.pending.push((now, finding));
             }
             Some(fault) => return Err(found(fault, text)),
-            None if place.position <= before => return Err(found(Fault::Repeated, text)),
+            None if location.position <= before => return Err(found(Fault::Repeated, text)),
             None => {}
         }
-        image.position = place.position;
+        image.position = location.position;
         Ok(message)
     }
 
@@ -178,9 +181,9 @@ mod tests {
     }
 
     impl Feed {
-        fn place(&mut self) -> Place {
+        fn location(&mut self) -> Location {
             self.position += 64;
-            Place { image: IMAGE, stream_id: 1001, session_id: 9, position: self.position }
+            Location { image: IMAGE, stream_id: 1001, session_id: 9, position: self.position }
         }
 
         fn message(sequence: u64) -> Message {
@@ -188,9 +191,9 @@ mod tests {
         }
 
         fn give(&mut self, sequence: u64) -> Option<Fault> {
-            let place = self.place();
+            let location = self.location();
             let bytes = Self::message(sequence).to_vec();
-            self.oracle.observe(place, &bytes, self.start).err().map(|finding| finding.fault)
+            self.oracle.observe(location, &bytes, self.start).err().map(|finding| finding.fault)
         }
 
         fn faults(&mut self) -> Vec<Fault> {
@@ -269,21 +272,21 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_corrupted() {
         let mut feed = feed();
-        let (place, mut bytes) = (feed.place(), Feed::message(1).to_vec());
+        let (location, mut bytes) = (feed.location(), Feed::message(1).to_vec());
         bytes[20] ^= 1;
-        let finding = feed.oracle.observe(place, &bytes, feed.start).expect_err("a flipped bit");
+        let finding = feed.oracle.observe(location, &bytes, feed.start).expect_err("a flipped bit");
         assert_eq!(finding.fault, Fault::Corrupted);
     }
 
     #[test]
     fn a_message_of_another_stream_or_session_is_foreign() {
-        let change: [fn(&mut Place); 2] =
-            [|place| place.stream_id += 1, |place| place.session_id += 1];
+        let change: [fn(&mut Location); 2] =
+            [|location| location.stream_id += 1, |location| location.session_id += 1];
         for change in change {
             let mut feed = feed();
-            let (mut place, bytes) = (feed.place(), Feed::message(1).to_vec());
-            change(&mut place);
-            let finding = feed.oracle.observe(place, &bytes, feed.start).expect_err("foreign");
+            let (mut location, bytes) = (feed.location(), Feed::message(1).to_vec());
+            change(&mut location);
+            let finding = feed.oracle.observe(location, &bytes, feed.start).expect_err("foreign");
             assert_eq!(finding.fault, Fault::Foreign);
         }
     }
@@ -292,7 +295,7 @@ mod tests {
     fn images_are_apart_and_forgotten() {
         let mut feed = feed();
         assert_eq!(feed.give(1), None);
-        let other = Place { image: IMAGE + 1, ..feed.place() };
+        let other = Location { image: IMAGE + 1, ..feed.location() };
         assert!(feed.oracle.observe(other, &Feed::message(1).to_vec(), feed.start).is_ok());
         assert_eq!(feed.oracle.images(), 2);
         feed.oracle.retain(|image| image == IMAGE);

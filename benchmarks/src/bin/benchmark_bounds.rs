@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use rusteron_benchmarks::bounds::{self, BoundsOptions};
-use rusteron_examples::failure;
+use rusteron_benchmarks::command_line::failure;
+use rusteron_benchmarks::programs::bounds::{self, BoundsOptions};
 
 fn main() -> ExitCode {
     failure::exit_code(bounds::run(&BoundsOptions::parse()))

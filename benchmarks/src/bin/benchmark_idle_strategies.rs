@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use rusteron_benchmarks::idle_strategies::{self, IdleStrategiesOptions};
-use rusteron_examples::failure;
+use rusteron_benchmarks::command_line::failure;
+use rusteron_benchmarks::programs::idle_strategies::{self, IdleStrategiesOptions};
 
 fn main() -> ExitCode {
     failure::exit_code(idle_strategies::run(&IdleStrategiesOptions::parse()))

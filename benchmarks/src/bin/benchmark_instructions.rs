@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::{Parser, Subcommand};
-use rusteron_benchmarks::instructions::{self, ReportOptions};
+use rusteron_benchmarks::command_line::failure::{self, Failure};
+use rusteron_benchmarks::programs::instructions::{self, ReportOptions};
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
-use rusteron_examples::failure::{self, Failure};
 use rusteron_media_driver::MediaDriver;
 
 /// With their headers not quite half a term, which is the window of a publication: none is refused,
@@ -123,7 +123,7 @@ mod measured {
     #[inline(never)]
     pub(super) fn rust_offer(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
         for message in messages {
-            publication.offer(message).expect("room");
+            publication.offer(message).expect("within the window");
         }
     }
 
@@ -144,7 +144,7 @@ mod measured {
     #[inline(never)]
     pub(super) fn rust_claim(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
         for message in messages {
-            let mut claim = publication.try_claim(message.len()).expect("room");
+            let mut claim = publication.try_claim(message.len()).expect("within the window");
             claim.copy_from_slice(message);
             claim.commit().expect("in time");
         }
@@ -183,7 +183,7 @@ mod measured {
     #[inline(never)]
     pub(super) fn rust_shared_offer(publication: &Publication, messages: &[&[u8]]) {
         for message in messages {
-            publication.offer(message).expect("room");
+            publication.offer(message).expect("within the window");
         }
     }
 
@@ -203,7 +203,7 @@ mod measured {
     #[inline(never)]
     pub(super) fn rust_shared_claim(publication: &Publication, messages: &[&[u8]]) {
         for message in messages {
-            let mut claim = publication.try_claim(message.len()).expect("room");
+            let mut claim = publication.try_claim(message.len()).expect("within the window");
             claim.copy_from_slice(message);
             claim.commit().expect("in time");
         }

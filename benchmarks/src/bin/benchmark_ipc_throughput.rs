@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use rusteron_benchmarks::throughput::{self, ThroughputOptions};
-use rusteron_examples::failure;
+use rusteron_benchmarks::command_line::failure;
+use rusteron_benchmarks::programs::throughput::{self, ThroughputOptions};
 
 fn main() -> ExitCode {
     failure::exit_code(throughput::run(&ThroughputOptions::parse()))

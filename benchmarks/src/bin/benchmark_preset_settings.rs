@@ -5,8 +5,8 @@ use std::process::ExitCode;
 #[cfg(unix)]
 fn main() -> ExitCode {
     use clap::Parser;
-    use rusteron_benchmarks::preset_settings::{self, PresetSettingsOptions};
-    use rusteron_examples::failure;
+    use rusteron_benchmarks::command_line::failure;
+    use rusteron_benchmarks::programs::preset_settings::{self, PresetSettingsOptions};
 
     failure::exit_code(preset_settings::run(&PresetSettingsOptions::parse()))
 }

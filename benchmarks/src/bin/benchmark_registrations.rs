@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use rusteron_benchmarks::registrations::{self, RegistrationsOptions};
-use rusteron_examples::failure;
+use rusteron_benchmarks::command_line::failure;
+use rusteron_benchmarks::programs::registrations::{self, RegistrationsOptions};
 
 fn main() -> ExitCode {
     failure::exit_code(registrations::run(&RegistrationsOptions::parse()))

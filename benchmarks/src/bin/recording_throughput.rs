@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use rusteron_benchmarks::recording::{self, RecordingOptions};
-use rusteron_examples::failure;
+use rusteron_benchmarks::command_line::failure;
+use rusteron_benchmarks::programs::recording::{self, RecordingOptions};
 
 fn main() -> ExitCode {
     failure::exit_code(recording::run(&RecordingOptions::parse()))

@@ -41,8 +41,8 @@ const COMMON: &[Case] = &[
 #[test]
 fn the_throughput_benchmark_refuses_them() {
     let own: &[Case] = &[
-        (&["--sides", "rust,cobol"], "--sides", "c-functions"),
-        (&["--sides", ""], "--sides", ""),
+        (&["--contenders", "rust,cobol"], "--contenders", "c-functions"),
+        (&["--contenders", ""], "--contenders", ""),
         (&["--publications", "none"], "--publications", "exclusive, concurrent"),
         (&["--message-lengths", "32,0"], "--message-lengths", "1 to 16m"),
         (
@@ -67,7 +67,7 @@ fn the_throughput_benchmark_refuses_them() {
 #[test]
 fn the_latency_benchmark_refuses_them() {
     let own: &[Case] = &[
-        (&["--sides", "c-program"], "--sides", "rust-java"),
+        (&["--contenders", "c-program"], "--contenders", "rust-java"),
         (&["--transports", "tcp"], "--transports", "ipc, udp"),
         (&["--modes", "open"], "--modes", "closed, paced"),
         (&["--rate", "0"], "--rate", "1..=10000000"),
@@ -98,7 +98,7 @@ fn the_benchmark_of_idle_strategies_refuses_them() {
 #[test]
 fn the_benchmark_of_drivers_resources_refuses_them() {
     let own: &[Case] = &[
-        (&["--sides", "rust,c"], "--sides", "rust, java"),
+        (&["--contenders", "rust,c"], "--contenders", "rust, java"),
         (&["--settings", "dedicated"], "--settings", "such as shared/backoff"),
         (&["--settings", "invoker/yield"], "--settings", "dedicated, shared-network or shared"),
         (&["--transport", "tcp"], "--transport", "udp"),
@@ -150,7 +150,7 @@ fn help_and_version_are_no_errors() {
 #[test]
 fn the_recording_benchmark_refuses_them() {
     let own: &[Case] = &[
-        (&["--sides", "c"], "--sides", "rust, java"),
+        (&["--contenders", "c"], "--contenders", "rust, java"),
         (&["--message-lengths", "7"], "--message-lengths", "8 bytes or more"),
         (&["--recording-length", "0"], "--recording-length", "from 1 on"),
         (&["--recording-length", "1x"], "--recording-length", "from 1 on"),
@@ -170,8 +170,8 @@ fn the_recording_benchmark_refuses_them() {
 #[test]
 fn the_benchmark_of_registrations_refuses_them() {
     let own: &[Case] = &[
-        (&["--sides", "c-program"], "--sides", "rust, c, java"),
-        (&["--sides", ""], "--sides", ""),
+        (&["--contenders", "c-program"], "--contenders", "rust, c, java"),
+        (&["--contenders", ""], "--contenders", ""),
         (&["--runs", "0"], "--runs", "1..=1000"),
         (&["--repetitions", "0"], "--repetitions", "1..=1000"),
         (&["--repetitions", "-1"], "--repetitions", ""),

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use rusteron_test_support::{Finished, Running, command, has_java, number, run};
+pub(crate) use rusteron_test_support::{Finished, Running, command, has_java, number, report, run};
 
 pub(crate) const THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_ipc_throughput");
 pub(crate) const LATENCY: &str = env!("CARGO_BIN_EXE_benchmark_ipc_latency");
@@ -17,6 +17,13 @@ pub(crate) const BOUNDS: &str = env!("CARGO_BIN_EXE_benchmark_bounds");
 pub(crate) const RECORDING: &str = env!("CARGO_BIN_EXE_recording_throughput");
 pub(crate) const REGISTRATIONS: &str = env!("CARGO_BIN_EXE_benchmark_registrations");
 pub(crate) const DRIVER_RESOURCES: &str = env!("CARGO_BIN_EXE_benchmark_driver_resources");
+
+/// The program `ipc_throughput`, with some arguments.
+pub(crate) fn ipc_throughput<S: AsRef<std::ffi::OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    command(env!("CARGO_BIN_EXE_ipc_throughput"), arguments)
+}
 
 /// A short run that leaves processor time to the tests beside it.
 pub(crate) const SHORT: [&str; 6] = ["--runs", "2", "--measure", "200ms", "--warmup", "50ms"];

@@ -11,11 +11,11 @@ use crate::child::{
 /// A little load, and terms that cost little.
 const LITTLE: [&str; 4] = ["--rate", "100", "--term-length", "64k"];
 
-/// Asserts that a side has all figures of its runs, and that they fit each other.
+/// Asserts that a contender has all figures of its runs, and that they fit each other.
 #[track_caller]
-fn assert_figures(side: &Value, runs: usize) {
-    assert_eq!(list(side, "/runs").len(), runs, "{side:#}");
-    for (index, run) in list(side, "/runs").iter().enumerate() {
+fn assert_figures(contender: &Value, runs: usize) {
+    assert_eq!(list(contender, "/runs").len(), runs, "{contender:#}");
+    for (index, run) in list(contender, "/runs").iter().enumerate() {
         for name in ["start_up_millis", "shutdown_millis", "messages_per_second"] {
             assert!(number(run, &format!("/{name}")) > 0.0, "run {index}: {name} in {run:#}");
         }
@@ -31,14 +31,14 @@ fn assert_figures(side: &Value, runs: usize) {
         let percentiles = ["p50", "p90", "p99", "max"].map(percentile);
         assert!(percentiles[0] > 0.0 && percentiles.is_sorted(), "{run:#}");
     }
-    assert_eq!(number(side, "/figures/idle_threads/count"), runs as f64);
-    assert!(!list(side, "/round_trip_distribution").is_empty());
+    assert_eq!(number(contender, "/figures/idle_threads/count"), runs as f64);
+    assert!(!list(contender, "/round_trip_distribution").is_empty());
 }
 
 #[test]
 fn a_driver_is_watched_idle_and_under_load_with_each_of_the_settings() {
     for transport in ["udp", "ipc"] {
-        let arguments = ["--sides", "rust", "--settings", "shared/backoff,dedicated/sleep-ns"];
+        let arguments = ["--contenders", "rust", "--settings", "shared/backoff,dedicated/sleep-ns"];
         let results = Results::with(driver_resources(
             SHORT
                 .iter()
@@ -63,11 +63,11 @@ fn a_driver_is_watched_idle_and_under_load_with_each_of_the_settings() {
         assert_eq!(cases.iter().map(|case| &case["name"]).collect::<Vec<_>>(), settings);
         assert_eq!(cases[1]["threading_mode"], "dedicated");
         assert_eq!(cases[1]["driver_idle"], "sleep-ns");
-        let threads = |case: &Value| number(case, "/sides/0/figures/idle_threads/min");
+        let threads = |case: &Value| number(case, "/contenders/0/figures/idle_threads/min");
         // The settings have reached the driver.
         assert!(threads(&cases[1]) > threads(&cases[0]), "{report:#}");
         for case in cases {
-            assert_figures(&case["sides"][0], 2);
+            assert_figures(&case["contenders"][0], 2);
         }
         for chart in ["cpu", "memory", "times", "throughput"] {
             results.assert_chart(&format!("driver-resources-{chart}.svg"), &settings);
@@ -97,14 +97,15 @@ fn both_drivers_take_turns_with_the_same_settings() {
     let report = results.report("driver-resources.json");
     let cases = list(&report, "/cases");
     assert_eq!(cases[1]["preset"], "embedded");
-    for side in cases.iter().flat_map(|case| list(case, "/sides")) {
-        assert_figures(side, 2);
+    for contender in cases.iter().flat_map(|case| list(case, "/contenders")) {
+        assert_figures(contender, 2);
     }
     // Without the preset there would be more of them. Java has others, which come and go.
-    let threads = |case: &Value| number(case, "/sides/0/figures/idle_threads/min");
+    let threads = |case: &Value| number(case, "/contenders/0/figures/idle_threads/min");
     assert_eq!(threads(&cases[0]), threads(&cases[1]), "{report:#}");
     assert!(
-        number(&report, "/cases/0/sides/1/figures/start_up_millis/ratio_of_this_to_first") > 0.0
+        number(&report, "/cases/0/contenders/1/figures/start_up_millis/ratio_of_this_to_first")
+            > 0.0
     );
     let java = report["versions"]["java"].as_str().expect("versions");
     assert!(java.starts_with("Java: Aeron "), "{java}");
@@ -117,9 +118,9 @@ fn without_java_its_driver_is_skipped_with_a_reason() {
     command.env("JAVA_HOME", "/no/such/directory");
     let results = Results::with(command);
     let stderr = &results.finished.stderr;
-    assert!(stderr.starts_with("warning: the sides in Java are skipped: "), "{stderr}");
+    assert!(stderr.starts_with("warning: the contenders in Java are skipped: "), "{stderr}");
     let report = results.report("driver-resources.json");
-    assert_eq!(list(&report, "/cases/0/sides").len(), 1);
+    assert_eq!(list(&report, "/cases/0/contenders").len(), 1);
     assert!(report["versions"]["java"].is_null());
 }
 
@@ -134,7 +135,7 @@ fn processes_with(text: &str) -> Vec<String> {
 #[test]
 fn a_signal_ends_it_and_its_driver_and_leaves_no_directory() {
     let dir = tempfile::tempdir().expect("a directory");
-    let arguments = ["--sides", "rust", "--settings", "shared/backoff", "--runs", "1000"];
+    let arguments = ["--contenders", "rust", "--settings", "shared/backoff", "--runs", "1000"];
     let mut command =
         driver_resources(SHORT[2..].iter().chain(&QUIET).chain(&LITTLE).chain(&arguments));
     command.arg("--results").arg(dir.path());

@@ -6,7 +6,7 @@ use crate::child::{LATENCY, QUIET_DRIVER, Results, announced, list, number};
 fn round_trips_are_measured_over_both_transports_in_both_modes() {
     let results = Results::of(
         LATENCY,
-        &[&QUIET_DRIVER[..], &["--sides", "rust,c-functions", "--rate", "1000"]].concat(),
+        &[&QUIET_DRIVER[..], &["--contenders", "rust,c-functions", "--rate", "1000"]].concat(),
     );
     assert_eq!(announced(&results.finished, "Run 2, ").len(), 8, "{results:#?}");
 
@@ -15,22 +15,22 @@ fn round_trips_are_measured_over_both_transports_in_both_modes() {
     let cases = list(&report, "/cases");
     assert_eq!(cases.iter().map(|case| &case["name"]).collect::<Vec<_>>(), names);
     for case in cases {
-        for side in list(case, "/sides") {
+        for contender in list(case, "/contenders") {
             let percentile =
-                |name: &str| number(side, &format!("/percentiles/{name}/micros/median"));
-            assert!(percentile("p50") > 0.0, "{side:#}");
+                |name: &str| number(contender, &format!("/percentiles/{name}/micros/median"));
+            assert!(percentile("p50") > 0.0, "{contender:#}");
             let percentiles = ["p50", "p90", "p99", "p99.9", "p99.99", "max"].map(percentile);
-            assert!(percentiles.is_sorted(), "{side:#}");
-            assert_eq!(list(side, "/runs").len(), 2);
-            for run in list(side, "/runs") {
-                assert!(number(run, "/count") > 0.0, "{side:#}");
+            assert!(percentiles.is_sorted(), "{contender:#}");
+            assert_eq!(list(contender, "/runs").len(), 2);
+            for run in list(contender, "/runs") {
+                assert!(number(run, "/count") > 0.0, "{contender:#}");
                 // Every message that was to be sent in 200 ms, late or not.
                 let is_paced = case["name"].as_str().is_some_and(|name| name.ends_with("paced"));
-                assert!(!is_paced || number(run, "/count") == 200.0, "{side:#}");
+                assert!(!is_paced || number(run, "/count") == 200.0, "{contender:#}");
             }
-            assert!(!list(side, "/distribution").is_empty());
+            assert!(!list(contender, "/distribution").is_empty());
         }
-        let ratio = number(&case["sides"][0], "/percentiles/p99/ratio_of_this_to_first");
+        let ratio = number(&case["contenders"][0], "/percentiles/p99/ratio_of_this_to_first");
         assert_eq!(ratio, 1.0);
     }
     for name in names {
@@ -43,11 +43,11 @@ fn round_trips_are_measured_over_both_transports_in_both_modes() {
 fn every_threading_mode_and_idle_strategy_works() {
     for (mode, idle) in [("dedicated", "backoff"), ("shared-network", "sleep-ns")] {
         let arguments = ["--threading-mode", mode, "--driver-idle", idle, "--idle", idle];
-        let narrow = ["--sides", "rust", "--transports", "ipc", "--modes", "closed"];
+        let narrow = ["--contenders", "rust", "--transports", "ipc", "--modes", "closed"];
         let results = Results::of(LATENCY, &[&arguments[..], &narrow].concat());
         let report = results.report("ipc-latency.json");
         assert_eq!(report["settings"]["threading_mode"], mode);
         assert_eq!(report["settings"]["driver_idle"], idle);
-        assert!(number(&report, "/cases/0/sides/0/percentiles/p50/micros/median") > 0.0);
+        assert!(number(&report, "/cases/0/contenders/0/percentiles/p50/micros/median") > 0.0);
     }
 }

@@ -8,6 +8,9 @@ mod child;
 #[cfg(target_os = "linux")]
 mod driver_resources;
 mod idle_strategies;
+mod ipc_throughput;
+mod ipc_throughput_driver;
+mod ipc_throughput_values;
 mod java;
 mod latency;
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use crate::child::{RECORDING, Results, command, has_java, list, number, run};
 
 #[test]
-fn both_sides_record_and_replay_on_one_archive() {
+fn both_contenders_record_and_replay_on_one_archive() {
     if !has_java() {
         eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
         return;
@@ -15,16 +15,17 @@ fn both_sides_record_and_replay_on_one_archive() {
     let names: Vec<_> = list(&report, "/cases").iter().map(|case| &case["name"]).collect();
     assert_eq!(names, ["record, 64 B", "replay, 64 B"]);
     for case in list(&report, "/cases") {
-        let sides: Vec<_> = list(case, "/sides").iter().map(|side| &side["name"]).collect();
-        assert_eq!(sides, ["Rust", "Java"]);
-        for side in list(case, "/sides") {
-            assert_eq!(list(side, "/runs").len(), 2, "{side:#}");
-            assert_eq!(number(side, "/statistics/count"), 6.0, "{side:#}");
-            assert!(number(side, "/statistics/min") > 0.0, "{side:#}");
+        let contenders: Vec<_> =
+            list(case, "/contenders").iter().map(|contender| &contender["name"]).collect();
+        assert_eq!(contenders, ["Rust", "Java"]);
+        for contender in list(case, "/contenders") {
+            assert_eq!(list(contender, "/runs").len(), 2, "{contender:#}");
+            assert_eq!(number(contender, "/statistics/count"), 6.0, "{contender:#}");
+            assert!(number(contender, "/statistics/min") > 0.0, "{contender:#}");
         }
     }
-    for side in list(&report, "/archive") {
-        for run in list(side, "/runs") {
+    for contender in list(&report, "/archive") {
+        for run in list(contender, "/runs") {
             for recording in list(run, "") {
                 // 96 bytes a message, with headers.
                 assert_eq!(number(recording, "/recorded_bytes"), 480_000.0, "{recording:#}");

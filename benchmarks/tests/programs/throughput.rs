@@ -5,42 +5,44 @@ use serde_json::Value;
 use crate::child::{Results, THROUGHPUT, announced, list, number};
 
 const NATIVE: [&str; 6] =
-    ["--sides", "rust,c-functions,c-program", "--term-length", "1m", "--idle", "backoff"];
+    ["--contenders", "rust,c-functions,c-program", "--term-length", "1m", "--idle", "backoff"];
 
 /// Asserts that statistics and ratios are those of the runs.
 #[track_caller]
 fn assert_consistent(case: &Value, runs: usize) {
-    let median = |side: &Value| number(side, "/statistics/median");
-    let first = median(&case["sides"][0]);
-    for side in list(case, "/sides") {
-        assert_eq!(list(side, "/runs").len(), runs, "{side:#}");
-        let slices = list(side, "/runs").iter().filter_map(Value::as_array).flatten();
+    let median = |contender: &Value| number(contender, "/statistics/median");
+    let first = median(&case["contenders"][0]);
+    for contender in list(case, "/contenders") {
+        assert_eq!(list(contender, "/runs").len(), runs, "{contender:#}");
+        let slices = list(contender, "/runs").iter().filter_map(Value::as_array).flatten();
         let slices: Vec<f64> = slices.filter_map(Value::as_f64).collect();
-        assert_eq!(number(side, "/statistics/count"), slices.len() as f64);
+        assert_eq!(number(contender, "/statistics/count"), slices.len() as f64);
         let highest = slices.iter().copied().fold(0.0, f64::max);
-        assert!(highest > 0.0, "{side:#}");
-        assert_eq!(number(side, "/statistics/max"), highest);
-        assert!(number(side, "/statistics/lower_quartile") <= median(side));
-        assert!(number(side, "/statistics/upper_quartile") >= median(side));
-        if median(side) > 0.0 {
-            let ratio = number(side, "/ratio_of_first_to_this/of_medians");
-            assert!((ratio - first / median(side)).abs() <= 1e-9 * ratio, "{side:#}");
+        assert!(highest > 0.0, "{contender:#}");
+        assert_eq!(number(contender, "/statistics/max"), highest);
+        assert!(number(contender, "/statistics/lower_quartile") <= median(contender));
+        assert!(number(contender, "/statistics/upper_quartile") >= median(contender));
+        if median(contender) > 0.0 {
+            let ratio = number(contender, "/ratio_of_first_to_this/of_medians");
+            assert!((ratio - first / median(contender)).abs() <= 1e-9 * ratio, "{contender:#}");
         }
     }
 }
 
 #[test]
-fn sides_take_turns_and_are_compared() {
+fn contenders_take_turns_and_are_compared() {
     let results = Results::of(
         THROUGHPUT,
         &[&NATIVE[..], &["--publications", "exclusive", "--message-lengths", "32"]].concat(),
     );
-    let sides = ["Rust", "C functions", "C program"];
-    // The second round begins with the second side.
-    let turns = [(1, sides), (2, ["C functions", "C program", "Rust"])];
+    let contenders = ["Rust", "C functions", "C program"];
+    // The second round begins with the second contender.
+    let turns = [(1, contenders), (2, ["C functions", "C program", "Rust"])];
     let expected: Vec<String> = turns
         .iter()
-        .flat_map(|(run, sides)| sides.map(|side| format!("{run}, exclusive, 32 B, {side}")))
+        .flat_map(|(run, contenders)| {
+            contenders.map(|contender| format!("{run}, exclusive, 32 B, {contender}"))
+        })
         .collect();
     assert_eq!(announced(&results.finished, "Run "), expected, "{results:#?}");
 
@@ -48,13 +50,14 @@ fn sides_take_turns_and_are_compared() {
     assert_eq!(report["settings"]["term_length"], 1 << 20);
     assert_eq!(list(&report, "/cases").len(), 1);
     assert_consistent(&report["cases"][0], 2);
-    let names: Vec<_> = list(&report, "/cases/0/sides").iter().map(|side| &side["name"]).collect();
-    assert_eq!(names, sides);
-    results.assert_chart("ipc-throughput-exclusive.svg", &[&sides[..], &["32 B"]].concat());
+    let names: Vec<_> =
+        list(&report, "/cases/0/contenders").iter().map(|contender| &contender["name"]).collect();
+    assert_eq!(names, contenders);
+    results.assert_chart("ipc-throughput-exclusive.svg", &[&contenders[..], &["32 B"]].concat());
 }
 
 #[test]
-fn several_threads_share_a_publication_on_every_side() {
+fn several_threads_share_a_publication() {
     let results = Results::of(
         THROUGHPUT,
         &[&NATIVE[..], &["--publications", "concurrent", "--publishers", "1,3"]].concat(),
@@ -69,7 +72,7 @@ fn several_threads_share_a_publication_on_every_side() {
 }
 
 #[test]
-fn messages_in_fragments_are_counted_by_every_side() {
+fn messages_in_fragments_are_counted_by_every_contender() {
     let results = Results::of(
         THROUGHPUT,
         &[&NATIVE[..], &["--publications", "exclusive", "--message-lengths", "4096"]].concat(),

@@ -7,23 +7,23 @@
 //! The loop must come around often. If a client does no work for longer than the driver's client liveness
 //! timeout, 10 s by default, the driver takes the client for dead.
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
 use clap::Parser;
-use rusteron_client::{Aeron, Context};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{Driver, DriverOption, Turns};
+use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
+use rusteron_media_driver::MediaDriver;
 
 /// Publishes and receives with a client that has no thread
 #[derive(Debug, Parser)]
 #[command(name = "agent_invoker", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// Stream id, over IPC
     #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
@@ -34,17 +34,27 @@ struct Options {
     messages: usize,
 }
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
-    context.set_dir(driver.aeron_dir())?.set_use_conductor_agent_invoker(true)?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+
+    context.set_use_conductor_agent_invoker(true)?;
     let aeron = Aeron::connect(context)?;
 
     // Handlers run inside of `do_work`, which is on this thread.
@@ -54,9 +64,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut subscription = aeron
         .subscription_builder("aeron:ipc", options.stream_id)
         .on_available_image(move |image| {
-            let place = if thread::current().id() == own_thread { "this" } else { "another" };
+            let thread = if thread::current().id() == own_thread { "this" } else { "another" };
             let session = image.session_id();
-            let _ = sender.send(format!("Session {session} has come, said on {place} thread"));
+            let _ = sender.send(format!("Session {session} has come, said on {thread} thread"));
         })
         .add()?;
     let mut publication = aeron.add_exclusive_publication("aeron:ipc", options.stream_id)?;
@@ -64,7 +74,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let own_session = publication.session_id();
     let (mut sent, mut received) = (0, 0);
     let mut lines = Vec::new();
-    let mut turns = Turns::awaiting("messages", &interrupt);
+    let mut backoff = Backoff::default();
     while received < options.messages {
         // The conductor first: without it nothing that the driver says is heard.
         let mut work_count = aeron.do_work()?;
@@ -90,9 +100,19 @@ fn run(options: &Options) -> Result<(), Failure> {
         work_count += subscription.poll(handler, 10)?;
 
         for line in images.try_iter().chain(lines.drain(..)) {
-            output.line(line)?;
+            println!("{line}");
         }
-        turns.idle(work_count)?;
+        idle(&mut backoff, work_count)?;
     }
-    output.line(format_args!("Done: {received} messages received on one thread"))
+    println!("Done: {received} messages received on one thread");
+    Ok(())
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
 }

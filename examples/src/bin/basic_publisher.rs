@@ -7,15 +7,13 @@
 //!
 //! Start a media driver first, and `basic_subscriber` before or after this.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::{Aeron, ChannelUri, Context};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::Turns;
+use rusteron_client::{Aeron, Backoff, ChannelUri, Context, IdleStrategy};
 
 /// Publishes messages on a channel and stream
 #[derive(Debug, Parser)]
@@ -38,13 +36,21 @@ struct Options {
     messages: u64,
 }
 
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
+
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     // A context begins with Aeron's defaults and the variables `AERON_…` of the environment.
     let mut context = Context::new()?;
@@ -53,30 +59,34 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let aeron = Aeron::connect(context)?;
     let publication = aeron.add_publication(&options.channel, options.stream_id)?;
-    output.line(format_args!(
+    println!(
         "Publishing on {} stream {}, session {}",
         publication.channel(),
         publication.stream_id(),
         publication.session_id()
-    ))?;
+    );
 
-    let mut turns = Turns::awaiting("a subscriber that takes messages", &interrupt);
+    let mut idle = Backoff::default();
     for number in 1..=options.messages {
         let message = format!("Hello {number}");
         let position = loop {
+            if !RUNNING.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             match publication.offer(message.as_bytes()) {
                 // The message is in the log buffer; the position is the stream's after it.
                 Ok(position) => break position,
                 // No subscriber is connected yet, or subscribers are slower than this program, or
                 // the log was being rotated. Offer the same message again after a pause.
-                Err(error) if error.is_retryable() => turns.idle(0)?,
+                Err(error) if error.is_retryable() => idle.idle(0),
                 // The publication is closed, or the message too long.
                 Err(error) => return Err(error.into()),
             }
         };
-        turns.idle(1)?;
-        output.line(format_args!("Published \"{message}\", position {position}"))?;
+        idle.reset();
+        println!("Published \"{message}\", position {position}");
     }
     // The driver sends the remaining messages even after the publication is dropped.
-    output.line(format_args!("Done: {} messages published", options.messages))
+    println!("Done: {} messages published", options.messages);
+    Ok(())
 }

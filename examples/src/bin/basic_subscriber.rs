@@ -7,16 +7,14 @@
 //!
 //! Start a media driver first. A publisher that begins later is found by itself.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use clap::Parser;
-use rusteron_client::{Aeron, ChannelUri, Context};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::Turns;
+use rusteron_client::{Aeron, Backoff, ChannelUri, Context, IdleStrategy};
 
 /// Receives messages from a channel and stream
 #[derive(Debug, Parser)]
@@ -39,17 +37,25 @@ struct Options {
     messages: usize,
 }
 
-/// How many fragments a poll takes at the most: few, so that the publisher learns early that it may
+/// How many fragments a poll receives at most: few, so that the publisher learns early that it may
 /// go on.
 const FRAGMENT_LIMIT: usize = 10;
 
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
+
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
     if let Some(dir) = &options.aeron_dir {
@@ -72,16 +78,12 @@ fn run(options: &Options) -> Result<(), Failure> {
             let _ = went.send(format!("Publisher {session} has gone at position {position}"));
         })
         .add()?;
-    output.line(format_args!(
-        "Subscribed to {} stream {}",
-        subscription.channel(),
-        subscription.stream_id()
-    ))?;
+    println!("Subscribed to {} stream {}", subscription.channel(), subscription.stream_id());
 
-    let mut turns = Turns::awaiting("messages", &interrupt);
+    let mut idle = Backoff::default();
     let mut received = 0;
     let mut lines = Vec::new();
-    while received < options.messages {
+    while received < options.messages && RUNNING.load(Ordering::Relaxed) {
         // The message is lent for the call. It is whole, even if it came in several fragments. The handler
         // only makes a note: printing may block, and could fail.
         let handler = |message: &[u8], header: &rusteron_client::Header<'_>| {
@@ -95,9 +97,10 @@ fn run(options: &Options) -> Result<(), Failure> {
         };
         let fragments = subscription.poll(handler, FRAGMENT_LIMIT)?;
         for line in publishers.try_iter().chain(lines.drain(..)) {
-            output.line(line)?;
+            println!("{line}");
         }
-        turns.idle(fragments)?;
+        idle.idle(fragments);
     }
-    output.line(format_args!("Done: {received} messages received"))
+    println!("Done: {received} messages received");
+    Ok(())
 }

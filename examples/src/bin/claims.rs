@@ -1,4 +1,4 @@
-//! Messages written where they will be read: in the log buffer itself.
+//! Writes messages into the log buffer itself.
 //!
 //! Shows claims. A claim is a range of the log buffer that no subscriber reads yet. The program writes its
 //! message there, without a buffer of its own and without a copy, and then
@@ -8,21 +8,24 @@
 //! A claim holds one fragment at the most. Longer messages are offered, as one message shows. Each
 //! message has its checksum in the reserved value: 8 bytes of the header that belong to the application.
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::{ChannelUri, ExclusivePublication, Header, OfferError, Position};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{Driver, DriverOption, Turns};
+use rusteron_client::{
+    Aeron, Backoff, ChannelUri, Context, ExclusivePublication, Header, IdleStrategy, OfferError,
+    Position,
+};
+use rusteron_media_driver::MediaDriver;
 
-/// Claims places in a stream, writes into some and gives others up
+/// Claims ranges of a log buffer, commits some and aborts others
 #[derive(Debug, Parser)]
 #[command(name = "claims", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// Stream id, over IPC
     #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
@@ -36,22 +39,33 @@ struct Options {
 /// A number and a price, 8 bytes each.
 const QUOTE_LENGTH: usize = 16;
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
-    let aeron = driver.connect()?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+
+    let mut context = Context::new()?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+    let aeron = Aeron::connect(context)?;
 
     let mut publication = aeron.add_exclusive_publication("aeron:ipc", options.stream_id)?;
     // Messages of our own session only: a running driver may have others on the same stream.
     let own = ChannelUri::ipc().session_id(publication.session_id()).build()?;
     let mut subscription = aeron.add_subscription(&own, options.stream_id)?;
 
-    let mut turns = Turns::awaiting("a place for a message", &interrupt);
+    let mut backoff = Backoff::default();
     let mut expected = 0;
     for number in 1..=options.messages {
         let mut claim = loop {
@@ -59,7 +73,7 @@ fn run(options: &Options) -> Result<(), Failure> {
                 Ok(claim) => break claim,
                 // No subscriber is connected yet, or subscribers are slower than this program, or the log was
                 // being rotated. Claim again after a pause.
-                Err(error) if error.is_retryable() => turns.idle(0)?,
+                Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
                 Err(error) => return Err(error.into()),
             }
         };
@@ -71,27 +85,26 @@ fn run(options: &Options) -> Result<(), Failure> {
         if number % 3 == 0 {
             // As when something goes wrong halfway: `?` would drop the claim, with the same effect.
             claim.abort();
-            output.line(format_args!("Quote {number} withdrawn"))?;
+            println!("Quote {number} withdrawn");
         } else {
             // The position is the stream's after the message.
             let position = claim.commit()?;
             expected += 1;
-            output.line(format_args!("Quote {number} published, position {position}"))?;
+            println!("Quote {number} published, position {position}");
         }
     }
 
     let length = publication.max_payload_length() + 1;
     match publication.try_claim(length) {
-        Err(OfferError::MessageTooLong { max_message_length, .. }) => output.line(format_args!(
+        Err(OfferError::MessageTooLong { max_message_length, .. }) => println!(
             "A claim of {length} bytes is too long, the maximum is {max_message_length}: offered"
-        ))?,
+        ),
         Err(error) => return Err(error.into()),
-        Ok(_) => return Err(Failure::Run(format!("a claim of {length} bytes was granted"))),
+        Ok(_) => return Err(format!("a claim of {length} bytes was granted").into()),
     }
-    offer(&mut publication, &vec![b'x'; length], &mut turns)?;
+    offer(&mut publication, &vec![b'x'; length], &mut backoff)?;
     expected += 1;
 
-    let mut turns = Turns::awaiting("messages", &interrupt);
     let mut received = 0;
     let mut lines = Vec::new();
     while received < expected {
@@ -101,23 +114,24 @@ fn run(options: &Options) -> Result<(), Failure> {
         };
         let fragments = subscription.poll(handler, 10)?;
         for line in lines.drain(..) {
-            output.line(line)?;
+            println!("{line}");
         }
-        turns.idle(fragments)?;
+        idle(&mut backoff, fragments)?;
     }
-    output.line(format_args!("Done: {received} messages received"))
+    println!("Done: {received} messages received");
+    Ok(())
 }
 
 /// Publishes a message of any length, which is copied.
 fn offer(
     publication: &mut ExclusivePublication,
     message: &[u8],
-    turns: &mut Turns,
-) -> Result<Position, Failure> {
+    backoff: &mut Backoff,
+) -> Result<Position, Box<dyn Error>> {
     loop {
         match publication.offer_with_reserved_value(message, checksum) {
             Ok(position) => return Ok(position),
-            Err(error) if error.is_retryable() => turns.idle(0)?,
+            Err(error) if error.is_retryable() => idle(backoff, 0)?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -144,4 +158,13 @@ fn checksum(bytes: &[u8]) -> i64 {
         (low, (high + low) % MODULUS)
     });
     high << 16 | low
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
 }

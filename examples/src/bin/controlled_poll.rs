@@ -8,21 +8,21 @@
 //! - `Abort`: the poll ends, and the same message comes again with the next one;
 //! - `Break`: the poll ends after this message.
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::{Action, ChannelUri};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{Driver, DriverOption, Turns};
+use rusteron_client::{Action, Aeron, Backoff, ChannelUri, Context, IdleStrategy};
+use rusteron_media_driver::MediaDriver;
 
 /// Shows commit, abort and break of a controlled poll
 #[derive(Debug, Parser)]
 #[command(name = "controlled_poll", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// Stream id, over IPC
     #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
@@ -39,36 +39,47 @@ const MESSAGES: [(&str, Action); 6] = [
     ("last", Action::Continue),
 ];
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
-    let aeron = driver.connect()?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+
+    let mut context = Context::new()?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+    let aeron = Aeron::connect(context)?;
 
     let mut publication = aeron.add_exclusive_publication("aeron:ipc", options.stream_id)?;
     // Messages of our own session only: a running driver may have others on the same stream.
     let own = ChannelUri::ipc().session_id(publication.session_id()).build()?;
     let mut subscription = aeron.add_subscription(&own, options.stream_id)?;
 
-    let mut turns = Turns::awaiting("the connection", &interrupt);
+    let mut backoff = Backoff::default();
     let position_id = loop {
         // Every process can read this subscriber's position in this counter.
         let image = subscription.image_at_index(0);
         if let Some(id) = image.map(|image| image.subscriber_position_id()) {
             break id;
         }
-        turns.idle(0)?;
+        idle(&mut backoff, 0)?;
     };
     for (text, _) in MESSAGES {
         while let Err(error) = publication.offer(text.as_bytes()) {
             if !error.is_retryable() {
                 return Err(error.into());
             }
-            turns.idle(0)?;
+            idle(&mut backoff, 0)?;
         }
     }
 
@@ -77,7 +88,6 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut accepted = 0;
     let mut polls = 0;
     let mut lines = Vec::new();
-    let mut turns = Turns::awaiting("messages", &interrupt);
     while accepted < MESSAGES.len() {
         polls += 1;
         let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
@@ -109,9 +119,19 @@ fn run(options: &Options) -> Result<(), Failure> {
             lines.push(format!("Poll {polls} took {fragments} messages; position {position}"));
         }
         for line in lines.drain(..) {
-            output.line(line)?;
+            println!("{line}");
         }
-        turns.idle(fragments)?;
+        idle(&mut backoff, fragments)?;
     }
-    output.line(format_args!("Done: {accepted} messages in {polls} polls"))
+    println!("Done: {accepted} messages in {polls} polls");
+    Ok(())
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
 }

@@ -4,15 +4,15 @@
 //! and need not be alive. The program works for drivers in Rust, C and Java alike. It shows a little of
 //! each of Aeron's own tools `AeronStat`, `StreamStat`, `ErrorStat` and `LossStat`.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Parser;
 use rusteron_client::{CncFile, Context, SystemCounter};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
 
 /// Prints the statistics of a media driver
 #[derive(Debug, Parser)]
@@ -32,77 +32,86 @@ const DEADLINE: Duration = Duration::from_secs(1);
 /// After how long a silence a driver counts as dead, as it does for its clients.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
+
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
     let dir = options.aeron_dir.clone().unwrap_or_else(Context::default_dir);
     loop {
         // Opened anew each time: a driver that was started again has new files.
         let cnc = CncFile::open(&dir, DEADLINE)?;
-        print(&cnc, &mut output)?;
+        print(&cnc)?;
         let next = Instant::now() + Duration::from_secs(1);
-        if !options.watch || interrupt.wait_until(next, || false) {
-            return Ok(());
+        while Instant::now() < next {
+            if !options.watch || !RUNNING.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(20));
         }
-        output.line("")?;
+        println!();
     }
 }
 
-fn print(cnc: &CncFile, output: &mut Output<'_>) -> Result<(), Failure> {
-    output.line(format_args!("File: {}", cnc.filename().display()))?;
+fn print(cnc: &CncFile) -> Result<(), Box<dyn Error>> {
+    println!("File: {}", cnc.filename().display());
     let state = match cnc.heartbeat_age() {
         _ if cnc.is_active(DRIVER_TIMEOUT) => "active".to_owned(),
         Some(age) => format!("silent for {} s", age.as_secs()),
         None => "ended".to_owned(),
     };
-    output.line(format_args!(
+    println!(
         "Driver: {state}, process {}, protocol {}, started {}",
         cnc.pid(),
         cnc.version(),
         ago(cnc.start_time())
-    ))?;
+    );
 
     // The counters that every driver has, in the order of their ids. An older driver lacks the last ones.
     let counters = cnc.counters();
-    output.line("System counters:")?;
+    println!("System counters:");
     for counter in SystemCounter::ALL {
         if let Some(value) = counter.read(&counters) {
-            output.line(format_args!("  {value:>20}  {counter}"))?;
+            println!("  {value:>20}  {counter}");
         }
     }
 
     // The rest: heartbeats of clients, channels, positions, and counters of applications.
-    output.line("Other counters:")?;
+    println!("Other counters:");
     for counter in counters.iter() {
         let system = SystemCounter::from_id(counter.id).and_then(|system| system.read(&counters));
         if system.is_none() {
-            output.line(format_args!("  {counter}"))?;
+            println!("  {counter}");
         }
     }
 
-    output.line("Streams:")?;
+    println!("Streams:");
     for stream in counters.stream_positions() {
-        output.line(format_args!("  {stream}"))?;
+        println!("  {stream}");
         if let Some(backlog) = stream.subscriber_backlog() {
-            output.line(format_args!(
-                "    not yet read by the slowest subscriber: {backlog} bytes"
-            ))?;
+            println!("    not yet read by the slowest subscriber: {backlog} bytes");
         }
     }
 
-    output.line("Errors:")?;
+    println!("Errors:");
     for error in cnc.errors() {
         let (count, last) = (error.observation_count, ago(error.last_observation));
-        output.line(format_args!("  {count} times, last {last}: {}", error.text))?;
+        println!("  {count} times, last {last}: {}", error.text);
     }
 
-    output.line("Losses:")?;
+    println!("Losses:");
     for loss in cnc.loss_report()? {
-        output.line(format_args!(
+        println!(
             "  {} times, {} bytes, last {}: session {} stream {} {} from {}",
             loss.observation_count,
             loss.total_bytes_lost,
@@ -111,7 +120,7 @@ fn print(cnc: &CncFile, output: &mut Output<'_>) -> Result<(), Failure> {
             loss.stream_id,
             loss.channel,
             loss.source
-        ))?;
+        );
     }
     Ok(())
 }

@@ -1,30 +1,32 @@
 //! Adding publications and subscriptions without waiting for the media driver.
 //!
 //! Shows the two ways to use a `Registration`, which the functions `async_add_…` return:
-//! - polled: in each turn, the program's own loop looks whether the driver has answered, and does
+//! - polled: in each iteration, the program's own loop looks whether the driver has answered, and does
 //!   its other work meanwhile;
 //! - awaited: a `Registration` is a future, for any runtime. The executor here is the smallest
 //!   there is.
 
+use std::error::Error;
+use std::path::PathBuf;
 use std::pin::pin;
-use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use clap::Parser;
-use rusteron_client::{Aeron, Publication, Registration, Resource, Subscription};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{Driver, DriverOption, Turns};
+use rusteron_client::{
+    Aeron, Backoff, Context, IdleStrategy, Publication, Registration, Resource, Subscription,
+};
+use rusteron_media_driver::MediaDriver;
 
 /// Adds a publication and a subscription from an event loop, and by futures
 #[derive(Debug, Parser)]
 #[command(name = "event_loop", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// Stream id of the first part, over IPC; the second part uses the next one
     #[arg(long, value_name = "ID", default_value_t = 1001,
@@ -44,7 +46,7 @@ enum Stage<R: Resource> {
 
 impl<R: Resource> Stage<R> {
     /// The resource, if the driver has confirmed it. Never waits.
-    fn advance(&mut self) -> Result<Option<&mut R>, Failure> {
+    fn advance(&mut self) -> Result<Option<&mut R>, Box<dyn Error>> {
         if let Self::Adding(registration) = self {
             // The outcome is returned once: the caller has to retain it.
             match registration.poll()? {
@@ -83,22 +85,33 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
-    let aeron = driver.connect()?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+
+    let mut context = Context::new()?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+    let aeron = Aeron::connect(context)?;
 
     // Polled. Both requests are on their way to the driver when the loop begins.
     let stream_id = options.stream_id;
     let mut publication = Stage::Adding(aeron.async_add_publication("aeron:ipc", stream_id)?);
     let mut subscription = Stage::Adding(aeron.async_add_subscription("aeron:ipc", stream_id)?);
-    let mut turns = Turns::awaiting("messages", &interrupt);
-    let (mut sent, mut received, mut empty_turns) = (0, 0, 0_u64);
+    let mut backoff = Backoff::default();
+    let (mut sent, mut received, mut spare) = (0, 0, 0_u64);
     while received < options.messages {
         let mut work_count = 0;
         if let Some(publication) = publication.advance()? {
@@ -108,22 +121,22 @@ fn run(options: &Options) -> Result<(), Failure> {
             work_count += subscription.poll(|_, _| received += 1, 10)?;
         }
         // Here the loop would do whatever else the program is for.
-        empty_turns += u64::from(work_count == 0);
-        turns.idle(work_count)?;
+        spare += u64::from(work_count == 0);
+        idle(&mut backoff, work_count)?;
     }
-    output.line(format_args!("Polled: {received} messages, {empty_turns} turns for other work"))?;
+    println!("Polled: {received} messages, {spare} iterations for other work");
 
     // Awaited, one after the other; a runtime's `join` would do both at the same time.
     let (publication, mut subscription) = block_on(add_both(&aeron, stream_id + 1))?;
-    let mut turns = Turns::awaiting("messages", &interrupt);
     let (mut sent, mut received) = (0, 0);
     while received < options.messages {
         let work_count = send(&publication, &mut sent, options.messages)?
             + subscription.poll(|_, _| received += 1, 10)?;
-        turns.idle(work_count)?;
+        idle(&mut backoff, work_count)?;
     }
-    output.line(format_args!("Awaited: {received} messages"))?;
-    output.line("Done")
+    println!("Awaited: {received} messages");
+    println!("Done");
+    Ok(())
 }
 
 async fn add_both(
@@ -136,7 +149,11 @@ async fn add_both(
 }
 
 /// Offers the next message if there is one to send; returns how many were accepted.
-fn send(publication: &Publication, sent: &mut usize, messages: usize) -> Result<usize, Failure> {
+fn send(
+    publication: &Publication,
+    sent: &mut usize,
+    messages: usize,
+) -> Result<usize, Box<dyn Error>> {
     if *sent == messages {
         return Ok(0);
     }
@@ -148,4 +165,13 @@ fn send(publication: &Publication, sent: &mut usize, messages: usize) -> Result<
         Err(error) if error.is_retryable() => Ok(0),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
 }

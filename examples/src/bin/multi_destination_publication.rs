@@ -5,21 +5,26 @@
 //! every destination. A later destination gets the messages that are published from then on. With
 //! `control-mode=dynamic` and a control address, subscribers would announce themselves instead.
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::io;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::{ChannelUri, ControlMode, Header, Publication, Subscription};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{self, Driver, DriverOption, Turns};
+use rusteron_client::{
+    Aeron, Backoff, ChannelUri, Context, ControlMode, Header, IdleStrategy, Publication,
+    Subscription,
+};
+use rusteron_media_driver::MediaDriver;
 
 /// Sends to two UDP destinations with one publication
 #[derive(Debug, Parser)]
 #[command(name = "multi_destination_publication", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// Stream id within all channels
     #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
@@ -38,21 +43,32 @@ struct Receiver {
     received: usize,
 }
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
-    let aeron = driver.connect()?;
-    let receiver = |name, endpoint: String| -> Result<Receiver, Failure> {
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+
+    let mut context = Context::new()?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+    let aeron = Aeron::connect(context)?;
+    let receiver = |name, endpoint: String| -> Result<Receiver, Box<dyn Error>> {
         let channel = ChannelUri::udp().endpoint(endpoint).build()?;
         let subscription = aeron.add_subscription(&channel, options.stream_id)?;
         Ok(Receiver { name, channel, subscription, received: 0 })
     };
-    let [first, second] = sample::free_endpoints()?;
+    let [first, second] = free_endpoints()?;
     let mut receivers = [receiver("first", first)?, receiver("second", second)?];
 
     let channel = ChannelUri::udp().control_mode(ControlMode::Manual).build()?;
@@ -60,50 +76,50 @@ fn run(options: &Options) -> Result<(), Failure> {
     for Receiver { name, channel, .. } in &receivers {
         // The destination is the endpoint where the subscriber listens.
         publication.add_destination(channel)?;
-        output.line(format_args!("Added the {name} destination, {channel}"))?;
+        println!("Added the {name} destination, {channel}");
     }
     // One subscriber is enough for a publication to be connected. The other subscriber would miss the
     // messages that are published before it is there.
-    let mut turns = Turns::awaiting("the subscribers", &interrupt);
+    let mut backoff = Backoff::default();
     while !receivers.iter().all(|receiver| receiver.subscription.is_connected()) {
-        turns.idle(0)?;
+        idle(&mut backoff, 0)?;
     }
-    let mut turns = Turns::awaiting("messages", &interrupt);
     for number in 1..=options.messages {
-        publish(&publication, &format!("Message {number} to both"), &mut turns)?;
-        receive(&mut receivers, &mut turns, &mut output)?;
+        publish(&publication, &format!("Message {number} to both"), &mut backoff)?;
+        receive(&mut receivers, &mut backoff)?;
     }
 
     // Destinations can go while others stay.
     let [first, second] = &mut receivers;
     publication.remove_destination(&first.channel)?;
-    output.line(format_args!("Removed the {} destination", first.name))?;
+    println!("Removed the {} destination", first.name);
     for number in 1..=options.messages {
-        publish(&publication, &format!("Message {number} to one"), &mut turns)?;
-        receive(std::slice::from_mut(second), &mut turns, &mut output)?;
+        publish(&publication, &format!("Message {number} to one"), &mut backoff)?;
+        receive(std::slice::from_mut(second), &mut backoff)?;
     }
     // Messages that reached the removed destination nevertheless would be waiting.
     first.received += first.subscription.poll(|_, _| {}, 10)?;
-    output.line(format_args!("Done: {} and {} messages received", first.received, second.received))
+    println!("Done: {} and {} messages received", first.received, second.received);
+    Ok(())
 }
 
 /// Offers a message until it is accepted.
-fn publish(publication: &Publication, message: &str, turns: &mut Turns) -> Result<(), Failure> {
+fn publish(
+    publication: &Publication,
+    message: &str,
+    backoff: &mut Backoff,
+) -> Result<(), Box<dyn Error>> {
     while let Err(error) = publication.offer(message.as_bytes()) {
         if !error.is_retryable() {
             return Err(error.into());
         }
-        turns.idle(0)?;
+        idle(backoff, 0)?;
     }
     Ok(())
 }
 
 /// Waits until each of the receivers has one message more.
-fn receive(
-    receivers: &mut [Receiver],
-    turns: &mut Turns,
-    output: &mut Output<'_>,
-) -> Result<(), Failure> {
+fn receive(receivers: &mut [Receiver], backoff: &mut Backoff) -> Result<(), Box<dyn Error>> {
     for Receiver { name, subscription, received, .. } in receivers {
         let mut line = None;
         while line.is_none() {
@@ -111,10 +127,26 @@ fn receive(
                 line =
                     Some(format!("The {name} received \"{}\"", String::from_utf8_lossy(message)));
             };
-            turns.idle(subscription.poll(handler, 1)?)?;
+            idle(backoff, subscription.poll(handler, 1)?)?;
         }
         *received += 1;
-        output.line(line.unwrap_or_default())?;
+        println!("{}", line.unwrap_or_default());
     }
     Ok(())
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
+}
+
+/// Two UDP endpoints of this machine that are free now.
+fn free_endpoints() -> io::Result<[String; 2]> {
+    // Both sockets exist at the same time, so that the ports differ.
+    let sockets = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    Ok([sockets.0.local_addr()?.to_string(), sockets.1.local_addr()?.to_string()])
 }

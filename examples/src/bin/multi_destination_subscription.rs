@@ -1,25 +1,27 @@
-//! One subscription that receives from several places.
+//! One subscription that receives from several sources.
 //!
 //! Shows a multi-destination subscription: its channel has `control-mode=manual` and no endpoint,
 //! and it is told by `add_destination` and `remove_destination` where to listen. Two publishers send
 //! to two ports of 127.0.0.1, and their messages arrive in one subscription, an image for each.
 
+use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
-use std::process::ExitCode;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::{ChannelUri, ControlMode};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{self, Driver, DriverOption, Turns};
+use rusteron_client::{Aeron, Backoff, ChannelUri, Context, ControlMode, IdleStrategy};
+use rusteron_media_driver::MediaDriver;
 
 /// Receives from two UDP sources with one subscription
 #[derive(Debug, Parser)]
 #[command(name = "multi_destination_subscription", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// Stream id within all channels
     #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
@@ -30,21 +32,32 @@ struct Options {
     messages: usize,
 }
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
-    let aeron = driver.connect()?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+
+    let mut context = Context::new()?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+    let aeron = Aeron::connect(context)?;
 
     let channel = ChannelUri::udp().control_mode(ControlMode::Manual).build()?;
     let mut subscription = aeron.add_subscription(&channel, options.stream_id)?;
     // Publisher and destination are told the same endpoint: one sends to it, one listens there.
     let mut channels = Vec::new();
-    for endpoint in sample::free_endpoints::<2>()? {
+    for endpoint in free_endpoints()? {
         let channel = ChannelUri::udp().endpoint(endpoint).build()?;
         subscription.add_destination(&channel)?;
         channels.push(channel);
@@ -55,17 +68,16 @@ fn run(options: &Options) -> Result<(), Failure> {
         sources.push((aeron.add_exclusive_publication(channel, options.stream_id)?, 0));
     }
     // The driver opens the sockets on its own; then they have addresses.
-    let mut turns = Turns::awaiting("the sockets", &interrupt);
+    let mut backoff = Backoff::default();
     let addresses = loop {
         let addresses = subscription.local_addresses()?;
         if addresses.len() == sources.len() {
             break addresses;
         }
-        turns.idle(0)?;
+        idle(&mut backoff, 0)?;
     };
-    output.line(format_args!("Listening on {}", joined(&addresses)))?;
+    println!("Listening on {}", joined(&addresses));
 
-    let mut turns = Turns::awaiting("messages", &interrupt);
     let mut received = 0;
     let mut lines = Vec::new();
     while received < sources.len().saturating_mul(options.messages) {
@@ -80,7 +92,7 @@ fn run(options: &Options) -> Result<(), Failure> {
                     *sent += 1;
                     work_count += 1;
                 }
-                // Not yet connected, or more than the subscriber takes: at the next turn.
+                // Not yet connected, or back pressure: offered again in the next iteration.
                 Err(error) if error.is_retryable() => {}
                 Err(error) => return Err(error.into()),
             }
@@ -92,24 +104,40 @@ fn run(options: &Options) -> Result<(), Failure> {
         };
         work_count += subscription.poll(handler, 10)?;
         for line in lines.drain(..) {
-            output.line(line)?;
+            println!("{line}");
         }
-        turns.idle(work_count)?;
+        idle(&mut backoff, work_count)?;
     }
 
     // Sources can go while others stay.
     if let Some(channel) = channels.first() {
         subscription.remove_destination(channel)?;
     }
-    let mut turns = Turns::awaiting("the socket to be closed", &interrupt);
     while subscription.local_addresses()?.len() == sources.len() {
-        turns.idle(0)?;
+        idle(&mut backoff, 0)?;
     }
     let left = joined(&subscription.local_addresses()?);
-    output.line(format_args!("Removed the first destination; still listening on {left}"))?;
-    output.line(format_args!("Done: {received} messages received"))
+    println!("Removed the first destination; still listening on {left}");
+    println!("Done: {received} messages received");
+    Ok(())
 }
 
 fn joined(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
+}
+
+/// Two UDP endpoints of this machine that are free now.
+fn free_endpoints() -> io::Result<[String; 2]> {
+    // Both sockets exist at the same time, so that the ports differ.
+    let sockets = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    Ok([sockets.0.local_addr()?.to_string(), sockets.1.local_addr()?.to_string()])
 }

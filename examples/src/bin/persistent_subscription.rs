@@ -6,29 +6,38 @@
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
 
+use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Parser;
 use rusteron_archive::{
-    PersistentSubscription, PersistentSubscriptionContext, PersistentSubscriptionEvent,
-    SourceLocation, StartPosition,
+    Archive, Context, PersistentSubscription, PersistentSubscriptionContext,
+    PersistentSubscriptionEvent, RecordingPos, SourceLocation, StartPosition,
 };
-use rusteron_client::{Aeron, ChannelUri, ExclusivePublication};
-use rusteron_examples::archive::{ArchiveOptions, await_recording, for_recording, publish};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::Turns;
+use rusteron_client::{
+    Aeron, Backoff, ChannelUri, ChannelUriError, Context as ClientContext, ExclusivePublication,
+    IdleStrategy, Media, Parameter, Position,
+};
 
 /// Subscribes to a stream and its recording
 #[derive(Debug, Parser)]
 #[command(name = "persistent_subscription", version)]
 struct Options {
-    /// Where the archive is.
-    #[command(flatten)]
-    archive: ArchiveOptions,
+    /// Directory of the archive's media driver [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
+
+    /// Where the archive takes requests
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
+    control_channel: ChannelUri,
+
+    /// Where the archive is to answer
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
+    response_channel: ChannelUri,
 
     /// Channel to publish on, and to record from; over UDP with ssc=true, unless it says otherwise
     #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
@@ -43,33 +52,49 @@ struct Options {
     messages: u64,
 }
 
-/// How many fragments a poll takes at the most.
+/// How many fragments a poll receives at most.
 const FRAGMENT_LIMIT: usize = 10;
 /// How long to wait until the archive has written the published messages.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
+
 fn main() -> ExitCode {
-    let options = Options::parse();
-    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let archive = options.archive.connect(aeron)?;
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let mut context = ClientContext::new()?;
+    if let Some(dir) = &options.aeron_dir {
+        context.set_dir(dir)?;
+    }
+    // Errors of the client's own thread, such as a media driver that has died.
+    context.set_error_handler(|error| eprintln!("error: {error}"))?;
+    let aeron = Aeron::connect(context)?;
+    let archive = Archive::connect(&aeron, archive_context(options)?).map_err(|error| {
+        format!("cannot connect to the archive at {}: {error}", options.control_channel)
+    })?;
     let (channel, stream_id) = (&for_recording(&options.channel)?, options.stream_id);
 
     // Messages that are published before the first subscription are in the recording only.
     let mut publication = archive.add_recorded_exclusive_publication(channel, stream_id)?;
-    let turns = Turns::awaiting("the recording", &interrupt);
-    let recording_id = await_recording(&archive, publication.session_id(), turns)?;
-    let mut turns = Turns::awaiting("a place for a message", &interrupt);
+    let recording_id = await_recording(&archive, publication.session_id())?;
     let mut position = 0;
     for number in 1..=options.messages {
-        position = publish(&mut publication, text(number).as_bytes(), &mut turns)?;
+        position = publish(&mut publication, text(number).as_bytes())?;
     }
     archive.await_recorded(recording_id, position, DEADLINE)?;
-    output.line(format_args!("Recording {recording_id} has {} messages", options.messages))?;
+    println!("Recording {recording_id} has {} messages", options.messages);
 
     // It has a session with the archive of its own. The listener is called by the polls.
     let (sender, events) = mpsc::channel();
@@ -85,39 +110,36 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
         // It fails only when this program has ended.
         let _ = sender.send(event.clone());
     });
-    let subscription = PersistentSubscription::new(aeron, options.archive.context()?, context)?;
+    let subscription = PersistentSubscription::new(&aeron, archive_context(options)?, context)?;
     let mut receiver = Receiver { subscription, events, received: 0 };
 
-    let mut turns = Turns::awaiting("the live stream", &interrupt);
+    let mut backoff = Backoff::default();
     while !receiver.subscription.is_live() {
-        let work = receiver.poll(&mut output)?;
-        turns.idle(work)?;
+        let work = receiver.poll()?;
+        idle(&mut backoff, work)?;
     }
     let last = 2 * options.messages;
-    receiver.receive_live(&mut publication, last, &mut output, &interrupt)?;
+    receiver.receive_live(&mut publication, last)?;
 
     // The publisher goes. The recording stops, and the subscription is back in it.
     drop(publication);
-    let mut turns = Turns::awaiting("the end of the recording", &interrupt);
+    let mut backoff = Backoff::default();
     while receiver.subscription.is_live() || archive.stop_position(recording_id)?.is_none() {
-        let work = receiver.poll(&mut output)?;
-        turns.idle(work)?;
+        let work = receiver.poll()?;
+        idle(&mut backoff, work)?;
     }
 
     // Another publisher begins where the recording has stopped.
-    let recording = archive
-        .recording(recording_id)?
-        .ok_or_else(|| Failure::Run("the recording is gone".to_owned()))?;
-    let continuation = recording
-        .continuation(&channel.to_string())?
-        .ok_or_else(|| Failure::Run("somebody else records on".to_owned()))?;
+    let recording = archive.recording(recording_id)?.ok_or("the recording is gone")?;
+    let continuation =
+        recording.continuation(&channel.to_string())?.ok_or("somebody else records on")?;
     archive.extend_recording(recording_id, channel, stream_id, SourceLocation::Local, true)?;
     let mut publication = aeron.add_exclusive_publication(continuation, stream_id)?;
-    let turns = Turns::awaiting("the recording", &interrupt);
-    await_recording(&archive, publication.session_id(), turns)?;
+    await_recording(&archive, publication.session_id())?;
     let last = 3 * options.messages;
-    receiver.receive_live(&mut publication, last, &mut output, &interrupt)?;
-    output.line(format_args!("Done: {last} messages received, none lost or repeated"))
+    receiver.receive_live(&mut publication, last)?;
+    println!("Done: {last} messages received, none lost or repeated");
+    Ok(())
 }
 
 struct Receiver {
@@ -132,10 +154,8 @@ impl Receiver {
         &mut self,
         publication: &mut ExclusivePublication,
         last: u64,
-        output: &mut Output<'_>,
-        interrupt: &std::sync::Arc<Interrupt>,
-    ) -> Result<(), Failure> {
-        let mut turns = Turns::awaiting("messages", interrupt);
+    ) -> Result<(), Box<dyn Error>> {
+        let mut backoff = Backoff::default();
         let mut next = self.received + 1;
         while self.received < last || !self.subscription.is_live() {
             if next <= last {
@@ -143,16 +163,16 @@ impl Receiver {
                 match publication.offer(text(next).as_bytes()) {
                     Ok(_) => next += 1,
                     Err(error) if error.is_retryable() => {}
-                    Err(error) => return Err(Failure::run("cannot publish", error)),
+                    Err(error) => return Err(error.into()),
                 }
             }
-            let work = self.poll(output)?;
-            turns.idle(work)?;
+            let work = self.poll()?;
+            idle(&mut backoff, work)?;
         }
         Ok(())
     }
 
-    fn poll(&mut self, output: &mut Output<'_>) -> Result<usize, Failure> {
+    fn poll(&mut self) -> Result<usize, Box<dyn Error>> {
         let (received, mut unexpected) = (&mut self.received, None);
         let handler = |message: &[u8], _info: &rusteron_archive::MessageInfo| {
             *received += 1;
@@ -165,18 +185,17 @@ impl Receiver {
         for event in self.events.try_iter() {
             match event {
                 PersistentSubscriptionEvent::LiveJoined => {
-                    output
-                        .line(format_args!("Joined the live stream after {received} messages"))?;
+                    println!("Joined the live stream after {received} messages");
                 }
                 PersistentSubscriptionEvent::LiveLeft => {
-                    output.line(format_args!("Left the live stream after {received} messages"))?;
+                    println!("Left the live stream after {received} messages");
                 }
-                PersistentSubscriptionEvent::Error(error) => failure::warn(error),
+                PersistentSubscriptionEvent::Error(error) => eprintln!("warning: {error}"),
                 _ => {}
             }
         }
         match unexpected {
-            Some(text) => Err(Failure::Run(format!("message {received} is \"{text}\""))),
+            Some(text) => Err(format!("message {received} is \"{text}\"").into()),
             None => Ok(work),
         }
     }
@@ -184,4 +203,60 @@ impl Receiver {
 
 fn text(number: u64) -> String {
     format!("Hello {number}")
+}
+
+/// Settings of a session with the archive.
+fn archive_context(options: &Options) -> rusteron_client::Result<Context> {
+    let mut context = Context::new()?;
+    context
+        .set_control_request_channel(&options.control_channel.to_string())?
+        .set_control_response_channel(&options.response_channel.to_string())?;
+    Ok(context)
+}
+
+/// Returns the channel for a recorded publication, which may have no other subscriber. Over UDP the archive is
+/// a spy, and a spy counts as a subscriber only with `ssc=true`.
+fn for_recording(channel: &ChannelUri) -> Result<ChannelUri, ChannelUriError> {
+    if channel.media() == Media::Udp && channel.get(Parameter::SpiesSimulateConnection).is_none() {
+        channel.to_builder().spies_simulate_connection(true).build()
+    } else {
+        Ok(channel.clone())
+    }
+}
+
+/// Waits until a publication is being recorded, and returns the id of the recording.
+fn await_recording(archive: &Archive, session_id: i32) -> Result<i64, Box<dyn Error>> {
+    let mut backoff = Backoff::default();
+    loop {
+        // The archive shows the position of a recording in a counter, which has the recording's id.
+        let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
+        if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id, archive_id) {
+            return Ok(found.recording_id());
+        }
+        idle(&mut backoff, 0)?;
+    }
+}
+
+/// Waits until a message is accepted, and returns the position after it.
+fn publish(
+    publication: &mut ExclusivePublication,
+    message: &[u8],
+) -> Result<Position, Box<dyn Error>> {
+    let mut backoff = Backoff::default();
+    loop {
+        match publication.offer(message) {
+            Ok(position) => return Ok(position),
+            Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
 }

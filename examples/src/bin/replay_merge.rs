@@ -6,25 +6,36 @@
 //!
 //! Needs an archive that runs already, such as Java's: `just run-archive-java`.
 
+use std::error::Error;
+use std::io;
+use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use rusteron_archive::ReplayMerge;
-use rusteron_client::{Aeron, ExclusivePublication, Position};
-use rusteron_examples::archive::{ArchiveOptions, await_recording, publish};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{Turns, free_endpoints};
+use rusteron_archive::{Archive, Context, RecordingPos, ReplayMerge};
+use rusteron_client::{
+    Aeron, Backoff, ChannelUri, Context as ClientContext, ExclusivePublication, IdleStrategy,
+    Position,
+};
 
 /// Replays a recording, and goes over to the live stream
 #[derive(Debug, Parser)]
 #[command(name = "replay_merge", version)]
 struct Options {
-    /// Where the archive is.
-    #[command(flatten)]
-    archive: ArchiveOptions,
+    /// Directory of the archive's media driver [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
+
+    /// Where the archive takes requests
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
+    control_channel: ChannelUri,
+
+    /// Where the archive is to answer
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
+    response_channel: ChannelUri,
 
     /// Stream id within the channel
     #[arg(long, allow_hyphen_values = true, value_name = "ID", default_value_t = 1001)]
@@ -35,22 +46,44 @@ struct Options {
     messages: u64,
 }
 
-/// How many fragments a poll takes at the most.
+/// How many fragments a poll receives at most.
 const FRAGMENT_LIMIT: usize = 10;
 /// How long the archive, or the merge, may make no progress.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// How often there is a message once a subscriber has come. Replays are faster, and so catch up.
 const INTERVAL: Duration = Duration::from_millis(1);
 
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
+
 fn main() -> ExitCode {
-    let options = Options::parse();
-    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let archive = options.archive.connect(aeron)?;
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let mut context = ClientContext::new()?;
+    if let Some(dir) = &options.aeron_dir {
+        context.set_dir(dir)?;
+    }
+    // Errors of the client's own thread, such as a media driver that has died.
+    context.set_error_handler(|error| eprintln!("error: {error}"))?;
+    let aeron = Aeron::connect(context)?;
+    let mut context = Context::new()?;
+    context
+        .set_control_request_channel(&options.control_channel.to_string())?
+        .set_control_response_channel(&options.response_channel.to_string())?;
+    let archive = Archive::connect(&aeron, context).map_err(|error| {
+        format!("cannot connect to the archive at {}: {error}", options.control_channel)
+    })?;
 
     // Subscribers come to the publication by themselves, at its control address. It waits for the
     // slowest of them (fc=min), and the archive counts as one (ssc=true).
@@ -59,16 +92,14 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
         format!("aeron:udp?control={control}|control-mode=dynamic|fc=min|ssc=true|term-length=64k");
     let publication = archive.add_recorded_exclusive_publication(&channel, options.stream_id)?;
     let session_id = publication.session_id();
-    let turns = Turns::awaiting("the recording", &interrupt);
-    let recording_id = await_recording(&archive, session_id, turns)?;
+    let recording_id = await_recording(&archive, session_id)?;
 
     let mut publisher = Publisher { publication, sent: 0, position: 0, next: Instant::now() };
-    let mut turns = Turns::awaiting("a place for a message", &interrupt);
     for _ in 0..options.messages {
-        publisher.publish(&mut turns)?;
+        publisher.publish()?;
     }
     archive.await_recorded(recording_id, publisher.position, DEADLINE)?;
-    output.line(format_args!("Recording {recording_id} has {} messages", publisher.sent))?;
+    println!("Recording {recording_id} has {} messages", publisher.sent);
 
     // The replay and the live stream are two destinations of one subscription, and one image, as both
     // have the publication's session id.
@@ -82,30 +113,31 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
     .progress_timeout(DEADLINE)
     .start(archive, subscription, recording_id)?;
     let mut receiver = Receiver::default();
-    let mut turns = Turns::awaiting("the merge", &interrupt);
+    let mut backoff = Backoff::default();
     while !merge.is_merged() {
         publisher.publish_if_due()?;
         let fragments =
             merge.poll(|text, header| receiver.take(text, header.position()), FRAGMENT_LIMIT)?;
-        turns.idle(fragments)?;
+        idle(&mut backoff, fragments)?;
     }
     let (received, position) = (receiver.received, receiver.position);
-    output.line(format_args!("Merged after {received} messages, at position {position}"))?;
+    println!("Merged after {received} messages, at position {position}");
 
     // From here on it is a subscription like any other. The session with the archive is ours again.
     let (_archive, mut subscription) = merge.into_parts()?;
     let last = publisher.sent + options.messages;
-    let mut turns = Turns::awaiting("messages", &interrupt);
+    let mut backoff = Backoff::default();
     while receiver.received < last {
         if publisher.sent < last {
             publisher.publish_if_due()?;
         }
         let fragments = subscription
             .poll(|text, header| receiver.take(text, header.position()), FRAGMENT_LIMIT)?;
-        turns.idle(fragments)?;
+        idle(&mut backoff, fragments)?;
     }
     receiver.check()?;
-    output.line(format_args!("Done: {last} messages received, none lost or repeated"))
+    println!("Done: {last} messages received, none lost or repeated");
+    Ok(())
 }
 
 /// Publishes numbered messages.
@@ -118,14 +150,14 @@ struct Publisher {
 }
 
 impl Publisher {
-    fn publish(&mut self, turns: &mut Turns) -> Result<(), Failure> {
+    fn publish(&mut self) -> Result<(), Box<dyn Error>> {
         let message = text(self.sent + 1);
-        self.position = publish(&mut self.publication, message.as_bytes(), turns)?;
+        self.position = publish(&mut self.publication, message.as_bytes())?;
         self.sent += 1;
         Ok(())
     }
 
-    fn publish_if_due(&mut self) -> Result<(), Failure> {
+    fn publish_if_due(&mut self) -> Result<(), Box<dyn Error>> {
         let now = Instant::now();
         if now < self.next {
             return Ok(());
@@ -139,7 +171,7 @@ impl Publisher {
                 Ok(())
             }
             Err(error) if error.is_retryable() => Ok(()),
-            Err(error) => Err(Failure::run("cannot publish", error)),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -163,11 +195,55 @@ impl Receiver {
         }
     }
 
-    fn check(self) -> Result<(), Failure> {
-        self.unexpected.map_or(Ok(()), |text| Err(Failure::Run(text)))
+    fn check(self) -> Result<(), Box<dyn Error>> {
+        self.unexpected.map_or(Ok(()), |text| Err(text.into()))
     }
 }
 
 fn text(number: u64) -> String {
     format!("Hello {number}")
+}
+
+/// Waits until a publication is being recorded, and returns the id of the recording.
+fn await_recording(archive: &Archive, session_id: i32) -> Result<i64, Box<dyn Error>> {
+    let mut backoff = Backoff::default();
+    loop {
+        // The archive shows the position of a recording in a counter, which has the recording's id.
+        let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
+        if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id, archive_id) {
+            return Ok(found.recording_id());
+        }
+        idle(&mut backoff, 0)?;
+    }
+}
+
+/// Waits until a message is accepted, and returns the position after it.
+fn publish(
+    publication: &mut ExclusivePublication,
+    message: &[u8],
+) -> Result<Position, Box<dyn Error>> {
+    let mut backoff = Backoff::default();
+    loop {
+        match publication.offer(message) {
+            Ok(position) => return Ok(position),
+            Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
+}
+
+/// Two UDP endpoints of this machine that are free now.
+fn free_endpoints() -> io::Result<[String; 2]> {
+    // Both sockets exist at the same time, so that the ports differ.
+    let sockets = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    Ok([sockets.0.local_addr()?.to_string(), sockets.1.local_addr()?.to_string()])
 }

@@ -6,17 +6,17 @@
 //!
 //! Needs two archives that run already. README.md says how to start Java's.
 
+use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use clap::Parser;
-use rusteron_archive::{Archive, RecordingSignal, RecordingSignalKind, ReplicationParams};
-use rusteron_client::{Aeron, ChannelUri};
-use rusteron_examples::archive::ArchiveOptions;
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::Turns;
+use rusteron_archive::{
+    Archive, ArchiveError, Context, RecordingSignal, RecordingSignalKind, ReplicationParams,
+};
+use rusteron_client::{Aeron, Backoff, ChannelUri, Context as ClientContext, IdleStrategy};
 
 /// Copies a recording from one archive to another
 ///
@@ -24,9 +24,17 @@ use rusteron_examples::sample::Turns;
 #[derive(Debug, Parser)]
 #[command(name = "replicate", version)]
 struct Options {
-    /// Where the archive of the copy is.
-    #[command(flatten)]
-    archive: ArchiveOptions,
+    /// Directory of the media driver of the copy's archive [default: Aeron's default directory]
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
+
+    /// Where the archive of the copy takes requests
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:8010")]
+    control_channel: ChannelUri,
+
+    /// Where both archives are to answer
+    #[arg(long, value_name = "URI", default_value = "aeron:udp?endpoint=localhost:0")]
+    response_channel: ChannelUri,
 
     /// Where the archive that has the recording takes requests
     #[arg(long, value_name = "URI")]
@@ -49,34 +57,46 @@ struct Options {
     follow: bool,
 }
 
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
+
 fn main() -> ExitCode {
-    let options = Options::parse();
-    failure::exit_code(options.archive.with_client(|aeron| run(&options, aeron)))
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let mut context = ClientContext::new()?;
+    if let Some(dir) = &options.aeron_dir {
+        context.set_dir(dir)?;
+    }
+    // Errors of the client's own thread, such as a media driver that has died.
+    context.set_error_handler(|error| eprintln!("error: {error}"))?;
+    let aeron = Aeron::connect(context)?;
 
     // Signals arrive among the archive's answers, while a call waits for an answer or polls.
     let (sender, signals) = mpsc::channel();
-    let mut context = options.archive.context()?;
+    let mut context = archive_context(options, &options.control_channel)?;
     context.set_recording_signal_consumer(move |signal| {
         // It fails only when this program has ended.
         let _ = sender.send(*signal);
     })?;
-    let archive = Archive::connect(aeron, context)
-        .map_err(|error| Failure::run("cannot connect to the archive of the copy", error))?;
+    let archive = Archive::connect(&aeron, context)
+        .map_err(|error| format!("cannot connect to the archive of the copy: {error}"))?;
 
-    let mut context = options.archive.context()?;
-    context
-        .set_control_request_channel(&options.source_control_channel.to_string())?
-        .set_control_request_stream_id(options.source_control_stream_id)?;
-    let source = Archive::connect(aeron, context)
-        .map_err(|error| Failure::run("cannot connect to the source", error))?;
+    let mut context = archive_context(options, &options.source_control_channel)?;
+    context.set_control_request_stream_id(options.source_control_stream_id)?;
+    let source = Archive::connect(&aeron, context)
+        .map_err(|error| format!("cannot connect to the source: {error}"))?;
     let recorded = source.max_recorded_position(options.recording_id)?;
     if recorded == source.start_position(options.recording_id)? && !options.follow {
-        return Err(Failure::Run(format!("recording {} is empty", options.recording_id)));
+        return Err(format!("recording {} is empty", options.recording_id).into());
     }
     drop(source);
 
@@ -93,67 +113,52 @@ fn run(options: &Options, aeron: &Aeron) -> Result<(), Failure> {
         options.source_control_stream_id,
         &params,
     )?;
-    let turns = if options.follow {
-        Turns::until_interrupted(&interrupt)
-    } else {
-        Turns::awaiting("the replication", &interrupt)
+    let Some(copy) = await_end(&archive, &signals)? else {
+        // Otherwise the archive would go on without this program. The replication may just have ended.
+        archive.try_stop_replication(replication_id)?;
+        println!("Stopped");
+        return Ok(());
     };
-    match await_end(&archive, &signals, &mut output, turns) {
-        Err(Failure::Interrupted) => {
-            // Otherwise the archive would go on without this program. The replication may just have ended.
-            archive.try_stop_replication(replication_id)?;
-            output.line("Stopped")?;
-            Err(Failure::Interrupted)
-        }
-        Err(failure) => Err(failure),
-        Ok(copy) => {
-            let position = archive.max_recorded_position(copy)?;
-            if position < recorded {
-                return Err(Failure::Run(format!(
-                    "the copy ends at {position}, before {recorded}"
-                )));
-            }
-            output.line(format_args!(
-                "Done: recording {copy} is a copy of {}, up to position {position}",
-                options.recording_id
-            ))
-        }
+    let position = archive.max_recorded_position(copy)?;
+    if position < recorded {
+        return Err(format!("the copy ends at {position}, before {recorded}").into());
     }
+    println!(
+        "Done: recording {copy} is a copy of {}, up to position {position}",
+        options.recording_id
+    );
+    Ok(())
 }
 
-/// Waits until the replication has ended, and returns the id of the copy.
+/// Settings of a session with an archive.
+fn archive_context(
+    options: &Options,
+    control_channel: &ChannelUri,
+) -> rusteron_client::Result<Context> {
+    let mut context = Context::new()?;
+    context
+        .set_control_request_channel(&control_channel.to_string())?
+        .set_control_response_channel(&options.response_channel.to_string())?;
+    Ok(context)
+}
+
+/// Waits until the replication has ended, and returns the id of the copy. Returns `None` after Ctrl-C.
 fn await_end(
     archive: &Archive,
     signals: &mpsc::Receiver<RecordingSignal>,
-    output: &mut Output<'_>,
-    mut turns: Turns,
-) -> Result<i64, Failure> {
-    let mut last_position = None;
-    loop {
+) -> Result<Option<i64>, ArchiveError> {
+    let mut idle = Backoff::default();
+    while RUNNING.load(Ordering::Relaxed) {
         // An error of the replication is an error of this call.
-        let mut work = archive.poll_for_recording_signals()?;
-        for signal in signals.try_iter() {
-            let RecordingSignal { kind, recording_id, position, .. } = signal;
+        let work_count = archive.poll_for_recording_signals()?;
+        for RecordingSignal { kind, recording_id, position, .. } in signals.try_iter() {
             let at = position.map_or_else(String::new, |position| format!(" at {position}"));
-            output.line(format_args!("{kind:?}: recording {recording_id}{at}"))?;
+            println!("{kind:?}: recording {recording_id}{at}");
             if kind == RecordingSignalKind::ReplicateEnd {
-                return Ok(recording_id);
-            }
-            last_position = Some((recording_id, position));
-        }
-        // A long replication is at work although it has nothing to say.
-        if let Some((recording_id, position)) = &mut last_position {
-            let now = rusteron_archive::RecordingPos::find_by_recording_id(
-                archive.aeron(),
-                *recording_id,
-                archive.archive_id(),
-            )
-            .and_then(|counter| counter.position());
-            if now != *position {
-                *position = now;
-                work += 1;
+                return Ok(Some(recording_id));
             }
         }
-        turns.idle(work)?;
+        idle.idle(work_count);
     }
+    Ok(None)
 }

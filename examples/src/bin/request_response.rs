@@ -10,14 +10,18 @@
 //!    which image, that is, which client's stream of requests, they answer.
 
 use std::collections::hash_map::{Entry, HashMap};
-use std::process::ExitCode;
+use std::error::Error;
+use std::io;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::{Aeron, ChannelUri, ControlMode, ExclusivePublication, Header, Subscription};
-use rusteron_examples::failure::{self, Failure};
-use rusteron_examples::interrupt::Interrupt;
-use rusteron_examples::output::Output;
-use rusteron_examples::sample::{self, Driver, DriverOption, Turns};
+use rusteron_client::{
+    Aeron, Backoff, ChannelUri, Context, ControlMode, ExclusivePublication, Header, IdleStrategy,
+    Subscription,
+};
+use rusteron_media_driver::MediaDriver;
 
 const REQUESTS: i32 = 1001;
 const RESPONSES: i32 = 1002;
@@ -26,8 +30,9 @@ const RESPONSES: i32 = 1002;
 #[derive(Debug, Parser)]
 #[command(name = "request_response", version)]
 struct Options {
-    #[command(flatten)]
-    driver: DriverOption,
+    /// Directory of a running media driver, to use it instead of an embedded one
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
+    aeron_dir: Option<PathBuf>,
 
     /// How many requests to send, one after the other
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -46,7 +51,7 @@ struct Server {
 }
 
 impl Server {
-    fn turn(&mut self) -> Result<usize, Failure> {
+    fn do_work(&mut self) -> Result<usize, Box<dyn Error>> {
         let open = &mut self.open;
         let handler = |message: &[u8], header: &Header<'_>| {
             open.push((header.image_correlation_id(), message.to_ascii_uppercase()));
@@ -81,39 +86,52 @@ impl Server {
     }
 }
 
-fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse()))
-}
+/// `false` after Ctrl-C.
+static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals()?;
-    let mut output = Output::new(&interrupt);
-    let driver = Driver::start(&options.driver)?;
-    let [endpoint, control] = sample::free_endpoints()?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+
+    let mut context = Context::new()?;
+    let _embedded_driver = match &options.aeron_dir {
+        Some(dir) => {
+            context.set_dir(dir)?;
+            None
+        }
+        None => {
+            let driver = MediaDriver::launch_embedded()?;
+            context.set_dir(driver.aeron_dir())?;
+            Some(driver)
+        }
+    };
+    let [endpoint, control] = free_endpoints()?;
     let request_channel = ChannelUri::udp().endpoint(endpoint).build()?;
     let response_channel =
         ChannelUri::udp().control(control).control_mode(ControlMode::Response).build()?;
 
-    let aeron = driver.connect()?;
+    let aeron = Aeron::connect(context)?;
     let requests = aeron.add_subscription(&request_channel, REQUESTS)?;
     let (clients, open) = (HashMap::new(), Vec::new());
     let mut server =
         Server { aeron, response_channel: response_channel.clone(), requests, clients, open };
 
     // A client of its own: it could as well be another process on another machine.
-    let aeron = driver.connect()?;
+    let mut context = Context::new()?;
+    context.set_dir(server.aeron.context().dir())?;
+    let aeron = Aeron::connect(context)?;
     let mut responses = aeron.add_subscription(&response_channel, RESPONSES)?;
     let own_id = responses.registration_id();
     let channel = request_channel.to_builder().response_correlation_id(own_id).build()?;
     let mut requests = aeron.add_exclusive_publication(&channel, REQUESTS)?;
 
-    let mut turns = Turns::awaiting("a response", &interrupt);
+    let mut backoff = Backoff::default();
     for number in 1..=options.messages {
         let request = format!("request {number}");
         let mut is_sent = false;
         let mut response = None;
         while response.is_none() {
-            let mut work_count = server.turn()?;
+            let mut work_count = server.do_work()?;
             if !is_sent {
                 match requests.offer(request.as_bytes()) {
                     Ok(_) => is_sent = true,
@@ -125,10 +143,27 @@ fn run(options: &Options) -> Result<(), Failure> {
                 response = Some(String::from_utf8_lossy(message).into_owned());
             };
             work_count += responses.poll(handler, 1)?;
-            turns.idle(work_count)?;
+            idle(&mut backoff, work_count)?;
         }
         let response = response.unwrap_or_default();
-        output.line(format_args!("Asked \"{request}\", answered \"{response}\""))?;
+        println!("Asked \"{request}\", answered \"{response}\"");
     }
-    output.line(format_args!("Done: {} responses", options.messages))
+    println!("Done: {} responses", options.messages);
+    Ok(())
+}
+
+/// Idles if there was no work. An error ends the program after Ctrl-C.
+fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
+    if !RUNNING.load(Ordering::Relaxed) {
+        return Err("interrupted".into());
+    }
+    backoff.idle(work_count);
+    Ok(())
+}
+
+/// Two UDP endpoints of this machine that are free now.
+fn free_endpoints() -> io::Result<[String; 2]> {
+    // Both sockets exist at the same time, so that the ports differ.
+    let sockets = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    Ok([sockets.0.local_addr()?.to_string(), sockets.1.local_addr()?.to_string()])
 }

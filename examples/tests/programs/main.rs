@@ -3,8 +3,6 @@
 //! One test program for all, so that it is linked once.
 
 mod archive;
-mod bad_values;
 mod child;
-mod driver;
+mod flagship;
 mod samples;
-mod throughput;

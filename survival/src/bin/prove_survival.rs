@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use rusteron_examples::failure;
+use rusteron_benchmarks::command_line::failure;
 use rusteron_survival::SurvivalOptions;
 
 fn main() -> ExitCode {

@@ -135,7 +135,7 @@ impl Client {
         say(&Notice::Ready);
         let mut last_work = Instant::now();
         loop {
-            match self.turn(part, orders, &mut last_work) {
+            match self.step(part, orders, &mut last_work) {
                 // A millisecond is long enough for others to run, and short enough for the streams.
                 Ok(true) => std::thread::sleep(Duration::from_micros(100)),
                 Ok(false) => std::thread::sleep(Duration::from_millis(1)),
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    fn turn(
+    fn step(
         &self,
         part: &mut impl Part,
         orders: &Orders,

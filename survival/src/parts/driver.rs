@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::IdleStrategyKind;
-use rusteron_examples::failure::Failure;
 use rusteron_media_driver::{Context, Loss, MediaDriver, Result, ThreadingMode};
 
 use super::{Orders, say};

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use rusteron_examples::failure::Failure;
+use rusteron_benchmarks::command_line::failure::Failure;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::options::{Command, PartOptions};

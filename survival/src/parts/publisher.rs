@@ -4,8 +4,8 @@ use std::io::IoSlice;
 use std::process;
 use std::time::{Duration, Instant};
 
+use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Aeron, Counter, ExclusivePublication, OfferError, Publication, Result};
-use rusteron_examples::failure::Failure;
 
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};

@@ -7,13 +7,13 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Action, Aeron, FragmentAssembler, Header, PollError, Result, Subscription};
-use rusteron_examples::failure::Failure;
 
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};
 use crate::options::{PartOptions, Sabotage};
-use crate::oracle::{Fault, Finding, Oracle, Place};
+use crate::oracle::{Fault, Finding, Location, Oracle};
 use crate::random::Random;
 use crate::settings::{CLIENT_LIVENESS, KEEPALIVE, STREAMS};
 use crate::words::{Notice, Order};
@@ -254,13 +254,13 @@ impl Check<'_> {
     }
 
     fn judge(&mut self, bytes: &[u8], header: &Header<'_>) {
-        let place = Place {
+        let location = Location {
             image: header.image_correlation_id(),
             stream_id: header.stream_id(),
             session_id: header.session_id(),
             position: header.position(),
         };
-        let outcome = self.oracle.observe(place, bytes, Instant::now());
+        let outcome = self.oracle.observe(location, bytes, Instant::now());
         let now = Instant::now();
         self.was_paused |= now.duration_since(self.last) >= PAUSED;
         self.last = now;

@@ -1,0 +1,209 @@
+//! The loops in C, `c/loops.c`: run by threads of this program, on its publications and subscriptions.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use rusteron_client::{
+    ExclusivePublication, IdleStrategy, OfferError, PollError, Publication, Subscription,
+};
+use rusteron_sys as sys;
+
+use crate::contenders::c_functions::{CSubscription, offer_error};
+use crate::measuring::measurement::Plan;
+use crate::measuring::publisher::{self, Published};
+use crate::measuring::run::Run;
+use crate::measuring::subscriber::{self, Received};
+
+/// `rusteron_published_t`.
+#[repr(C)]
+#[derive(Default)]
+struct CPublished {
+    messages: u64,
+    back_pressured: u64,
+    admin_actions: u64,
+    not_connected: u64,
+}
+
+/// `rusteron_received_t`.
+#[repr(C)]
+#[derive(Default)]
+struct CReceived {
+    bytes: u64,
+    polls: u64,
+    failed_polls: u64,
+}
+
+/// `rusteron_message_t`.
+#[repr(C)]
+struct CMessage {
+    buffer: *const u8,
+    length: usize,
+    burst_length: usize,
+}
+
+/// `rusteron_idle_t`.
+type Idle = unsafe extern "C" fn(clientd: *mut c_void, work_count: usize);
+
+/// One of the two loops that publish.
+type PublishLoop<P> = unsafe extern "C" fn(
+    publication: *mut P,
+    message: *const CMessage,
+    running: *const bool,
+    idle: Idle,
+    idle_clientd: *mut c_void,
+    published: *mut CPublished,
+) -> i64;
+
+unsafe extern "C" {
+    fn rusteron_publish_exclusively(
+        publication: *mut sys::aeron_exclusive_publication_t,
+        message: *const CMessage,
+        running: *const bool,
+        idle: Idle,
+        idle_clientd: *mut c_void,
+        published: *mut CPublished,
+    ) -> i64;
+
+    fn rusteron_publish_concurrently(
+        publication: *mut sys::aeron_publication_t,
+        message: *const CMessage,
+        running: *const bool,
+        idle: Idle,
+        idle_clientd: *mut c_void,
+        published: *mut CPublished,
+    ) -> i64;
+
+    fn rusteron_receive(
+        subscription: *mut sys::aeron_subscription_t,
+        fragment_limit: usize,
+        running: *const bool,
+        received_bytes: *mut u64,
+        idle: Idle,
+        idle_clientd: *mut c_void,
+        received: *mut CReceived,
+    ) -> i32;
+}
+
+/// Publishes until the run is stopped, as [`publisher::publish`] does.
+///
+/// # Errors
+/// Errors that do not pass by waiting.
+pub fn publish_exclusively(
+    publication: &mut ExclusivePublication,
+    message: &[u8],
+    plan: &Plan,
+    run: &Run<'_>,
+) -> Result<Published, OfferError> {
+    // SAFETY: the publication is live, and `&mut` is its only user.
+    let (returned, published) =
+        unsafe { publish(rusteron_publish_exclusively, publication.as_ptr(), message, plan, run) };
+    if returned == 0 {
+        return Ok(published);
+    }
+    let max_message_length = || publication.constants().max_message_length;
+    Err(offer_error(returned, message.len(), max_message_length))
+}
+
+/// As [`publish_exclusively`], on a publication that other threads use as well.
+///
+/// # Errors
+/// Errors that do not pass by waiting.
+pub fn publish_concurrently(
+    publication: &Publication,
+    message: &[u8],
+    plan: &Plan,
+    run: &Run<'_>,
+) -> Result<Published, OfferError> {
+    // SAFETY: the publication is live, and made for concurrent use.
+    let (returned, published) =
+        unsafe { publish(rusteron_publish_concurrently, publication.as_ptr(), message, plan, run) };
+    if returned == 0 {
+        return Ok(published);
+    }
+    let max_message_length = || publication.constants().max_message_length;
+    Err(offer_error(returned, message.len(), max_message_length))
+}
+
+/// Runs a loop to its end.
+///
+/// # Safety
+/// The publication is live, and may be offered to by this thread.
+unsafe fn publish<P>(
+    publish_loop: PublishLoop<P>,
+    publication: *mut P,
+    message: &[u8],
+    plan: &Plan,
+    run: &Run<'_>,
+) -> (i64, Published) {
+    let mut idle = plan.idle.new_strategy();
+    let (idle_function, idle_clientd) = idle_of(&mut idle);
+    let burst_length = publisher::burst_length(message.len());
+    let message = CMessage { buffer: message.as_ptr(), length: message.len(), burst_length };
+    let mut published = CPublished::default();
+    // SAFETY: the caller answers for the publication. All other pointers are to what lives until the
+    // return; the flag, which other threads change, is read as volatile, which on one byte is what a
+    // relaxed load is; the idle strategy is used by this call alone.
+    let returned = unsafe {
+        publish_loop(
+            publication,
+            &message,
+            run.running_flag().as_ptr(),
+            idle_function,
+            idle_clientd,
+            &mut published,
+        )
+    };
+    let CPublished { messages, back_pressured, admin_actions, not_connected } = published;
+    (returned, Published { messages, back_pressured, admin_actions, not_connected })
+}
+
+/// Receives until the run is stopped, and then what had been published until then, as
+/// [`subscriber::receive`] does.
+///
+/// # Errors
+/// If the subscription was closed.
+pub fn receive(
+    subscription: Subscription,
+    plan: &Plan,
+    run: &Run<'_>,
+) -> Result<Received, PollError> {
+    let mut idle = plan.idle.new_strategy();
+    let (idle_function, idle_clientd) = idle_of(&mut idle);
+    let mut received = CReceived::default();
+    // SAFETY: the subscription is live and this call its only user; for the rest as in `publish`. The
+    // counter is written as volatile and aligned, by this thread alone, and read by others as an
+    // atomic.
+    let returned = unsafe {
+        rusteron_receive(
+            subscription.as_ptr(),
+            plan.fragment_limit,
+            run.running_flag().as_ptr(),
+            run.received_bytes_counter().as_ptr(),
+            idle_function,
+            idle_clientd,
+            &mut received,
+        )
+    };
+    if returned != 0 {
+        return Err(PollError::Closed);
+    }
+    let CReceived { bytes, polls, failed_polls } = received;
+    // The rest is not measured.
+    let received = Received { bytes, polls, failed_polls };
+    let mut subscription = CSubscription(subscription);
+    subscriber::go_on_receiving(&mut subscription, received, plan.expectation(), &mut idle, run)
+}
+
+/// An idle strategy as C takes it.
+fn idle_of<I: IdleStrategy>(idle: &mut I) -> (Idle, *mut c_void) {
+    (idle_with::<I>, ptr::from_mut(idle).cast())
+}
+
+/// Idles with the strategy behind `clientd`.
+///
+/// # Safety
+/// `clientd` points to an `I` that no other code uses meanwhile.
+unsafe extern "C" fn idle_with<I: IdleStrategy>(clientd: *mut c_void, work_count: usize) {
+    // SAFETY: by the contract.
+    unsafe { (*clientd.cast::<I>()).idle(work_count) };
+}

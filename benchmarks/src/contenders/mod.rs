@@ -1,0 +1,10 @@
+//! The contenders of each comparison, and the ways that messages go.
+
+pub mod batches;
+pub mod c_functions;
+pub mod c_loops;
+pub mod latency;
+pub mod ping_pong;
+pub mod recording;
+pub mod registration;
+pub mod throughput;

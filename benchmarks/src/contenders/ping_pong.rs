@@ -1,0 +1,474 @@
+//! Round trips: one thread sends messages, another sends them back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rusteron_client::{IdleStrategy, IdleStrategyKind, OfferError, PollError};
+
+use crate::command_line::duration;
+use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
+use crate::measuring::message_path::{Publish, Receive};
+
+/// The longest latency that is told apart, in nanoseconds: a minute.
+const LONGEST: u64 = 60_000_000_000;
+
+/// After how many idle iterations a loop looks whether it should still wait.
+const IDLE_ITERATIONS: u32 = 1024;
+
+/// The shortest message: it holds the time at which it was sent.
+pub const MIN_MESSAGE_LENGTH: usize = size_of::<u64>();
+
+/// When messages are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As soon as the last one is back.
+    Closed,
+    /// At fixed times, with this time between two messages. Latencies are counted from these times, also for
+    /// messages that could not be sent in time because other threads were slow.
+    Fixed(Duration),
+}
+
+/// The measurement: its messages and its duration.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The length of each message in bytes, at least [`MIN_MESSAGE_LENGTH`].
+    pub message_length: usize,
+    /// Idle strategy of both threads when there is nothing to do.
+    pub idle: IdleStrategyKind,
+    /// When messages are sent.
+    pub pace: Pace,
+    /// How long to run before measuring.
+    pub warmup: Duration,
+    /// How long to measure.
+    pub measure: Duration,
+    /// How long a message may be on its way before that is an error.
+    pub timeout: Duration,
+}
+
+/// An empty histogram of latencies in nanoseconds, with three significant digits.
+///
+/// # Errors
+/// None that could happen: the bounds are valid.
+pub fn histogram() -> Result<Histogram<u64>, Failure> {
+    Histogram::new_with_bounds(1, LONGEST, 3).map_err(|error| Failure::run("histogram", error))
+}
+
+/// Where a thread sends to and receives from.
+#[derive(Debug)]
+pub struct End<P, S> {
+    /// The publication that the thread sends to.
+    pub publication: P,
+    /// The subscription that the thread receives from.
+    pub subscription: S,
+}
+
+/// Measures the latencies of messages from one end to the other, on a thread of its own, and back.
+///
+/// An interrupt ends it early.
+///
+/// # Errors
+/// [`Failure::Run`] if a stream is closed, or a message is on its way for longer than the plan's timeout.
+pub fn measure<P: Publish, S: Receive>(
+    near: &mut End<P, S>,
+    far: &mut End<P, S>,
+    plan: &Plan,
+    interrupt: &Interrupt,
+) -> Result<Histogram<u64>, Failure> {
+    let running = AtomicBool::new(true);
+    thread::scope(|scope| {
+        // Ends the other thread however this one ends.
+        let stop = Stop(&running);
+        let ponger = thread::Builder::new()
+            .name("pong".to_owned())
+            .spawn_scoped(scope, || {
+                let _stop = Stop(&running);
+                pong(far, plan.idle, &running)
+            })
+            .map_err(|error| Failure::run("cannot start the pong's thread", error))?;
+        let measured = ping(near, plan, &running, interrupt);
+        drop(stop);
+        let ponged =
+            ponger.join().map_err(|_| Failure::Run("the pong's thread panicked".to_owned()))?;
+        // Where both have failed, this is the cause.
+        ponged?;
+        measured
+    })
+}
+
+/// Clears a flag when dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Sends back whatever comes, until told to stop.
+fn pong<P: Publish, S: Receive>(
+    end: &mut End<P, S>,
+    idle: IdleStrategyKind,
+    running: &AtomicBool,
+) -> Result<(), Failure> {
+    let mut idle = idle.new_strategy();
+    while running.load(Ordering::Relaxed) {
+        let mut failure = None;
+        let messages = end
+            .subscription
+            .receive(|message| {
+                while let Err(error) = end.publication.offer(message) {
+                    if !error.is_retryable() {
+                        failure = Some(error);
+                    }
+                    if failure.is_some() || !running.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    idle.idle(0);
+                }
+            })
+            .map_err(|error| Failure::run("pong", error))?;
+        if let Some(error) = failure {
+            return Err(Failure::run("pong", error));
+        }
+        idle.idle(messages);
+    }
+    Ok(())
+}
+
+/// Sends messages to a thread that sends them back while `running`, and measures how long that takes.
+///
+/// # Errors
+/// As [`measure`].
+pub fn ping<P: Publish, S: Receive>(
+    end: &mut End<P, S>,
+    plan: &Plan,
+    running: &AtomicBool,
+    interrupt: &Interrupt,
+) -> Result<Histogram<u64>, Failure> {
+    let mut pinger = Pinger {
+        message: vec![0; plan.message_length.max(MIN_MESSAGE_LENGTH)],
+        histogram: histogram()?,
+        start: Instant::now(),
+        measure_from: nanos(plan.warmup),
+        sent: 0,
+        received: 0,
+    };
+    let watch = Watch { plan, running, interrupt, iterations: 0, since: pinger.start };
+    let finished = match plan.pace {
+        Pace::Closed => pinger.ping_pong(end, watch),
+        Pace::Fixed(interval) => pinger.pace(end, nanos(interval).max(1), watch),
+    };
+    match finished {
+        Ok(()) | Err(Failure::Interrupted) => Ok(pinger.histogram),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// As messages carry it.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The state of the thread that measures. All times are nanoseconds since the start.
+struct Pinger {
+    message: Vec<u8>,
+    histogram: Histogram<u64>,
+    start: Instant,
+    measure_from: u64,
+    sent: u64,
+    received: u64,
+}
+
+impl Pinger {
+    fn now(&self) -> u64 {
+        nanos(self.start.elapsed())
+    }
+
+    /// Offers a message that carries a time; `false` if that has to be repeated.
+    #[inline(always)]
+    fn offer<P: Publish>(&mut self, publication: &mut P, time: u64) -> Result<bool, Failure> {
+        self.message[..MIN_MESSAGE_LENGTH].copy_from_slice(&time.to_ne_bytes());
+        match publication.offer(&self.message) {
+            Ok(()) => {
+                self.sent += 1;
+                Ok(true)
+            }
+            Err(error) => retry(error),
+        }
+    }
+
+    /// Receives the messages that have come back.
+    #[inline(always)]
+    fn poll<S: Receive>(&mut self, subscription: &mut S) -> Result<usize, Failure> {
+        let messages = subscription.receive(|message| {
+            let time = message.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            if time >= self.measure_from {
+                let latency = nanos(self.start.elapsed()).saturating_sub(time);
+                self.histogram.saturating_record(latency.max(1));
+            }
+            self.received += 1;
+        });
+        messages.map_err(|error: PollError| Failure::run("ping", error))
+    }
+
+    fn ping_pong<P: Publish, S: Receive>(
+        &mut self,
+        end: &mut End<P, S>,
+        mut watch: Watch<'_>,
+    ) -> Result<(), Failure> {
+        let mut idle = watch.plan.idle.new_strategy();
+        let until = self.measure_from.saturating_add(nanos(watch.plan.measure));
+        loop {
+            if watch.interrupt.is_requested() {
+                return Err(Failure::Interrupted);
+            }
+            let now = self.now();
+            // At least one, however long the scheduler keeps it.
+            if now >= until && !self.histogram.is_empty() {
+                return Ok(());
+            }
+            while !self.offer(&mut end.publication, now)? {
+                watch.idle(&mut idle, 0)?;
+            }
+            while self.received < self.sent {
+                let messages = self.poll(&mut end.subscription)?;
+                watch.idle(&mut idle, messages)?;
+            }
+        }
+    }
+
+    fn pace<P: Publish, S: Receive>(
+        &mut self,
+        end: &mut End<P, S>,
+        interval: u64,
+        mut watch: Watch<'_>,
+    ) -> Result<(), Failure> {
+        let mut idle = watch.plan.idle.new_strategy();
+        let until = self.measure_from.saturating_add(nanos(watch.plan.measure));
+        let mut intended = 0;
+        while intended < until || self.received < self.sent {
+            let mut work = 0;
+            // One at a time, so that late messages do not delay the reading of those that have come back.
+            if intended < until
+                && self.now() >= intended
+                && self.offer(&mut end.publication, intended)?
+            {
+                intended += interval;
+                work = 1;
+            }
+            work += self.poll(&mut end.subscription)?;
+            let is_due = self.received == self.sent;
+            watch.idle_until_due(&mut idle, work, is_due)?;
+        }
+        Ok(())
+    }
+}
+
+fn retry(error: OfferError) -> Result<bool, Failure> {
+    if error.is_retryable() { Ok(false) } else { Err(Failure::run("ping", error)) }
+}
+
+/// Looks now and then whether waiting still makes sense.
+struct Watch<'a> {
+    plan: &'a Plan,
+    running: &'a AtomicBool,
+    interrupt: &'a Interrupt,
+    /// Iterations without work.
+    iterations: u32,
+    /// When they began, roughly.
+    since: Instant,
+}
+
+impl Watch<'_> {
+    /// Idles if there was no work.
+    #[inline(always)]
+    fn idle<I: IdleStrategy>(&mut self, idle: &mut I, work: usize) -> Result<(), Failure> {
+        self.idle_until_due(idle, work, false)
+    }
+
+    /// The same; when nothing `is_due`, no timeout counts.
+    #[inline(always)]
+    fn idle_until_due<I: IdleStrategy>(
+        &mut self,
+        idle: &mut I,
+        work: usize,
+        is_nothing_due: bool,
+    ) -> Result<(), Failure> {
+        if work > 0 {
+            self.iterations = 0;
+        } else {
+            self.iterations += 1;
+            if self.iterations % IDLE_ITERATIONS == 0 {
+                self.look(is_nothing_due)?;
+            }
+        }
+        idle.idle(work);
+        Ok(())
+    }
+
+    #[cold]
+    fn look(&mut self, is_nothing_due: bool) -> Result<(), Failure> {
+        if self.interrupt.is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        if !self.running.load(Ordering::Relaxed) {
+            return Err(Failure::Run("ping: the other side has ended".to_owned()));
+        }
+        if self.iterations == IDLE_ITERATIONS || is_nothing_due {
+            self.since = Instant::now();
+            self.iterations = IDLE_ITERATIONS;
+        } else if self.since.elapsed() >= self.plan.timeout {
+            let waited = duration::display(self.plan.timeout);
+            return Err(Failure::Run(format!("ping: nothing has come back for {waited}")));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+
+    use super::*;
+
+    /// A stream without Aeron.
+    struct Pipe<T>(T);
+
+    impl Publish for Pipe<SyncSender<Vec<u8>>> {
+        fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+            self.0.try_send(message.to_vec()).map_err(|error| match error {
+                TrySendError::Full(_) => OfferError::BackPressured,
+                TrySendError::Disconnected(_) => OfferError::Closed,
+            })
+        }
+    }
+
+    impl Receive for Pipe<Receiver<Vec<u8>>> {
+        fn receive(&mut self, mut handler: impl FnMut(&[u8])) -> Result<usize, PollError> {
+            match self.0.try_recv() {
+                Ok(message) => handler(&message),
+                Err(TryRecvError::Empty) => return Ok(0),
+                Err(TryRecvError::Disconnected) => return Err(PollError::Closed),
+            }
+            Ok(1)
+        }
+    }
+
+    type PipeEnd = End<Pipe<SyncSender<Vec<u8>>>, Pipe<Receiver<Vec<u8>>>>;
+
+    fn ends() -> (PipeEnd, PipeEnd) {
+        let (pings, pings_in) = sync_channel(64);
+        let (pongs, pongs_in) = sync_channel(64);
+        (
+            End { publication: Pipe(pings), subscription: Pipe(pongs_in) },
+            End { publication: Pipe(pongs), subscription: Pipe(pings_in) },
+        )
+    }
+
+    const PLAN: Plan = Plan {
+        message_length: 32,
+        idle: IdleStrategyKind::Yielding,
+        pace: Pace::Closed,
+        warmup: Duration::ZERO,
+        measure: Duration::from_millis(20),
+        timeout: Duration::from_secs(3600),
+    };
+
+    #[test]
+    fn every_round_trip_is_counted() {
+        let (mut near, mut far) = ends();
+        let histogram =
+            measure(&mut near, &mut far, &PLAN, &Interrupt::default()).expect("latencies");
+        assert!(!histogram.is_empty());
+        assert!(histogram.min() > 0);
+    }
+
+    #[test]
+    fn a_fixed_pace_sends_so_many_messages_however_slow_they_are() {
+        let (mut near, mut far) = ends();
+        let plan = Plan { pace: Pace::Fixed(Duration::from_millis(1)), ..PLAN };
+        let histogram =
+            measure(&mut near, &mut far, &plan, &Interrupt::default()).expect("latencies");
+        assert_eq!(histogram.len(), 20);
+    }
+
+    #[test]
+    fn waiting_to_be_sent_is_part_of_a_latency() {
+        /// Takes a message only at the third time it is asked to, a while after the first.
+        struct Slow(u32, Pipe<SyncSender<Vec<u8>>>);
+        impl Publish for Slow {
+            fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+                self.0 += 1;
+                if self.0 < 3 {
+                    thread::sleep(Duration::from_millis(10));
+                    return Err(OfferError::BackPressured);
+                }
+                self.1.offer(message)
+            }
+        }
+        let (near, mut far) = ends();
+        let mut near =
+            End { publication: Slow(0, near.publication), subscription: near.subscription };
+        let plan = Plan { pace: Pace::Fixed(Duration::from_millis(1)), ..PLAN };
+        let running = AtomicBool::new(true);
+        let histogram = thread::scope(|scope| {
+            let stop = Stop(&running);
+            scope.spawn(|| pong(&mut far, IdleStrategyKind::Yielding, &running));
+            let histogram = ping(&mut near, &plan, &running, &Interrupt::default());
+            drop(stop);
+            histogram
+        })
+        .expect("latencies");
+        assert_eq!(histogram.len(), 20);
+        // The first was to be sent 20 ms before it was, the tenth 11 ms.
+        assert!(histogram.max() >= 19_900_000, "{}", histogram.max());
+        assert!(histogram.value_at_quantile(0.5) >= 10_000_000);
+    }
+
+    #[test]
+    fn the_warm_up_is_not_counted() {
+        let (mut near, mut far) = ends();
+        let plan = Plan {
+            pace: Pace::Fixed(Duration::from_millis(1)),
+            warmup: Duration::from_millis(15),
+            measure: Duration::from_millis(5),
+            ..PLAN
+        };
+        let histogram =
+            measure(&mut near, &mut far, &plan, &Interrupt::default()).expect("latencies");
+        assert_eq!(histogram.len(), 5);
+    }
+
+    #[test]
+    fn what_does_not_come_back_is_an_error() {
+        let (mut near, _far) = ends();
+        let plan = Plan { timeout: Duration::from_millis(1), ..PLAN };
+        let running = AtomicBool::new(true);
+        let failure = ping(&mut near, &plan, &running, &Interrupt::default());
+        assert_eq!(
+            failure.map(|_| ()),
+            Err(Failure::Run("ping: nothing has come back for 1ms".to_owned()))
+        );
+    }
+
+    #[test]
+    fn an_interrupt_ends_it() {
+        let (mut near, mut far) = ends();
+        let interrupt = Interrupt::default();
+        interrupt.request();
+        let plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
+        assert!(measure(&mut near, &mut far, &plan, &interrupt).is_ok());
+    }
+
+    #[test]
+    fn a_closed_stream_ends_it() {
+        let (mut near, far) = ends();
+        let (_, mut elsewhere) = ends();
+        drop(far);
+        let failure = measure(&mut near, &mut elsewhere, &PLAN, &Interrupt::default());
+        assert!(failure.is_err());
+    }
+}

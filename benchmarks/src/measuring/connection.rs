@@ -1,0 +1,196 @@
+//! The media driver, the client, and the stream that is measured.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
+use rusteron_media_driver::{Context as DriverContext, MediaDriver};
+
+use crate::command_line::duration;
+use crate::command_line::failure::{self, Failure};
+use crate::command_line::interrupt::Interrupt;
+use crate::measuring::channel::Channel;
+
+/// How much longer than the client itself a program waits for signs of life, so that the client's
+/// own words for it come first.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// A client of a media driver, and the driver if it is embedded.
+#[derive(Debug)]
+pub struct Connection {
+    // Dropped in this order.
+    aeron: Aeron,
+    driver: Option<MediaDriver>,
+    /// Errors that the client's own thread has met.
+    background: Receiver<Error>,
+}
+
+/// A publication and the subscription that receives from it, and from it alone.
+#[derive(Debug)]
+pub struct Stream<P = ExclusivePublication> {
+    /// The publisher's end.
+    pub publication: P,
+    /// The subscriber's end.
+    pub subscription: Subscription,
+}
+
+impl Connection {
+    /// Launches an embedded driver with the context's settings, and connects to it.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if either fails.
+    pub fn embedded(context: DriverContext) -> Result<Self, Failure> {
+        let driver = MediaDriver::launch_embedded_with(context)
+            .map_err(|error| Failure::run("cannot launch the media driver", error))?;
+        let (aeron, background) = connect(driver.aeron_dir())?;
+        Ok(Self { aeron, driver: Some(driver), background })
+    }
+
+    /// Connects to the driver that runs in a directory.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if there is none, after the driver timeout.
+    pub fn to_driver(dir: &Path) -> Result<Self, Failure> {
+        let (aeron, background) = connect(dir)?;
+        Ok(Self { aeron, driver: None, background })
+    }
+
+    /// Where the media driver's files are.
+    pub fn aeron_dir(&self) -> &Path {
+        self.driver.as_ref().map_or_else(|| self.aeron.context().dir(), MediaDriver::aeron_dir)
+    }
+
+    /// The client.
+    pub fn aeron(&self) -> &Aeron {
+        &self.aeron
+    }
+
+    /// How long no message may arrive before something must be wrong.
+    pub fn timeout(&self) -> Duration {
+        self.aeron.context().driver_timeout().saturating_add(DEADLINE)
+    }
+
+    /// Adds a publication and a subscription, and waits until they are connected with each other or
+    /// the interrupt is requested.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout.
+    pub fn open(
+        &self,
+        channel: &Channel,
+        stream_id: i32,
+        interrupt: &Interrupt,
+    ) -> Result<Stream, Failure> {
+        let publication = self
+            .aeron
+            .add_exclusive_publication(channel.as_str(), stream_id)
+            .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
+        let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
+        self.await_connected(channel, stream_id, interrupt, || {
+            publication.is_connected() && subscription.is_connected()
+        })?;
+        Ok(Stream { publication, subscription })
+    }
+
+    /// The same, with a publication that several threads can publish on.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_concurrent(
+        &self,
+        channel: &Channel,
+        stream_id: i32,
+        interrupt: &Interrupt,
+    ) -> Result<Stream<Publication>, Failure> {
+        let publication = self
+            .aeron
+            .add_publication(channel.as_str(), stream_id)
+            .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
+        let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
+        self.await_connected(channel, stream_id, interrupt, || {
+            publication.is_connected() && subscription.is_connected()
+        })?;
+        Ok(Stream { publication, subscription })
+    }
+
+    /// A subscription to one publication. On a driver that others use, too, there may be more
+    /// publishers. Theirs do not count.
+    fn subscribe_to(
+        &self,
+        session_id: i32,
+        channel: &Channel,
+        stream_id: i32,
+    ) -> Result<Subscription, Failure> {
+        let own = channel.with_default("session-id", session_id);
+        self.aeron
+            .add_subscription(own.as_str(), stream_id)
+            .map_err(|error| cannot_add("subscription", channel, stream_id, error))
+    }
+
+    /// Waits until a stream is connected or the interrupt is requested.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the client is closed meanwhile, or in case of a timeout.
+    pub fn await_connected(
+        &self,
+        channel: &Channel,
+        stream_id: i32,
+        interrupt: &Interrupt,
+        is_connected: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
+        const PAUSE: Duration = Duration::from_millis(1);
+        let start = Instant::now();
+        while !is_connected() {
+            if self.aeron.is_closed() {
+                return Err(Failure::Run("the client was closed".to_owned()));
+            }
+            if start.elapsed() >= self.timeout() {
+                return Err(Failure::Run(format!(
+                    "publisher and subscriber on {channel} stream {stream_id} are not connected \
+                     after {}",
+                    duration::display(self.timeout()),
+                )));
+            }
+            if interrupt.wait_until(Instant::now() + PAUSE, || false) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to a failure the error that the client has reported meanwhile: that is its cause.
+    pub fn explain(&self, failure: Failure) -> Failure {
+        // The client closes first, and then says why.
+        let timeout = if self.aeron.is_closed() { Duration::from_secs(1) } else { Duration::ZERO };
+        match (failure, self.background.recv_timeout(timeout)) {
+            (Failure::Run(text), Ok(error)) => Failure::run(text, error),
+            (failure, _) => failure,
+        }
+    }
+
+    /// Prints the error that the client has reported although nothing has failed.
+    pub fn warn(&self) {
+        for error in self.background.try_iter() {
+            failure::warn(error);
+        }
+    }
+}
+
+fn cannot_add(what: &str, channel: &Channel, stream_id: i32, error: Error) -> Failure {
+    Failure::run(format_args!("cannot add the {what} on {channel} stream {stream_id}"), error)
+}
+
+fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
+    let (sender, background) = mpsc::channel();
+    let mut context = Context::new()?;
+    context.set_dir(dir)?.set_error_handler(move |error| {
+        // The receiver is gone only when the program is about to end.
+        let _ = sender.send(error.clone());
+    })?;
+    let aeron = Aeron::connect(context).map_err(|error| {
+        let dir = dir.display();
+        Failure::run(format_args!("cannot connect to a media driver in {dir}"), error)
+    })?;
+    Ok((aeron, background))
+}

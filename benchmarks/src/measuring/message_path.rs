@@ -1,0 +1,84 @@
+//! The way that messages go.
+//!
+//! The loops are generic over these traits, so that a comparison of this way with others differs in
+//! nothing but the path.
+
+use rusteron_client::{
+    ExclusivePublication, Header, OfferError, PollError, Publication, Subscription,
+};
+
+/// Sends messages.
+pub trait Publish: Send {
+    /// Offers one message.
+    ///
+    /// # Errors
+    /// Nothing has been sent; see [`OfferError`].
+    fn offer(&mut self, message: &[u8]) -> Result<(), OfferError>;
+}
+
+/// Receives messages and counts their bytes.
+pub trait Poll: Send {
+    /// Receives up to `fragment_limit` fragments, adds their payload lengths to `bytes` and returns
+    /// how many they were.
+    ///
+    /// # Errors
+    /// See [`PollError`].
+    fn poll(&mut self, bytes: &mut u64, fragment_limit: usize) -> Result<usize, PollError>;
+}
+
+/// Through Rust.
+impl Publish for ExclusivePublication {
+    #[inline(always)]
+    fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+        ExclusivePublication::offer(self, message).map(|_| ())
+    }
+}
+
+/// Through Rust, on a publication that other threads use as well.
+impl Publish for &Publication {
+    #[inline(always)]
+    fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+        Publication::offer(self, message).map(|_| ())
+    }
+}
+
+/// Through Rust.
+impl Poll for Subscription {
+    #[inline(always)]
+    fn poll(&mut self, bytes: &mut u64, fragment_limit: usize) -> Result<usize, PollError> {
+        let count = |fragment: &[u8], _: &Header<'_>| *bytes += fragment.len() as u64;
+        Subscription::poll(self, count, fragment_limit)
+    }
+}
+
+/// Receives messages for a round trip.
+pub trait Receive: Send {
+    /// Receives up to ten messages, and returns how many they were.
+    ///
+    /// # Errors
+    /// See [`PollError`].
+    fn receive(&mut self, handler: impl FnMut(&[u8])) -> Result<usize, PollError>;
+}
+
+/// How many fragments a poll for a round trip receives at most, as in Aeron's samples.
+pub(crate) const FRAGMENT_LIMIT: usize = 10;
+
+/// Through Rust.
+impl Receive for Subscription {
+    #[inline(always)]
+    fn receive(&mut self, mut handler: impl FnMut(&[u8])) -> Result<usize, PollError> {
+        Subscription::poll(self, |message: &[u8], _: &Header<'_>| handler(message), FRAGMENT_LIMIT)
+    }
+}
+
+/// Through Rust, and in fragments, as the C functions do without an assembler.
+#[derive(Debug)]
+pub struct Fragments(pub Subscription);
+
+impl Poll for Fragments {
+    #[inline(always)]
+    fn poll(&mut self, bytes: &mut u64, fragment_limit: usize) -> Result<usize, PollError> {
+        let count = |fragment: &[u8], _: &Header<'_>| *bytes += fragment.len() as u64;
+        self.0.poll_fragments(count, fragment_limit)
+    }
+}

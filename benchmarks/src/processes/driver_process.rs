@@ -1,0 +1,312 @@
+//! Media drivers that run as processes of their own.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use rusteron_client::{CncFile, IdleStrategyKind, request_driver_termination};
+use rusteron_media_driver::Preset;
+
+use crate::command_line::driver_options::Threading;
+use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
+use crate::processes::java::Java;
+use crate::processes::program::Program;
+
+/// How long a driver may take to start, and to end.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How often a wait for the driver looks whether it is ready.
+const TICK: Duration = Duration::from_millis(1);
+
+/// The program that a driver is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Host {
+    /// The C driver in the program media_driver
+    Rust,
+    /// Aeron's Java driver
+    Java,
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Rust => "Rust",
+            Self::Java => "Java",
+        })
+    }
+}
+
+/// How a driver spreads its work over threads, and how the threads idle when there is no work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settings {
+    /// The threads, and what conductor, sender and receiver do.
+    Threads(Threading, IdleStrategyKind),
+    /// A preset.
+    Preset(Preset),
+}
+
+impl Settings {
+    /// Properties that the Java driver takes for them.
+    fn java_properties(self) -> Vec<(String, String)> {
+        match self {
+            Self::Threads(threading, idle) => {
+                let mode = threading.name().to_uppercase().replace('-', "_");
+                let agents = ["conductor", "sender", "receiver", "sharednetwork", "shared"];
+                let idles = agents
+                    .map(|agent| (format!("aeron.{agent}.idle.strategy"), idle.name().to_owned()));
+                [("aeron.threading.mode".to_owned(), mode)].into_iter().chain(idles).collect()
+            }
+            Self::Preset(preset) => preset
+                .variables()
+                .map(|(name, value)| (name.to_lowercase().replace('_', "."), value.to_owned()))
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads(threading, idle) => {
+                f.pad(&format!("{}/{}", threading.name(), idle.name()))
+            }
+            Self::Preset(preset) => preset.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Settings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(threading, idle)| {
+            let threading = Threading::from_str(threading, false).ok()?;
+            Some(Self::Threads(threading, idle.parse().ok()?))
+        });
+        parsed.or_else(|| text.parse().ok().map(Self::Preset)).ok_or_else(|| {
+            let idles = IdleStrategyKind::ALL.map(IdleStrategyKind::name).join(", ");
+            let presets: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
+            format!(
+                "expected dedicated, shared-network or shared, a slash, and one of {idles}, such as \
+                 shared/backoff, or a preset: {}",
+                presets.join(", ")
+            )
+        })
+    }
+}
+
+/// Starts drivers.
+#[derive(Debug)]
+pub struct Launcher<'a> {
+    /// The program `media_driver`.
+    pub media_driver: &'a Path,
+    /// Java, if it is there and wanted.
+    pub java: Option<&'a Java>,
+    /// The length of all terms, if it is not the drivers' default.
+    pub term_length: Option<usize>,
+}
+
+impl Launcher<'_> {
+    /// Starts a driver in a directory of its own and waits until clients can connect to it; `None` if the
+    /// interrupt is requested before.
+    ///
+    /// `number` tells the directories of this process apart.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it does not start.
+    pub fn start(
+        &self,
+        host: Host,
+        settings: Settings,
+        number: u32,
+        interrupt: &Interrupt,
+    ) -> Result<Option<DriverProcess>, Failure> {
+        let dir = DriverDir::new(number);
+        let start = Instant::now();
+        let mut program = match host {
+            Host::Rust => self.start_rust(settings, &dir)?,
+            Host::Java => self.start_java(settings, &dir)?,
+        };
+        while !interrupt.is_requested() {
+            // An error says that the file is not there yet, or not complete.
+            let cnc = CncFile::open(&dir.0, Duration::ZERO).ok();
+            if let Some(cnc) = cnc.filter(|cnc| cnc.is_active(DEADLINE)) {
+                let start_up = start.elapsed();
+                if cnc.pid() != i64::from(program.pid()) {
+                    // It would be the wrong process that is watched.
+                    return Err(
+                        program.failure(format_args!("its pid is said to be {}", cnc.pid()))
+                    );
+                }
+                return Ok(Some(DriverProcess { program, dir, start_up }));
+            }
+            program.check()?;
+            if start.elapsed() >= DEADLINE {
+                return Err(Failure::Run(format!("the {host} driver does not get ready")));
+            }
+            interrupt.wait_until(Instant::now() + TICK, || false);
+        }
+        Ok(None)
+    }
+
+    fn start_rust(&self, settings: Settings, dir: &DriverDir) -> Result<Program, Failure> {
+        let mut command = Command::new(self.media_driver);
+        for (name, _) in std::env::vars_os() {
+            // The Java driver does not read these.
+            if name.to_string_lossy().starts_with("AERON_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
+        match settings {
+            Settings::Threads(threading, idle) => {
+                command.args(["--threading-mode", threading.name(), "--idle", idle.name()])
+            }
+            Settings::Preset(preset) => command.args(["--preset", preset.name()]),
+        };
+        if let Some(length) = self.term_length {
+            for option in ["--term-buffer-length", "--ipc-term-buffer-length"] {
+                command.arg(option).arg(length.to_string());
+            }
+        }
+        Program::start("media_driver".to_owned(), command, DEADLINE)
+    }
+
+    fn start_java(&self, settings: Settings, dir: &DriverDir) -> Result<Program, Failure> {
+        let java = self.java.ok_or_else(|| Failure::Run("there is no Java".to_owned()))?;
+        let mut options = vec![
+            format!("-Daeron.dir={}", dir.0.display()),
+            "-Daeron.driver.termination.validator=io.aeron.driver.DefaultAllowTerminationValidator"
+                .to_owned(),
+        ];
+        let properties = settings.java_properties().into_iter();
+        options.extend(properties.map(|(name, value)| format!("-D{name}={value}")));
+        if let Some(length) = self.term_length {
+            for name in ["term.buffer.length", "ipc.term.buffer.length"] {
+                options.push(format!("-Daeron.{name}={length}"));
+            }
+        }
+        java.start("io.aeron.driver.MediaDriver", &options, &[], DEADLINE)
+    }
+}
+
+/// A driver that runs; on drop it is killed and its directory deleted.
+#[derive(Debug)]
+pub struct DriverProcess {
+    // Dropped in this order.
+    program: Program,
+    dir: DriverDir,
+    start_up: Duration,
+}
+
+impl DriverProcess {
+    /// The directory by which clients find it.
+    pub fn aeron_dir(&self) -> &Path {
+        &self.dir.0
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    /// How long it took from the start of its process until clients could connect.
+    pub fn start_up(&self) -> Duration {
+        self.start_up
+    }
+
+    /// Makes sure that it still runs.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] with the text that the driver has written to standard error.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        self.program.check()
+    }
+
+    /// Asks it to end as clients do, and says how long that takes.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it does not end, or not well.
+    pub fn end(self, interrupt: &Interrupt) -> Result<Duration, Failure> {
+        let start = Instant::now();
+        request_driver_termination(&self.dir.0, b"")?;
+        self.program.finish(interrupt)?;
+        Ok(start.elapsed())
+    }
+}
+
+/// The directory of a driver in another process; deleted on drop.
+#[derive(Debug)]
+pub(crate) struct DriverDir(PathBuf);
+
+impl DriverDir {
+    /// A name that no embedded driver has. `number` distinguishes the names of this process.
+    pub(crate) fn new(number: u32) -> Self {
+        let shared_memory = Path::new("/dev/shm");
+        let base =
+            if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
+        Self(base.join(format!("rusteron-{}-driver-{number}", process::id())))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for DriverDir {
+    fn drop(&mut self) {
+        // If the driver has not started, there is none.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        for text in
+            ["dedicated/backoff", "shared-network/sleep-ns", "shared/spin", "low-latency", "shared"]
+        {
+            assert_eq!(text.parse::<Settings>().expect("settings").to_string(), text);
+        }
+        for text in ["", "dedicated", "shared/", "/yield", "shared/lazy", "invoker/yield", "a/b/c"]
+        {
+            let error = text.parse::<Settings>().expect_err("no settings");
+            assert!(error.contains("such as shared/backoff"), "{text}: {error}");
+            assert!(error.contains("low-latency"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn java_gets_the_settings_as_properties() {
+        let properties = |text: &str| text.parse::<Settings>().expect(text).java_properties();
+        for (settings, name, value) in [
+            ("shared-network/yield", "aeron.threading.mode", "SHARED_NETWORK"),
+            ("shared-network/yield", "aeron.sharednetwork.idle.strategy", "yield"),
+            ("low-latency", "aeron.threading.mode", "DEDICATED"),
+            ("low-latency", "aeron.sender.idle.strategy", "noop"),
+            ("low-latency", "aeron.term.buffer.sparse.file", "false"),
+        ] {
+            let property = (name.to_owned(), value.to_owned());
+            assert!(properties(settings).contains(&property), "{settings}: {name}");
+        }
+    }
+
+    #[test]
+    fn a_driver_that_cannot_be_started_is_a_failure() {
+        let settings = "shared/backoff".parse().expect("settings");
+        let launcher =
+            Launcher { media_driver: Path::new("/no/such"), java: None, term_length: None };
+        for host in [Host::Rust, Host::Java] {
+            let failure = launcher.start(host, settings, 0, &Interrupt::default());
+            assert!(matches!(failure, Err(Failure::Run(_))), "{failure:?}");
+        }
+    }
+}

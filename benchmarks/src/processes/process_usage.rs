@@ -1,0 +1,187 @@
+//! The resources that a process uses, as Linux reports them in `/proc`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
+
+/// How long a slice is, roughly: the mean over one is a candidate for the peak.
+pub const SLICE: Duration = Duration::from_millis(250);
+
+/// The unit of processor times in `/proc`: a hundredth of a second on all architectures that Rust has.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The usage of a process until now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    /// Processor time of all threads, those that have ended included.
+    cpu: Duration,
+    /// Bytes of memory that are resident.
+    resident: u64,
+    /// The part of these that is shared memory, such as log buffers.
+    shared: u64,
+    threads: u64,
+}
+
+impl Sample {
+    fn take(pid: u32) -> Result<Self, Failure> {
+        let read = |name: &str| {
+            let path = format!("/proc/{pid}/{name}");
+            let text = fs::read_to_string(&path);
+            text.map_err(|error| Failure::run(format_args!("cannot read {path}"), error))
+        };
+        let (stat, status) = (read("stat")?, read("status")?);
+        Self::parse(&stat, &status)
+            .ok_or_else(|| Failure::Run(format!("not understood: /proc/{pid}/stat and status")))
+    }
+
+    fn parse(stat: &str, status: &str) -> Option<Self> {
+        // The second field is the program's name, which may have spaces and brackets of its own.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut times = fields.split_ascii_whitespace().skip(11).map(str::parse::<u32>);
+        let mut time = || times.next()?.ok();
+        let ticks = time()?.checked_add(time()?)?;
+        let field = |name: &str| {
+            let values = status.lines().filter_map(|line| line.strip_prefix(name));
+            let mut values = values.filter_map(|value| value.strip_prefix(':'));
+            values.next()?.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some(Self {
+            cpu: TICK * ticks,
+            resident: field("VmRSS")? << 10,
+            shared: field("RssShmem")? << 10,
+            threads: field("Threads")?,
+        })
+    }
+}
+
+/// The usage of a process during some time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usage {
+    /// Mean processor time, in percent of one core.
+    pub cpu_mean: f64,
+    /// The highest mean of a slice.
+    pub cpu_peak: f64,
+    /// Mean resident memory in bytes.
+    pub resident_mean: f64,
+    /// The most resident memory in bytes that was seen at the end of a slice.
+    pub resident_peak: f64,
+    /// Mean resident shared memory in bytes, such as log buffers; it is in the above.
+    pub shared_mean: f64,
+    /// The most threads that were seen.
+    pub threads: u64,
+}
+
+impl Usage {
+    /// Watches a process from a point in time on. An interrupt ends it early; the usage is of no use then.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if the process is gone, or this is not Linux.
+    pub fn watch(
+        pid: u32,
+        from: Instant,
+        measure: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        interrupt.wait_until(from, || false);
+        let slices = u32::try_from(measure.as_nanos() / SLICE.as_nanos()).unwrap_or(u32::MAX);
+        let slice = measure / slices.max(1);
+        let mut samples = vec![(Instant::now(), Sample::take(pid)?)];
+        for number in 1..=slices.max(1) {
+            if interrupt.wait_until(from + slice * number, || false) {
+                break;
+            }
+            samples.push((Instant::now(), Sample::take(pid)?));
+        }
+        Ok(Self::of(&samples))
+    }
+
+    /// The usage between the first of some samples and the last.
+    fn of(samples: &[(Instant, Sample)]) -> Self {
+        let percent = |from: &(Instant, Sample), to: &(Instant, Sample)| {
+            let elapsed = to.0.duration_since(from.0).max(TICK);
+            100.0 * to.1.cpu.saturating_sub(from.1.cpu).as_secs_f64() / elapsed.as_secs_f64()
+        };
+        let mean = |value: fn(&Sample) -> u64| {
+            let sum: f64 = samples.iter().map(|(_, sample)| value(sample) as f64).sum();
+            sum / samples.len().max(1) as f64
+        };
+        let samples_of = || samples.iter().map(|(_, sample)| sample);
+        Self {
+            cpu_mean: match samples {
+                [first, .., last] => percent(first, last),
+                _ => 0.0,
+            },
+            cpu_peak: samples
+                .windows(2)
+                .map(|pair| percent(&pair[0], &pair[1]))
+                .fold(0.0, f64::max),
+            resident_mean: mean(|sample| sample.resident),
+            resident_peak: samples_of().map(|sample| sample.resident as f64).fold(0.0, f64::max),
+            shared_mean: mean(|sample| sample.shared),
+            threads: samples_of().map(|sample| sample.threads).max().unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tdriver\nVmHWM:\t  9000 kB\nVmRSS:\t    8000 kB\n\
+                          RssAnon:\t 100 kB\nRssShmem:\t 3000 kB\nThreads:\t5\n";
+
+    #[test]
+    fn fields_are_found_whatever_the_name_of_the_program() {
+        let stat = "7 (a) R (b c) S 1 7 7 0 -1 4194560 9 8 7 6 250 50 1 1 20 0 5 0 100 1 2";
+        let sample = Sample::parse(stat, STATUS).expect("a sample");
+        assert_eq!(sample.cpu, Duration::from_secs(3));
+        assert_eq!((sample.resident, sample.shared), (8000 << 10, 3000 << 10));
+        assert_eq!(sample.threads, 5);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_no_sample() {
+        let stat = "7 (a) S 1 7 7 0 -1 4194560 9 8 7 6 250 50";
+        assert!(Sample::parse(stat, STATUS).is_some());
+        for stat in ["", "7 (a", "7 (a) S 1 7 7 0 -1 4194560 9 8 7 6 250", "7 (a) S 1 2 3"] {
+            assert_eq!(Sample::parse(stat, STATUS), None, "{stat}");
+        }
+        // A process that has ended has no memory.
+        assert_eq!(Sample::parse(stat, "Name:\tdriver\nThreads:\t1\n"), None);
+    }
+
+    #[test]
+    fn peaks_are_those_of_slices() {
+        let start = Instant::now();
+        let sample = |seconds, cpu, resident| {
+            let cpu = Duration::from_millis(cpu);
+            let sample = Sample { cpu, resident, shared: 1, threads: resident };
+            (start + Duration::from_secs(seconds), sample)
+        };
+        let usage = Usage::of(&[sample(0, 1000, 2), sample(1, 2500, 6), sample(3, 3000, 4)]);
+        assert!((usage.cpu_mean - 200.0 / 3.0).abs() < 1e-9, "{usage:?}");
+        assert_eq!((usage.cpu_peak, usage.resident_mean), (150.0, 4.0));
+        assert_eq!((usage.resident_peak, usage.shared_mean, usage.threads), (6.0, 1.0, 6));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_can_be_seen_to_work() {
+        let pid = std::process::id();
+        let before = Sample::take(pid).expect("a sample");
+        assert!(before.resident > 0 && before.threads > 0, "{before:?}");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Sample::take(pid).expect("a sample").cpu < before.cpu + TICK {
+            assert!(Instant::now() < deadline, "no processor time is counted");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_an_error() {
+        // Linux has no process of this number.
+        let error = Usage::watch(u32::MAX, Instant::now(), SLICE, &Interrupt::default());
+        assert!(matches!(error, Err(Failure::Run(text)) if text.contains("/proc/4294967295")));
+    }
+}

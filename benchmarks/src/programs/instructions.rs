@@ -1,0 +1,249 @@
+//! Callgrind's counts of `benchmark_instructions`, and the bounds that they must not exceed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
+use crate::command_line::output::Output;
+use crate::reports::host;
+use crate::reports::results::Results;
+
+/// Where the counts are, and where the report goes.
+#[derive(Debug, Clone, Args)]
+pub struct ReportOptions {
+    /// File with the name of a function and the instructions that it took on each line
+    #[arg(long, value_name = "FILE")]
+    pub counts: PathBuf,
+
+    /// How many messages each function has had
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub messages: u32,
+
+    /// File with the bounds
+    #[arg(long, value_name = "FILE")]
+    pub bounds: PathBuf,
+
+    /// The program that counted
+    #[arg(long, value_name = "NAME AND VERSION")]
+    pub counted_by: String,
+
+    /// Directory for the result as JSON; it is created if necessary
+    #[arg(long, value_name = "DIR", default_value = "target/benchmarks")]
+    pub results: PathBuf,
+}
+
+/// The bounds of one operation.
+#[derive(Debug, Clone, PartialEq)]
+struct Bound {
+    name: String,
+    /// Instructions per message, in Rust.
+    instructions: f64,
+    /// How much of C's instructions Rust may take, where there is a goal.
+    share_of_c: Option<f64>,
+}
+
+impl Bound {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let name = words.next()?.to_owned();
+        let instructions = words.next()?.parse().ok()?;
+        let share_of_c = words.next().map(str::parse).transpose().ok()?;
+        words.next().is_none().then_some(Self { name, instructions, share_of_c })
+    }
+}
+
+/// The counts of one operation.
+#[derive(Debug)]
+struct Row {
+    bound: Bound,
+    /// Instructions per message.
+    rust: Option<f64>,
+    c: Option<f64>,
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        Some(self.rust? / self.c?)
+    }
+
+    /// Returns the fault of the row, if there is one.
+    fn fault(&self) -> Option<&'static str> {
+        match (self.rust, self.bound.share_of_c, self.ratio()) {
+            (None, _, _) => Some("not measured"),
+            (Some(rust), _, _) if rust > self.bound.instructions => Some("too many"),
+            (_, Some(_), None) => Some("C's not measured"),
+            (_, Some(goal), Some(ratio)) if ratio > goal => Some("too many of C's"),
+            _ => None,
+        }
+    }
+
+    fn line(&self) -> String {
+        let number = |value: Option<f64>, decimals| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+        };
+        let line = format!(
+            "{:<18} {:>8} {:>8} {:>8} {:>8.1} {:>8}  {}",
+            self.bound.name,
+            number(self.rust, 1),
+            number(self.c, 1),
+            number(self.ratio(), 2),
+            self.bound.instructions,
+            number(self.bound.share_of_c, 2),
+            self.fault().unwrap_or_default()
+        );
+        line.trim_end().to_owned()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.bound.name,
+            "rust": self.rust,
+            "c": self.c,
+            "rust_to_c": self.ratio(),
+            "bound": self.bound.instructions,
+            "bound_of_rust_to_c": self.bound.share_of_c,
+            "fault": self.fault(),
+        })
+    }
+}
+
+/// Prints the counts as a table, writes them as JSON, and compares them with the bounds.
+///
+/// # Errors
+/// - [`Failure::Usage`] for files that cannot be used;
+/// - [`Failure::Run`] if a bound is exceeded, or nothing was counted that has one.
+pub fn report(options: &ReportOptions) -> Result<(), Failure> {
+    let bounds = lines("--bounds <FILE>", &options.bounds, Bound::parse)?;
+    let counts: BTreeMap<String, u64> =
+        lines("--counts <FILE>", &options.counts, parse_count)?.into_iter().collect();
+    let results = Results::open(&options.results, "instructions")?;
+    let per_message = |contender: &str, name: &str| {
+        let count = counts.get(&format!("{contender}_{name}"))?;
+        Some(*count as f64 / f64::from(options.messages))
+    };
+    let row = |bound: Bound| Row {
+        rust: per_message("rust", &bound.name),
+        c: per_message("c", &bound.name),
+        bound,
+    };
+    let rows: Vec<Row> = bounds.into_iter().map(row).collect();
+
+    let interrupt = Interrupt::default();
+    let mut output = Output::new(&interrupt);
+    output.line(format_args!(
+        "{:<18} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "per message", "Rust", "C", "Rust/C", "bound", "of C's"
+    ))?;
+    for row in &rows {
+        output.line(row.line())?;
+    }
+    output.line(results.write(&json!({
+        "program": "benchmark_instructions",
+        "versions": host::versions(),
+        "host": host::describe(),
+        "settings": { "messages": options.messages, "counted_by": options.counted_by },
+        "instructions_per_message": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+    }))?)?;
+    let faults: Vec<String> = rows
+        .iter()
+        .filter_map(|row| Some(format!("{}: {}", row.bound.name, row.fault()?)))
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(Failure::Run(faults.join(", "))) }
+}
+
+fn parse_count(line: &str) -> Option<(String, u64)> {
+    let (name, count) = line.split_once(' ')?;
+    Some((name.to_owned(), count.parse().ok()?))
+}
+
+/// Parses the lines of a file. Comments and empty lines are left out.
+fn lines<T>(
+    option: &str,
+    path: &Path,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Failure> {
+    let text =
+        fs::read_to_string(path).map_err(|error| Failure::usage(option, path.display(), error))?;
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let reason = || format!("expected a name and numbers in '{line}'");
+            parse(line).ok_or_else(|| Failure::usage(option, path.display(), reason()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const BOUNDS: &str = "# what it may take\noffer 55.5 0.5\nclaim 60\n";
+
+    fn reported(counts: &str) -> (Result<(), Failure>, TempDir) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, text).expect("a file");
+            path
+        };
+        let options = ReportOptions {
+            counts: write("counts", counts),
+            messages: 10,
+            bounds: write("bounds", BOUNDS),
+            counted_by: "callgrind".to_owned(),
+            results: dir.path().join("results"),
+        };
+        (report(&options), dir)
+    }
+
+    fn fault(counts: &str) -> String {
+        reported(counts).0.expect_err("a bound is exceeded").to_string()
+    }
+
+    #[test]
+    fn counts_within_the_bounds_are_reported() {
+        let (result, dir) = reported("rust_offer 500\nc_offer 1000\nrust_claim 600\n");
+        assert_eq!(result, Ok(()));
+        let text = fs::read_to_string(dir.path().join("results/instructions.json"));
+        let report: Value = serde_json::from_str(&text.expect("a report")).expect("JSON");
+        assert_eq!(report["versions"]["aeron"], "1.54.0");
+        assert!(report["host"].get("cpu").is_some(), "{report:#}");
+        assert_eq!(report["settings"], json!({ "messages": 10, "counted_by": "callgrind" }));
+        let offer = &report["instructions_per_message"][0];
+        let counted = ["rust", "c", "rust_to_c", "bound", "bound_of_rust_to_c"];
+        assert_eq!(counted.map(|key| offer[key].as_f64()), [50.0, 100.0, 0.5, 55.5, 0.5].map(Some));
+        assert_eq!(report["instructions_per_message"][1]["c"], Value::Null);
+    }
+
+    #[test]
+    fn counts_above_a_bound_are_a_failure() {
+        assert_eq!(fault("rust_offer 556\nc_offer 2000\nrust_claim 600\n"), "offer: too many");
+        assert_eq!(
+            fault("rust_offer 500\nc_offer 990\nrust_claim 600\n"),
+            "offer: too many of C's"
+        );
+        let both = "offer: C's not measured, claim: not measured";
+        assert_eq!(fault("rust_offer 500\n"), both);
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_refused_before_there_are_results() {
+        let (result, dir) = reported("rust_offer many\n");
+        let failure = result.expect_err("no number");
+        assert!(
+            matches!(failure, Failure::Usage(_))
+                && failure.to_string().contains("'rust_offer many'")
+        );
+        assert!(!dir.path().join("results").exists());
+        for line in ["offer", "offer x", "offer 1 x", "offer 1 2 3"] {
+            assert_eq!(Bound::parse(line), None, "{line}");
+        }
+    }
+}
