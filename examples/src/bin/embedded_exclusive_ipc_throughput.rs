@@ -86,10 +86,14 @@ fn main() -> ExitCode {
     }
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            // Nobody reads the output any more, as in `… | head`.
+            Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+            _ => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 

@@ -151,3 +151,15 @@ fn signal_during_the_warm_up_measures_nothing() {
     finished.assert_exit_code(0);
     assert!(finished.stdout.ends_with("ended during the warm-up\n"), "{finished:#?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn closed_output_ends_it_quietly() {
+    let mut running =
+        Running::start(command(FLAGSHIP, ["--warmup", "0s"].iter().chain(&SHORT_TERMS)));
+    running.await_line("Rate: ");
+    running.hang_up();
+    let finished = running.finish();
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "");
+}
