@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backoff_spins_then_yields_then_sleeps_longer_and_longer() {
+    fn backoff_spins_yields_then_sleeps() {
         let mut backoff = Backoff::new(2, 1, Duration::from_nanos(1), Duration::from_nanos(4));
         let mut seen = Vec::new();
         for _ in 0..6 {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_found_by_its_name_and_others_are_not() {
+    fn kinds_are_found_by_name() {
         for kind in IdleStrategyKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(kind.as_c_str().to_str(), Ok(kind.name()));

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_linked_code_is_of_the_version_it_was_compiled_from() {
+    fn linked_version_is_compiled_version() {
         let version = AeronVersion::linked();
         let AeronVersion { major, minor, patch, .. } = version;
         assert_eq!(format!("{major}.{minor}.{patch}"), AERON_VERSION);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_and_ranges_are_found_by_the_environment_variable() {
+    fn environment_variable_finds_defaults() {
         let text = "
             #define TINY_WAIT_TIMEOUT_ENV_VAR \"TINY_TIMEOUT\"
             #define TINY_WAIT_TIMEOUT_NS_DEFAULT (10 * 1000 * INT64_C(1000));

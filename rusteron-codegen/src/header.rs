@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_above_a_macro_goes_to_the_next_function_only() {
+    fn comment_above_macro_is_next_functions() {
         let comments = comments(
             "/**\n * Mode.\n */\n#define A_ENV_VAR \"A\"\n\ntypedef enum mode_enum { ONE, TWO } mode_t;\n\
              int set_a(ctx_t *c, mode_t mode);\nmode_t get_a(ctx_t *c);\nint set_b(ctx_t *c, int v);",
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_macro_without_comment_does_not_inherit_one() {
+    fn bare_macro_inherits_no_comment() {
         let comments = comments(
             "/** Other. */\n#define X_ENV_VAR \"X\"\n#define A_ENV_INIT_ARGS_VAR \"A\"\nint set_a(void);",
         );
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_right_above_the_function_is_its_own() {
+    fn comment_above_function_is_its_own() {
         let comments = comments(
             "extern \"C\"\n{\n#define A_ENV_VAR \"A\"\n/* plain */ // line\n/** Mine. */\n\
              const char *get_a(\n    ctx_t *c);\ninline int f(void) { return 1; }\n/** Next. */\nint g(void);\n}",

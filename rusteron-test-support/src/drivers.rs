@@ -29,7 +29,7 @@ pub fn launch_with(settings: impl FnOnce(&mut Context) -> Result<&mut Context>) 
 
 /// A driver for tests in which a client does no work for a while. On a busy machine, that can be a long while.
 /// This driver does not take such a client for dead.
-pub fn launch_patient() -> MediaDriver {
+pub fn launch_with_long_timeouts() -> MediaDriver {
     launch_with(|context| {
         context
             .set_client_liveness_timeout(10 * DEADLINE)?

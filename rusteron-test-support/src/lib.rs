@@ -23,8 +23,8 @@ pub use child_process::ChildProcess;
 pub use clients::{connect, connect_watchfully, context, watchful_context};
 pub use driver_process::DriverProcess;
 pub use drivers::{
-    SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_patient, launch_strict,
-    launch_with,
+    SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_strict, launch_with,
+    launch_with_long_timeouts,
 };
 pub use java::{has_java, java_run};
 pub use log_buffer::{log_bytes, log_file, log_tails, unblock};

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_driver_follows_from_its_clients() {
+    fn clients_tell_driver_state() {
         assert_eq!(connected().differences(2, 3), Vec::<String>::new());
         assert_eq!(connected().differences(3, 3).len(), 5);
         let mut state = connected();

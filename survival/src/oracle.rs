@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_excused_if_the_client_was_given_up_soon_after() {
+    fn gap_before_client_timeout_is_excused() {
         let mut feed = feed();
         assert_eq!([1, 4].map(|sequence| feed.give(sequence)), [None; 2]);
         assert_eq!(feed.oracle.ended(feed.start + VERDICT / 2, true), (vec![], 2));
     }
 
     #[test]
-    fn a_gap_is_not_excused_by_another_end_or_a_late_one() {
+    fn other_or_late_end_excuses_no_gap() {
         for (later, was_given_up) in [(VERDICT / 2, false), (VERDICT, true)] {
             let mut feed = feed();
             assert_eq!([1, 4].map(|sequence| feed.give(sequence)), [None; 2]);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_messages_count_if_the_image_was_joined_at_its_beginning() {
+    fn first_messages_count_from_image_start() {
         for (joined, faults) in [(0, vec![Fault::Lost(3)]), (64, vec![])] {
             let mut feed = feed();
             feed.oracle.joined(IMAGE, joined);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_another_stream_or_session_is_foreign() {
+    fn other_stream_or_session_is_foreign() {
         let change: [fn(&mut Location); 2] =
             [|location| location.stream_id += 1, |location| location.session_id += 1];
         for change in change {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_threading_modes_are_those_that_are_parsed() {
+    fn threading_modes_parse_by_name() {
         for threading in Threading::value_variants() {
             assert_eq!(Threading::from_str(threading.name(), false), Ok(*threading));
         }

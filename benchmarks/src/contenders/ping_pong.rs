@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_pace_sends_so_many_messages_however_slow_they_are() {
+    fn fixed_pace_sends_every_message() {
         let (mut near, mut far) = ends();
         let plan = Plan { pace: Pace::Fixed(Duration::from_millis(1)), ..PLAN };
         let histogram =

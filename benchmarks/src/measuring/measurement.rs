@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_during_the_warm_up_leaves_no_slices() {
+    fn interrupted_warm_up_has_no_slices() {
         let (mut sender, mut receiver) = pipe();
         let interrupt = Interrupt::default();
         interrupt.request();

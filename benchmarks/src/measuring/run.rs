@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_different_threads_write_is_in_different_cache_lines() {
+    fn threads_write_different_cache_lines() {
         let interrupt = Interrupt::default();
         let run = Run::new(&interrupt, 1);
         let running = std::ptr::from_ref(&run.running).addr();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_abandons_the_run_unless_it_is_disarmed() {
+    fn armed_guard_abandons_the_run() {
         let interrupt = Interrupt::default();
         let run = Run::new(&interrupt, 1);
         run.guard().disarm();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_before_the_end_is_waited_for() {
+    fn published_messages_are_awaited() {
         let interrupt = Interrupt::default();
         let run = Run::new(&interrupt, 1);
         run.add_published(3);

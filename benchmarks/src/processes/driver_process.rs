@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_cannot_be_started_is_a_failure() {
+    fn unstartable_driver_is_a_failure() {
         let settings = "shared/backoff".parse().expect("settings");
         let launcher =
             Launcher { media_driver: Path::new("/no/such"), java: None, term_length: None };

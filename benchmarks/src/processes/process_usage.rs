@@ -133,7 +133,7 @@ mod tests {
                           RssAnon:\t 100 kB\nRssShmem:\t 3000 kB\nThreads:\t5\n";
 
     #[test]
-    fn fields_are_found_whatever_the_name_of_the_program() {
+    fn fields_follow_any_program_name() {
         let stat = "7 (a) R (b c) S 1 7 7 0 -1 4194560 9 8 7 6 250 50 1 1 20 0 5 0 100 1 2";
         let sample = Sample::parse(stat, STATUS).expect("a sample");
         assert_eq!(sample.cpu, Duration::from_secs(3));

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_fewer_and_longer_by_default_and_can_be_chosen() {
+    fn default_rounds_can_be_changed() {
         let options = ResourceOptions::try_parse_from(["program"]).expect("valid arguments");
         assert_eq!((options.run.runs, options.run.measure), (3, Duration::from_secs(2)));
         let arguments = ["program", "--runs", "7", "--measure", "3s"];

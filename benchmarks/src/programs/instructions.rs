@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_refused_before_there_are_results() {
+    fn unusable_files_are_refused_first() {
         let (result, dir) = reported("rust_offer many\n");
         let failure = result.expect_err("no number");
         assert!(

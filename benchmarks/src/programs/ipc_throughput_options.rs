@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_driver_is_told_the_term_length_by_the_channel() {
+    fn running_driver_gets_term_length_by_channel() {
         let options = throughput(&["--aeron-dir", "/x", "--term-length", "64k"]);
         assert_eq!(options.full_channel().as_str(), "aeron:ipc?term-length=65536");
         let options = throughput(&["--aeron-dir", "/x", "--channel", "aeron:ipc?term-length=64k"]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_changes_the_term_length_of_an_embedded_driver() {
+    fn environment_sets_embedded_term_length() {
         let options = throughput(&["--message-length", "16k"]);
         let mut context = options.common.driver.driver_context().expect("settings");
         context.set_ipc_term_buffer_length(64 << 10).expect("a length");

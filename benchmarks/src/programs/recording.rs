@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_of_all_lengths_have_as_many_bytes() {
+    fn recordings_of_all_lengths_are_equally_long() {
         assert_eq!(messages_in(64 << 20, 32), 1 << 20);
         assert_eq!(messages_in(64 << 20, 33), (64 << 20) / 96);
         assert_eq!(messages_in(1 << 30, 1344), 780_335);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_what_the_archive_needed_are_told_by_length_and_contender() {
+    fn table_has_rates_and_archive_usage() {
         let options = RecordingOptions::try_parse_from(["program"]).expect("valid arguments");
         let outcome = Outcome {
             recorded_in: Duration::from_secs(2),

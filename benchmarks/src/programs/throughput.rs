@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_and_number_of_publishers_is_a_case() {
+    fn each_length_and_publisher_count_is_a_case() {
         let names: Vec<String> = options(&[]).loads().iter().map(Load::name).collect();
         assert_eq!(names.len(), 9);
         assert_eq!(names[0], "exclusive, 32 B");

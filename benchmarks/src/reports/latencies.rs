@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distribution_ends_where_samples_are_too_few() {
+    fn distribution_ends_with_too_few_samples() {
         let mut histogram = Histogram::<u64>::new(3).expect("a histogram");
         histogram.record_n(1000, 1000).expect("a latency in range");
         let points = distribution(&histogram);

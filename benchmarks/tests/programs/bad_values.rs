@@ -82,7 +82,7 @@ fn the_latency_benchmark_refuses_them() {
 }
 
 #[test]
-fn the_benchmark_of_idle_strategies_refuses_them() {
+fn idle_strategies_refuses_bad_values() {
     let own: &[Case] = &[
         (&["--term-lengths", "64k,3m"], "--term-lengths", "64k to 1g"),
         (&["--idles", "yield,lazy"], "--idles", "backoff"),
@@ -96,7 +96,7 @@ fn the_benchmark_of_idle_strategies_refuses_them() {
 }
 
 #[test]
-fn the_benchmark_of_drivers_resources_refuses_them() {
+fn driver_resources_refuses_bad_values() {
     let own: &[Case] = &[
         (&["--contenders", "rust,c"], "--contenders", "rust, java"),
         (&["--settings", "dedicated"], "--settings", "such as shared/backoff"),
@@ -118,7 +118,7 @@ fn the_benchmark_of_drivers_resources_refuses_them() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn another_program_in_the_place_of_the_driver_is_refused() {
+fn other_program_as_driver_is_refused() {
     for path in ["/no/such/program", "/bin/true"] {
         let arguments = ["--media-driver", path];
         assert_refused(DRIVER_RESOURCES, &arguments, "--media-driver", "cargo build --release");

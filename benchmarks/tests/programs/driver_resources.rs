@@ -39,7 +39,7 @@ fn assert_figures(contender: &Value, runs: usize) {
 }
 
 #[test]
-fn a_driver_is_watched_idle_and_under_load_with_each_of_the_settings() {
+fn each_setting_is_measured_idle_and_loaded() {
     for transport in ["udp", "ipc"] {
         let arguments = ["--contenders", "rust", "--settings", "shared/backoff,dedicated/sleep-ns"];
         let results = Results::with(driver_resources(
@@ -84,7 +84,7 @@ fn a_driver_is_watched_idle_and_under_load_with_each_of_the_settings() {
 }
 
 #[test]
-fn both_drivers_take_turns_with_the_same_settings() {
+fn both_drivers_take_turns() {
     if !has_java() {
         eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
         return;
@@ -115,7 +115,7 @@ fn both_drivers_take_turns_with_the_same_settings() {
 }
 
 #[test]
-fn without_java_its_driver_is_skipped_with_a_reason() {
+fn missing_java_driver_is_skipped_with_reason() {
     let arguments = ["--settings", "shared/backoff"];
     let mut command = driver_resources(SHORT.iter().chain(&QUIET).chain(&LITTLE).chain(&arguments));
     command.env("JAVA_HOME", "/no/such/directory");
@@ -136,7 +136,7 @@ fn processes_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_signal_ends_it_and_its_driver_and_leaves_no_directory() {
+fn signal_ends_program_and_driver() {
     let dir = tempfile::tempdir().expect("a directory");
     let arguments = ["--contenders", "rust", "--settings", "shared/backoff", "--runs", "1000"];
     let mut command =

@@ -137,7 +137,7 @@ fn a_report_replaces_what_the_file_held() {
 }
 
 #[test]
-fn a_channel_that_the_driver_refuses_is_a_run_time_error() {
+fn refused_channel_is_a_run_time_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("report.json");
     let mut command = ipc_throughput(["--channel", "aeron:udp", "--json"]);
@@ -165,7 +165,7 @@ fn signals_end_it_orderly() {
 
 #[cfg(unix)]
 #[test]
-fn a_signal_during_the_warm_up_leaves_nothing_measured() {
+fn signal_in_warm_up_measures_nothing() {
     let mut running = Running::start(ipc_throughput(["--warmup", "60m", "--term-length", "1m"]));
     running.await_line("Warm-up: ");
     running.signal("TERM");

@@ -41,7 +41,7 @@ fn a_running_driver_is_used() {
 }
 
 #[test]
-fn two_programs_on_one_stream_do_not_count_each_others_messages() {
+fn programs_on_one_stream_count_own_messages() {
     let driver = driver(1 << 18);
     let directory = tempfile::tempdir().expect("a directory");
     let files = [directory.path().join("a.json"), directory.path().join("b.json")];
@@ -61,7 +61,7 @@ fn two_programs_on_one_stream_do_not_count_each_others_messages() {
 }
 
 #[test]
-fn a_message_too_long_for_the_running_driver_is_refused() {
+fn too_long_message_is_refused() {
     let driver = driver(1 << 16);
     let mut command = ipc_throughput(["--message-length", "16k", "--aeron-dir"]);
     command.arg(driver.aeron_dir());

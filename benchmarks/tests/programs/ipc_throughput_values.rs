@@ -80,7 +80,7 @@ fn the_throughput_program_refuses_them() {
 }
 
 #[test]
-fn a_driver_named_by_the_environment_is_a_running_one_as_well() {
+fn environment_names_running_driver() {
     let mut command = ipc_throughput(["--threading-mode", "shared"]);
     command.env("AERON_DIR", "/x");
     assert_refused(command, "--threading-mode", "AERON_DIR");

@@ -5,7 +5,7 @@ use crate::child::{
 };
 
 #[test]
-fn without_java_its_contenders_are_skipped_with_a_reason() {
+fn missing_java_is_skipped_with_reason() {
     let narrow: [&[&str]; 2] = [
         &[
             "--publications",

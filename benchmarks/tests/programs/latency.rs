@@ -3,7 +3,7 @@
 use crate::child::{LATENCY, QUIET_DRIVER, Results, announced, list, number};
 
 #[test]
-fn round_trips_are_measured_over_both_transports_in_both_modes() {
+fn both_transports_and_modes_are_measured() {
     let results = Results::of(
         LATENCY,
         &[&QUIET_DRIVER[..], &["--contenders", "rust,c-functions", "--rate", "1000"]].concat(),
@@ -40,7 +40,7 @@ fn round_trips_are_measured_over_both_transports_in_both_modes() {
 }
 
 #[test]
-fn every_threading_mode_and_idle_strategy_works() {
+fn each_mode_and_idle_strategy_works() {
     for (mode, idle) in [("dedicated", "backoff"), ("shared-network", "sleep-ns")] {
         let arguments = ["--threading-mode", mode, "--driver-idle", idle, "--idle", idle];
         let narrow = ["--contenders", "rust", "--transports", "ipc", "--modes", "closed"];

@@ -3,7 +3,7 @@
 use crate::child::{RECORDING, Results, command, has_java, list, number, run};
 
 #[test]
-fn both_contenders_record_and_replay_on_one_archive() {
+fn both_contenders_record_and_replay() {
     if !has_java() {
         eprintln!("nothing tested: no Java, or its artifacts have not been fetched yet (java/run)");
         return;
@@ -37,7 +37,7 @@ fn both_contenders_record_and_replay_on_one_archive() {
 }
 
 #[test]
-fn without_java_there_is_no_archive_and_the_program_says_so() {
+fn missing_java_is_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut command = command(RECORDING, &[] as &[&str]);
     command.env("JAVA_HOME", "/no/such/directory").arg("--results").arg(dir.path());

@@ -72,7 +72,7 @@ fn several_threads_share_a_publication() {
 }
 
 #[test]
-fn messages_in_fragments_are_counted_by_every_contender() {
+fn fragmented_messages_are_counted() {
     let results = Results::of(
         THROUGHPUT,
         &[&NATIVE[..], &["--publications", "exclusive", "--message-lengths", "4096"]].concat(),

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spies_count_as_subscribers_unless_the_channel_says_otherwise() {
+    fn spies_count_unless_channel_says_no() {
         let cases = [
             ("aeron:ipc", "aeron:ipc"),
             ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:1|ssc=true"),

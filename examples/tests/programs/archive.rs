@@ -50,7 +50,7 @@ fn what_was_recorded_is_replayed() {
 }
 
 #[test]
-fn what_goes_over_udp_is_recorded_although_nobody_else_receives_it() {
+fn udp_is_recorded_without_subscribers() {
     let Some(java) = JavaArchive::launch() else { return };
     let channel = || format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     for (path, messages) in [
@@ -89,7 +89,7 @@ fn a_replay_merges_with_the_live_stream() {
 }
 
 #[test]
-fn a_persistent_subscription_joins_leaves_and_joins_the_live_stream() {
+fn persistent_subscription_rejoins_live_stream() {
     let Some(java) = JavaArchive::launch() else { return };
     let path = env!("CARGO_BIN_EXE_persistent_subscription");
     let finished = succeed(&java, path, &["--messages", "50"]);
@@ -148,7 +148,7 @@ fn a_recording_is_replicated_once_and_followed() {
 }
 
 #[test]
-fn no_archive_is_an_error_that_says_where_it_was_looked_for() {
+fn missing_archive_is_named() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     let channel = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     for path in [

@@ -46,7 +46,7 @@ fn fragmented_messages_count_once() {
 }
 
 #[test]
-fn running_driver_is_used_by_option_and_environment() {
+fn option_or_environment_names_driver() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     let mut by_option = command(FLAGSHIP, SHORT.iter().chain(&SHORT_TERMS));
     by_option.arg("--aeron-dir").arg(driver.aeron_dir());
@@ -60,7 +60,7 @@ fn running_driver_is_used_by_option_and_environment() {
 }
 
 #[test]
-fn bad_values_are_refused_with_the_options_name() {
+fn refusals_name_the_option() {
     let cases: [(&[&str], &str); 13] = [
         (&["--message-length", "0"], "--message-length"),
         (&["--message-length", "-1"], "--message-length"),
@@ -93,7 +93,7 @@ fn channel_that_is_refused_is_an_error() {
 }
 
 #[test]
-fn message_longer_than_an_eighth_of_a_term_is_an_error() {
+fn message_beyond_an_eighth_of_a_term_fails() {
     let arguments = ["--channel", "aeron:ipc?term-length=64k", "--message-length", "8193"];
     let finished = run(command(FLAGSHIP, arguments));
     finished.assert_exit_code(1);

@@ -73,7 +73,7 @@ fn the_basic_pair_works_over_udp() {
 }
 
 #[test]
-fn the_basic_pair_refuses_a_channel_that_is_none() {
+fn basic_pair_refuses_bad_channel() {
     for path in [PUBLISHER, SUBSCRIBER] {
         let finished = run(command(path, ["--channel", "aeron:pigeon"]));
         finished.assert_exit_code(2);
@@ -82,7 +82,7 @@ fn the_basic_pair_refuses_a_channel_that_is_none() {
 }
 
 #[test]
-fn the_basic_pair_and_the_statistics_need_a_driver() {
+fn basic_pair_and_statistics_need_a_driver() {
     let empty = tempfile::tempdir().expect("a directory");
     for path in [PUBLISHER, SUBSCRIBER, STATISTICS] {
         let mut command = command(path, ["--aeron-dir"]);
@@ -236,7 +236,7 @@ fn the_statistics_of_a_driver_are_printed() {
 
 #[cfg(unix)]
 #[test]
-fn watched_statistics_come_again_until_a_signal() {
+fn watched_statistics_end_on_signal() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     let mut command = command(STATISTICS, ["--watch", "--aeron-dir"]);
     command.arg(driver.aeron_dir());

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_with_the_time_since_the_last_command_up_to_the_longest() {
+    fn pauses_grow_up_to_the_longest() {
         let longest = Duration::from_millis(16);
         let after = |micros| pause_after(Duration::from_micros(micros), longest);
         assert_eq!(after(0), Duration::from_micros(50));

@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_and_strange_places_are_skipped_and_an_unused_one_ends() {
+    fn freed_slots_are_skipped_until_unused() {
         let slots = Slots::new(6)
             .with(0, RECLAIMED, 1, b'x')
             .with(1, 77, 1, b'x')
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_beyond_the_memory_are_none_whatever_the_highest_is_said_to_be() {
+    fn ids_beyond_memory_are_none() {
         let slots = Slots::new(2).with(0, ALLOCATED, 1, b'x').with(1, ALLOCATED, 1, b'x');
         let reader = slots.reader(i32::MAX);
         assert_eq!(reader.iter().count(), 2);

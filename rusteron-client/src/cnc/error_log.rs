@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_up_to_the_first_without_a_length() {
+    fn entries_end_at_zero_length() {
         let log = log(&[(24 + 5, 10, "first"), (24 + 6, 20, "second"), (0, 30, "never")], 1024);
         assert_eq!(texts(&log, i64::MIN), ["first", "second"]);
         assert_eq!(texts(&log, 20), ["second"]);

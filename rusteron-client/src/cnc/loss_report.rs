@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_up_to_the_first_without_observations() {
+    fn entries_end_at_zero_observations() {
         let mut report = entry(2, (9, "aeron:udp"), (6, "a:1234"));
         report.extend(entry(1, (0, ""), (0, "")));
         report.extend(entry(0, (0, ""), (0, "")));

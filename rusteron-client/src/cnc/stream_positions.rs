@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn backlogs_are_those_of_the_slowest_and_never_negative() {
+    fn backlog_is_the_slowest_and_not_negative() {
         use PositionKind::*;
         let ipc =
             stream(&[(PublisherPosition, 100), (SubscriberPosition, 90), (SubscriberPosition, 40)]);

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_system_counter_of_the_bindings_has_its_name() {
+    fn each_system_counter_has_its_name() {
         let bindings =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../rusteron-sys/src/bindings/client.rs");
         let bindings = std::fs::read_to_string(bindings).expect("the bindings");

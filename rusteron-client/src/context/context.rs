@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_idle_strategy_can_be_set_and_one_that_cannot_leaves_the_one_before() {
+    fn refused_idle_strategy_changes_nothing() {
         for kind in IdleStrategyKind::ALL {
             let mut context = Context::new().expect("a context");
             context.set_idle_strategy(kind).expect("a strategy");

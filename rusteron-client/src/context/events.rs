@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_can_be_replaced_and_are_freed_with_their_context() {
+    fn replaced_handlers_are_freed() {
         let captured = Arc::new(());
         let mut context = Context::new().expect("a context");
         for _ in 0..3 {

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn display_is_one_line_without_the_places_in_aerons_source() {
+    fn display_is_one_line() {
         let error = Error::with_code(
             ErrorKind::DriverTimeout,
             -1000,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_code_of_its_own_has_the_kind_of_its_cause_and_shows_it() {
+    fn error_without_code_has_kind_of_cause() {
         let text = "(-11) generic error, see message\n[poll, aeron_client.c:1] registration error\n\
                     (98) Address already in use\n[bind, aeron_udp.c:2] failed to bind";
         let error = Error::from_code(-11, text);
@@ -375,7 +375,7 @@ mod tests {
 
     /// When C calls its error handler, C passes -11 instead of an OS error number.
     #[test]
-    fn error_of_a_callback_has_the_kind_and_text_of_its_first_line() {
+    fn callback_error_reads_first_line() {
         let text = "(98) Address already in use\n[aeron_open_file, aeron_fileutil.c:1] x.logbuffer";
         let error = Error::from_callback(11, text.to_owned());
         assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_standard_library_has_the_kind_and_the_words() {
+    fn io_error_has_kind_and_text() {
         for (kind, expected) in [
             (ErrorKind::Io(io::ErrorKind::AddrInUse), io::ErrorKind::AddrInUse),
             (ErrorKind::DriverTimeout, io::ErrorKind::TimedOut),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callbacks_code_has_its_sign_turned_and_may_be_any_number() {
+    fn callback_code_changes_sign() {
         let code = |code| Error::from_callback(code, String::new()).code();
         assert_eq!([code(1001), code(-22), code(i32::MIN)], [-1001, 22, i32::MIN]);
     }

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_message_path_become_others_with_their_words() {
+    fn message_path_errors_convert_with_text() {
         let cases = [
             (OfferError::Closed, ErrorKind::ClientClosed),
             (

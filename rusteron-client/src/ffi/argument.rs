@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nul_byte_is_an_error_that_names_the_argument() {
+    fn nul_byte_error_names_argument() {
         let error = c_string("channel", "aeron\0ipc").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().starts_with("channel: a NUL byte at offset 5"), "{error}");

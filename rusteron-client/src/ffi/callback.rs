@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocking_is_forbidden_inside_a_callback_only() {
+    fn blocking_is_forbidden_in_callbacks() {
         assert!(forbid_blocking("add_publication").is_ok());
         let mut inside = None;
         run("handler", || inside = Some(forbid_blocking("add_publication")));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_is_called_and_freed_once_by_c_or_by_dropping_it() {
+    fn notification_runs_and_is_freed_once() {
         let calls = std::sync::Arc::new(());
         let (sender, called) = std::sync::mpsc::channel();
         let notification = || {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_in_the_callback_and_unmarks_the_thread() {
+    fn panic_ends_in_callback() {
         run("handler", || panic!("on purpose"));
         assert!(!is_running());
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_are_called_in_order_until_they_are_dropped() {
+    fn handlers_run_in_order_until_dropped() {
         let handlers = handlers();
         let (sender, receiver) = mpsc::channel();
         let add = |name: &'static str| {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_waits_for_the_running_call_and_frees_the_handler() {
+    fn removal_waits_for_running_call() {
         let handlers = handlers();
         let alive = Arc::new(());
         let (entered, done) = (Arc::new(Barrier::new(2)), Arc::new(AtomicUsize::new(0)));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_can_remove_itself_and_others_and_add_some() {
+    fn handler_can_add_and_remove_handlers() {
         let handlers = handlers();
         let calls = Arc::new(AtomicUsize::new(0));
         let count = |amount| {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_freed_with_the_list_is_freed_at_once() {
+    fn dropped_list_frees_handlers_at_once() {
         let handlers = handlers();
         let alive = Arc::new(());
         let owned = Arc::clone(&alive);

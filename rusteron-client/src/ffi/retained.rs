@@ -57,7 +57,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_closure_is_reached_through_its_address_and_freed_once() {
+    fn closure_is_called_by_address_and_freed_once() {
         let captured = Arc::new(());
         let inner = Arc::clone(&captured);
         let mut calls = 0;

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_panics_keeps_no_other_task_asleep() {
+    fn panicking_waker_delays_no_other_task() {
         let (sender, woken) = mpsc::channel();
         for _ in 0..10 {
             soon(Arc::new(Panicking).into());

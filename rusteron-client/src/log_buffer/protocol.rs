@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_term_is_in_the_buffer_of_its_count_modulo_three() {
+    fn term_count_selects_partition() {
         let around = |middle: i32| (-9..=9).map(move |step| middle.wrapping_add(step));
         let steps = (0..=i32::MAX).step_by(65_521);
         for term_count in

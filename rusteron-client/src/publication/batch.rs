@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_the_driver_has_given_up_stays_padding() {
+    fn unblocked_run_stays_padding() {
         let long = vec![7; LONG];
         let messages: [&[u8]; 2] = [&[1; 10], &long];
         let run = Run::gather(&messages, LONG);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_cut_to_messages_that_begin_in_the_window_and_fit() {
+    fn run_is_cut_to_window_and_term() {
         let messages = [[0_u8; 10]; 3];
         for (window, length, expected) in [
             (192, 192, (3, 192)),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_before_a_long_message_and_after_two_kibibytes() {
+    fn run_ends_at_long_message_or_two_kibibytes() {
         let [short, long, too_long] = [10, 1_000, 2_000].map(|length| vec![0; length]);
         assert_eq!(Run::gather(&[&short, &too_long, &short], 1_408).count, 1);
         assert_eq!(Run::gather(&[&too_long], 1_408).count, 0);

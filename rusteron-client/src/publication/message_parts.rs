@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_no_memory_has_are_counted_without_overflow() {
+    fn impossible_lengths_do_not_overflow() {
         assert_eq!(total_length(&[]), 0);
         let bytes = vec![0; 1 << 20];
         assert_eq!(total_length(&[IoSlice::new(&bytes), IoSlice::new(&bytes)]), 2 << 20);

@@ -150,7 +150,7 @@ mod tests {
     use crate::subscription::image::header::tests::{frame, image};
 
     #[test]
-    fn a_message_without_an_end_does_not_take_all_memory() {
+    fn endless_message_is_bounded() {
         let (image, middle) = (image(), frame(64, 0, i32::MIN, 0));
         // SAFETY: the frame lives as long as the header.
         let header = unsafe { Header::new(middle.as_ptr(), &image) };

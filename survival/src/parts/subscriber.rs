@@ -240,7 +240,7 @@ impl Check<'_> {
                 &changed
             }
             Some(Sabotage::Repeat) => {
-                self.judge(bytes, header);
+                self.check(bytes, header);
                 bytes
             }
             Some(Sabotage::Crash) => process::abort(),
@@ -250,10 +250,10 @@ impl Check<'_> {
             }
             Some(Sabotage::Undead) | None => bytes,
         };
-        self.judge(bytes, header);
+        self.check(bytes, header);
     }
 
-    fn judge(&mut self, bytes: &[u8], header: &Header<'_>) {
+    fn check(&mut self, bytes: &[u8], header: &Header<'_>) {
         let location = Location {
             image: header.image_correlation_id(),
             stream_id: header.stream_id(),

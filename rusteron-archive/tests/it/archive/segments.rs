@@ -75,7 +75,7 @@ fn negative_arguments() {
     let id = stopped(&archive, 10).recording_id;
     let params = ReplayParams::new();
     let replication = ReplicationParams::new();
-    let patience = rusteron_test_support::DEADLINE;
+    let timeout = rusteron_test_support::DEADLINE;
     let outcomes = [
         ("recording_id", archive.truncate_recording(-1, 0).map(drop)),
         ("position", archive.truncate_recording(id, -1).map(drop)),
@@ -84,8 +84,8 @@ fn negative_arguments() {
         ("recording_id", archive.start_position(-1).map(drop)),
         ("recording_id", archive.stop_position(-1).map(drop)),
         ("recording_id", archive.max_recorded_position(-1).map(drop)),
-        ("recording_id", archive.await_recorded(-1, 0, patience).map(drop)),
-        ("position", archive.await_recorded(id, -1, patience).map(drop)),
+        ("recording_id", archive.await_recorded(-1, 0, timeout).map(drop)),
+        ("position", archive.await_recorded(id, -1, timeout).map(drop)),
         ("recording_id", archive.start_replay(-1, "aeron:ipc", 5, params).map(drop)),
         ("recording_id", archive.replay(-1, "aeron:ipc", 5, params).map(drop)),
         ("recording_id", archive.stop_all_replays(Some(-1))),

@@ -25,7 +25,7 @@ fn model(threads: usize, test: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn a_subscriber_sees_the_whole_frame_and_the_publisher_overwrites_what_was_read() {
+fn subscriber_sees_whole_frames() {
     struct Log {
         length: AtomicI32,
         payload: UnsafeCell<u64>,
@@ -77,7 +77,7 @@ fn publisher_and_driver(publish: fn(&AtomicI32, &AtomicI64), look: fn(&AtomicI32
 /// The driver relies on the negative length when a publisher has died. It reads the frame neither
 /// as finished nor as not begun.
 #[test]
-fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
+fn payload_follows_negative_length() {
     let publish = |length: &AtomicI32, payload: &AtomicI64| {
         begin_frame(length, FRAME_LENGTH);
         // Relaxed stands for a plain write. A driver that unblocks can see the write at any time.
@@ -92,7 +92,7 @@ fn what_is_written_into_a_frame_is_not_seen_before_its_negative_length() {
 
 /// A driver that makes padding of an unfinished frame finds the end of the stream behind the frame.
 #[test]
-fn a_frame_that_has_begun_is_not_seen_before_the_end_of_the_stream_has_moved() {
+fn frame_follows_moved_tail() {
     let publish = |length: &AtomicI32, tail: &AtomicI64| {
         set_tail(tail, raw_tail(0, 64));
         begin_frame(length, FRAME_LENGTH);
@@ -106,7 +106,7 @@ fn a_frame_that_has_begun_is_not_seen_before_the_end_of_the_stream_has_moved() {
 
 /// The driver regards a range without a length, before the end of the stream, as a gap.
 #[test]
-fn the_end_of_the_stream_is_not_seen_to_move_on_before_a_frame_is_published() {
+fn next_tail_follows_published_frame() {
     let publish = |length: &AtomicI32, tail: &AtomicI64| {
         set_tail(tail, raw_tail(0, 64));
         begin_frame(length, FRAME_LENGTH);
@@ -122,7 +122,7 @@ fn the_end_of_the_stream_is_not_seen_to_move_on_before_a_frame_is_published() {
 
 /// A batch is visible as soon as its first frame is visible, which is published last.
 #[test]
-fn frames_that_were_published_before_the_one_in_front_of_them_are_seen_with_it() {
+fn later_frames_appear_with_first_frame() {
     model(2, || {
         let frames = Arc::new([(); 2].map(|()| (AtomicI32::new(0), UnsafeCell::new(0_u64))));
         let publisher = {
@@ -229,17 +229,17 @@ fn two_publishers(places_left: usize, expected: [(i32, usize); 2]) {
 }
 
 #[test]
-fn a_publisher_takes_the_last_place_and_the_other_the_first_of_the_next_term() {
+fn publishers_split_at_term_end() {
     two_publishers(1, [(0, 1), (1, 0)]);
 }
 
 #[test]
-fn publishers_who_both_find_the_term_full_rotate_once() {
+fn full_term_rotates_once() {
     two_publishers(0, [(1, 0), (1, 1)]);
 }
 
 #[test]
-fn a_subscriber_follows_the_publishers_into_the_next_term() {
+fn subscriber_follows_into_next_term() {
     model(3, || {
         let log = Arc::new(Log::new(FRAME as i64));
         let publishers = [1, 2].map(|message| {
@@ -265,7 +265,7 @@ fn a_subscriber_follows_the_publishers_into_the_next_term() {
 /// The publisher has read the limit before three terms went by. It did not see the cleaning of its
 /// range.
 #[test]
-fn a_publisher_that_was_held_up_writes_behind_the_cleaning_that_another_has_seen() {
+fn delayed_publisher_writes_after_cleaning() {
     let is_in_later_term = std::sync::Arc::new(AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&is_in_later_term);
     model(3, move || {

@@ -508,7 +508,7 @@ mod tests {
 
     /// The length of a frame that another publisher overwrites may have any value.
     #[test]
-    fn a_length_that_does_not_fit_into_the_term_makes_no_frame() {
+    fn length_beyond_term_is_no_frame() {
         let mut term = vec![0_u64; TERM_LENGTH / 8];
         let term: *mut u8 = term.as_mut_ptr().cast();
         let fields = sys::rusteron_image_t {

@@ -286,7 +286,7 @@ pub(crate) mod tests {
         [i32::MIN, i32::MIN + 1, -32, -1, 0, 1, 1 << 30, i32::MAX - 1, i32::MAX];
 
     #[test]
-    fn no_number_in_a_frame_that_is_overwritten_makes_a_header_overflow() {
+    fn overwritten_frame_cannot_overflow_header() {
         let image = image();
         for length in NUMBERS {
             for term_offset in NUMBERS {
@@ -308,7 +308,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_number_in_a_frame_that_is_overwritten_makes_an_assembly_overflow() {
+    fn overwritten_frame_cannot_overflow_assembly() {
         let image = image();
         for number in NUMBERS {
             for other in NUMBERS {

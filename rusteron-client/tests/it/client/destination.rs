@@ -9,8 +9,8 @@ use rusteron_client::{
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
-    DEADLINE, await_some, await_that, block_on, connect, connect_watchfully, launch,
-    launch_patient, launch_with, udp_channel,
+    DEADLINE, await_some, await_that, block_on, connect, connect_watchfully, launch, launch_with,
+    launch_with_long_timeouts, udp_channel,
 };
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
@@ -237,7 +237,7 @@ fn hold_up(aeron: &Aeron) -> mpsc::Sender<()> {
 #[test]
 fn closes_past_a_full_command_queue() {
     // Commands that find the queue full yield the processor several times each.
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
     let release = hold_up(&aeron);

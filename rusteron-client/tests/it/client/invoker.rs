@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rusteron_client::{Aeron, ErrorKind, OfferError, Subscription};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
-    DEADLINE, await_some, await_that, connect, context, launch, launch_patient, launch_with,
+    DEADLINE, await_some, await_that, connect, context, launch, launch_with,
+    launch_with_long_timeouts,
 };
 
 fn invoked(driver: &MediaDriver) -> Aeron {
@@ -231,7 +232,7 @@ fn drops_in_anothers_callback_are_seen() {
 
 #[test]
 fn requests_beyond_the_buffer_are_refused() {
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
     let aeron = invoked(&driver);

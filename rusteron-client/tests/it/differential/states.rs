@@ -11,7 +11,7 @@ use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication, Subs
 use rusteron_sys as sys;
 use rusteron_test_support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context, launch,
-    launch_patient, shared_pair,
+    launch_with_long_timeouts, shared_pair,
 };
 
 /// Of a publication with terms of 64 KiB: around the ends of fragments and messages.
@@ -165,7 +165,7 @@ unsafe extern "C" fn count(
 #[test]
 fn revoked_before_everything_is_read() {
     const MESSAGE: [u8; 32] = [7; 32];
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let publisher = connect(&driver);
     let mut context = context(driver.aeron_dir());
     context.set_use_conductor_agent_invoker(true).expect("a setting");

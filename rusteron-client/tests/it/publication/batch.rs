@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusteron_client::{Messages, OfferError, OfferedBatch, Subscription};
 use rusteron_test_support::{
-    Random, SHORT_TERMS, await_that, connect, connected_pair, launch, launch_patient, receive,
-    shared_pair,
+    Random, SHORT_TERMS, await_that, connect, connected_pair, launch, launch_with_long_timeouts,
+    receive, shared_pair,
 };
 
 /// Messages that say which they are, of all lengths up to one of several fragments.
@@ -145,7 +145,7 @@ fn changing_messages_are_read_once() {
 #[test]
 fn stream_goes_on_after_a_panic() {
     // The driver must not unblock the range that a publisher has left unfinished.
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
     let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);

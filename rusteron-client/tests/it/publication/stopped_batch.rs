@@ -9,8 +9,8 @@ use std::sync::mpsc;
 use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
-    DEADLINE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_patient, log_bytes,
-    log_file, log_tails, receive, shared_pair, unblock, watchful_context,
+    DEADLINE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_with_long_timeouts,
+    log_bytes, log_file, log_tails, receive, shared_pair, unblock, watchful_context,
 };
 
 const TERM_LENGTH: usize = 64 * 1024;
@@ -94,13 +94,13 @@ fn each_kind(
         &mut dyn FnMut(&[Message<'_>]) -> OfferedBatch,
     ),
 ) {
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
     let constants = publication.constants().clone();
     test(driver, &aeron, subscription, constants, &mut |batch| publication.offer_batch(batch));
 
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let (publication, subscription) = shared_pair(&aeron, SHORT_TERMS);
     let constants = publication.constants().clone();
@@ -200,7 +200,7 @@ fn window_is_full() {
 
 #[test]
 fn another_publisher_rotates_the_log() {
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     let log = RefCell::new(log_file(&driver, publication.original_registration_id()));
@@ -228,7 +228,7 @@ fn another_publisher_rotates_the_log() {
 /// As a thread that stops between its claim and its writes until the driver unblocks the range.
 #[test]
 fn range_is_unblocked() {
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     let log = log_file(&driver, publication.original_registration_id());
@@ -250,7 +250,7 @@ fn range_is_unblocked() {
 /// As a thread in the same state that came to the end of a term.
 #[test]
 fn term_end_is_unblocked() {
-    let driver = launch_patient();
+    let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=0|term-offset=65472";
     let (publication, mut subscription) = shared_pair(&aeron, channel);
