@@ -1274,8 +1274,7 @@ const _: () = {
     ][::core::mem::align_of::<rusteron_next_frame_stct>() - 8usize];
     [
         "Offset of field: rusteron_next_frame_stct::term_begin_position",
-    ][::core::mem::offset_of!(rusteron_next_frame_stct, term_begin_position)
-        - 0usize];
+    ][::core::mem::offset_of!(rusteron_next_frame_stct, term_begin_position) - 0usize];
     [
         "Offset of field: rusteron_next_frame_stct::term_offset",
     ][::core::mem::offset_of!(rusteron_next_frame_stct, term_offset) - 8usize];
@@ -1345,7 +1344,8 @@ const _: () = {
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_closed) - 64usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::next_frame",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, next_frame) - 72usize];
+    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, next_frame)
+        - 72usize];
     [
         "Offset of field: rusteron_exclusive_publication_stct::max_possible_position",
     ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_possible_position)
