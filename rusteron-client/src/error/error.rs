@@ -38,6 +38,17 @@ pub enum ErrorKind {
     BufferFull,
     /// The command queue of the media driver is full. The operation can be repeated.
     DriverBufferFull,
+    /// A message was rejected: no subscriber is connected. The operation can be repeated.
+    NotConnected,
+    /// A message was rejected: back pressure. The operation can be repeated.
+    BackPressured,
+    /// A message was rejected: the log buffer is being rotated. The operation can be repeated.
+    AdminAction,
+    /// A message was rejected: the media driver has unblocked its range. The operation can be
+    /// repeated.
+    Unblocked,
+    /// A message was rejected: the stream has reached its maximum position. Add a new publication.
+    MaxPositionExceeded,
     /// The client is closed, or a fatal error has ended it. Make a new client.
     ClientClosed,
     /// The client fell too far behind the media driver's broadcasts.
@@ -156,6 +167,10 @@ impl Error {
             ErrorKind::BufferFull
                 | ErrorKind::DriverBufferFull
                 | ErrorKind::ResourceTemporarilyUnavailable
+                | ErrorKind::NotConnected
+                | ErrorKind::BackPressured
+                | ErrorKind::AdminAction
+                | ErrorKind::Unblocked
         )
     }
 }
@@ -228,6 +243,11 @@ impl ErrorKind {
             Self::ConductorServiceTimeout => "conductor service timeout",
             Self::BufferFull => "client command buffer full",
             Self::DriverBufferFull => "driver command buffer full",
+            Self::NotConnected => "not connected",
+            Self::BackPressured => "back-pressured",
+            Self::AdminAction => "admin action",
+            Self::Unblocked => "unblocked",
+            Self::MaxPositionExceeded => "maximum position exceeded",
             Self::ClientClosed => "client closed",
             Self::BroadcastReceiverIllegalState => "broadcast receiver fell behind",
             Self::IncompatibleDriver => "incompatible driver",
@@ -325,6 +345,8 @@ impl From<Error> for io::Error {
             ErrorKind::Io(kind) => kind,
             ErrorKind::InvalidArgument | ErrorKind::InvalidChannel => io::ErrorKind::InvalidInput,
             ErrorKind::DriverTimeout => io::ErrorKind::TimedOut,
+            ErrorKind::NotConnected => io::ErrorKind::NotConnected,
+            ErrorKind::BackPressured | ErrorKind::AdminAction => io::ErrorKind::WouldBlock,
             ErrorKind::StorageSpace => io::ErrorKind::StorageFull,
             _ => io::ErrorKind::Other,
         };

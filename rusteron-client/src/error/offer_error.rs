@@ -140,11 +140,15 @@ impl std::error::Error for OfferError {}
 impl From<OfferError> for Error {
     fn from(error: OfferError) -> Self {
         let kind = match error {
+            OfferError::NotConnected => ErrorKind::NotConnected,
+            OfferError::BackPressured => ErrorKind::BackPressured,
+            OfferError::AdminAction => ErrorKind::AdminAction,
+            OfferError::Unblocked => ErrorKind::Unblocked,
+            OfferError::MaxPositionExceeded => ErrorKind::MaxPositionExceeded,
             OfferError::Closed => ErrorKind::ClientClosed,
             OfferError::MessageTooLong { .. } | OfferError::InvalidBlock { .. } => {
                 ErrorKind::InvalidArgument
             }
-            _ => ErrorKind::Other,
         };
         Self::new(kind, error.to_string())
     }
@@ -196,18 +200,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_path_errors_convert_with_text() {
+    fn message_path_errors_convert_without_loss() {
+        let invalid_block = OfferError::InvalidBlock { offset: 0, fault: BlockFault::Type };
         let cases = [
+            (OfferError::NotConnected, ErrorKind::NotConnected),
+            (OfferError::BackPressured, ErrorKind::BackPressured),
+            (OfferError::AdminAction, ErrorKind::AdminAction),
+            (OfferError::Unblocked, ErrorKind::Unblocked),
+            (OfferError::MaxPositionExceeded, ErrorKind::MaxPositionExceeded),
             (OfferError::Closed, ErrorKind::ClientClosed),
             (
                 OfferError::MessageTooLong { length: 9, max_message_length: 8 },
                 ErrorKind::InvalidArgument,
             ),
-            (OfferError::BackPressured, ErrorKind::Other),
+            (invalid_block, ErrorKind::InvalidArgument),
         ];
         for (offer_error, kind) in cases {
             let error = Error::from(offer_error);
             assert_eq!(error.kind(), kind);
+            assert_eq!(error.is_retryable(), offer_error.is_retryable(), "{offer_error:?}");
             assert!(error.to_string().contains(&offer_error.to_string()), "{error}");
         }
         assert_eq!(Error::from(PollError::Closed).kind(), ErrorKind::ClientClosed);
