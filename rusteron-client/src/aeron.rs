@@ -45,6 +45,7 @@ use crate::subscription::{Subscription, SubscriptionBuilder};
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the client is closed when its last handle is dropped"]
 #[derive(Clone)]
 pub struct Aeron {
     client: Arc<Client>,

@@ -122,3 +122,15 @@
 //!     one.copy_from_slice(two);
 //! }
 //! ```
+//!
+//! A handle that is dropped at once is a warning.
+//!
+//! ```compile_fail
+//! #![deny(unused_must_use)]
+//! use rusteron_client::{Aeron, Result};
+//!
+//! fn subscribe(aeron: &Aeron) -> Result<()> {
+//!     aeron.add_subscription("aeron:ipc", 1001)?;
+//!     Ok(())
+//! }
+//! ```

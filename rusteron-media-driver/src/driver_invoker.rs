@@ -52,6 +52,7 @@ use crate::launch::Running;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the driver ends when this is dropped"]
 pub struct DriverInvoker {
     running: Running,
 }

@@ -14,6 +14,7 @@ use crate::{ThreadingMode, embedded_dir};
 ///
 /// Several drivers can run in one process, each in a directory of its own. If clients are still
 /// connected when a driver is dropped, their publications and subscriptions are closed.
+#[must_use = "the driver ends when this is dropped"]
 pub struct MediaDriver {
     running: Running,
 }

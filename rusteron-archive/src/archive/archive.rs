@@ -74,6 +74,7 @@ use crate::reentry::{forbid_reentry, is_entered};
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the session is closed when its last handle is dropped"]
 pub struct Archive {
     connection: ManuallyDrop<Connection>,
     aeron: Aeron,

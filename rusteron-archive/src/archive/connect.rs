@@ -35,6 +35,7 @@ use crate::reentry::forbid_reentry;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the attempt ends when this is dropped"]
 pub struct AsyncConnect {
     /// `None` once the outcome has been returned.
     attempt: Option<Attempt>,

@@ -81,6 +81,7 @@ pub struct MessageInfo {
 ///
 /// Dropping it, which leaves the stream and ends the session, corresponds to
 /// `aeron_archive_persistent_subscription_close`.
+#[must_use = "the subscription is closed when this is dropped"]
 pub struct PersistentSubscription {
     /// `None` only during drop.
     inner: Option<Inner>,

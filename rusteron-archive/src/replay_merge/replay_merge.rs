@@ -53,6 +53,7 @@ use crate::replay_merge::error::ReplayMergeCloseError;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the merge ends when this is dropped"]
 pub struct ReplayMerge {
     raw: NonNull<sys::aeron_archive_replay_merge_t>,
     recording_id: i64,

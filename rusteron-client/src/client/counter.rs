@@ -56,6 +56,7 @@ use crate::log_buffer::CounterValue;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the counter is closed when this is dropped"]
 pub struct Counter {
     raw: NonNull<sys::aeron_counter_t>,
     shared: CounterValue,

@@ -41,6 +41,7 @@ use crate::ffi::{Fallible, SendPtr, last_error, wake};
 /// ```
 ///
 /// Corresponds to `aeron_async_destination_t`.
+#[must_use = "the answer is discarded when this is dropped"]
 pub struct DestinationRegistration {
     /// `None` once the outcome has been returned: C frees the structure then.
     raw: Option<NonNull<sys::aeron_async_destination_t>>,

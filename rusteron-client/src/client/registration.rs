@@ -42,6 +42,7 @@ use crate::ffi::{Fallible, SendPtr, callback, last_error, wake};
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "the request is cancelled when this is dropped"]
 pub struct Registration<R: Resource> {
     /// `None` once the outcome has been returned: C frees the structure then.
     raw: Option<NonNull<sys::aeron_client_registering_resource_stct>>,

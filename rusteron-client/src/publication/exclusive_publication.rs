@@ -27,6 +27,7 @@ use crate::publication::{BufferClaim, message_parts};
 /// media driver that this publisher is gone, after the offered messages have been delivered.
 ///
 /// Made by [`Aeron::add_exclusive_publication`](crate::Aeron::add_exclusive_publication).
+#[must_use = "the publication is closed when this is dropped"]
 pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     pub(crate) fields: sys::rusteron_exclusive_publication_t,

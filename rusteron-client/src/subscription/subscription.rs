@@ -54,6 +54,7 @@ use crate::subscription::image::{Action, Header, Image, Images, SubscribedImage}
 /// fn share<T: Sync>() {}
 /// share::<rusteron_client::Subscription>();
 /// ```
+#[must_use = "the subscription is closed when this is dropped"]
 pub struct Subscription {
     raw: NonNull<sys::aeron_subscription_t>,
     /// The fields of the C structure that a poll works on, at the addresses C uses itself.

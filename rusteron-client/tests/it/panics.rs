@@ -96,7 +96,7 @@ fn drop_of_captured_values() {
     let panic = catch_unwind(AssertUnwindSafe(|| drop(other))).expect_err("of a bomb");
     let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
     await_drops(3);
-    aeron.add_publication("aeron:ipc", 1).expect("the driver and the client are well");
+    drop(aeron.add_publication("aeron:ipc", 1).expect("the driver and the client are well"));
 }
 
 #[test]

@@ -34,9 +34,11 @@ fn killed_driver_is_stale() {
     // With a timeout of 1 ms any heartbeat is old.
     let mut context = driver_context_in(&dir);
     context.set_driver_timeout(Duration::from_millis(1)).expect("a timeout");
-    connect(&MediaDriver::launch(context).expect("a successor"))
-        .add_publication("aeron:ipc", 1)
-        .expect("a publication");
+    drop(
+        connect(&MediaDriver::launch(context).expect("a successor"))
+            .add_publication("aeron:ipc", 1)
+            .expect("a publication"),
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn hook_follows_validator() {
     }
     called.recv_timeout(DEADLINE).expect("the call");
     // The driver goes on until it is dropped.
-    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
     drop(driver);
     assert!(called.try_recv().is_err(), "called for one request of four");
 }
@@ -47,7 +47,7 @@ fn default_rejects_termination() {
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     request_driver_termination(driver.aeron_dir(), b"please").expect("a request");
     // Commands are handled in their order.
-    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 
@@ -74,7 +74,7 @@ fn validator_panic_rejects_request() {
     request_driver_termination(driver.aeron_dir(), b"panic").expect("a request");
     request_driver_termination(driver.aeron_dir(), b"").expect("a request");
     await_that("both requests", || calls.load(Ordering::SeqCst) == 102);
-    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn cpu_affinity() {
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
     let status = started.recv_timeout(rusteron_test_support::DEADLINE).expect("a start");
     assert_eq!(allowed(&status), cpu.to_string());
-    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
 }
 
 #[test]
@@ -181,5 +181,5 @@ fn name_resolver_settings() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
         assert!(error.message().starts_with(setting), "{error:?}");
     }
-    launch("a", "127.0.0.1:0", "localhost:12345,,localhost:12346").expect("a driver");
+    drop(launch("a", "127.0.0.1:0", "localhost:12345,,localhost:12346").expect("a driver"));
 }

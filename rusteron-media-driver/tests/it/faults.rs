@@ -67,7 +67,7 @@ fn killed_driver_is_noticed() {
     let mut successor = DriverProcess::start(MEDIA_DRIVER, &dir, &["--delete-on-start"]);
     assert!(successor.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&dir)).expect("a client");
-    aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    drop(aeron.add_publication("aeron:ipc", 1001).expect("a publication"));
 }
 
 /// A service as it should be: when its client has ended, it makes another.

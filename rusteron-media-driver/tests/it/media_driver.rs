@@ -18,7 +18,7 @@ fn embedded_dir_is_deleted() {
     if Path::new("/dev/shm").is_dir() {
         assert!(dir.starts_with("/dev/shm"), "{dir:?}");
     }
-    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
     drop(driver);
     assert!(!dir.exists());
 }
@@ -51,7 +51,7 @@ fn threading_modes() {
         let mut context = Context::new().expect("a context");
         context.set_threading_mode(mode).expect("a mode");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-        connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+        drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
     }
 }
 
@@ -61,7 +61,7 @@ fn several_drivers() {
         (0..3).map(|_| MediaDriver::launch_embedded().expect("a driver")).collect();
     let clients: Vec<_> = drivers.iter().map(connect).collect();
     for (number, client) in clients.iter().enumerate() {
-        client.add_publication("aeron:ipc", number as i32).expect("a publication");
+        drop(client.add_publication("aeron:ipc", number as i32).expect("a publication"));
     }
     // Drivers before clients: the clients find out by themselves.
     drop(drivers);
@@ -74,7 +74,7 @@ fn concurrent_launches_serve_clients() {
         for _ in 0..4 {
             scope.spawn(|| {
                 let driver = MediaDriver::launch_embedded().expect("a driver");
-                connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+                drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
             });
         }
     });
@@ -91,7 +91,7 @@ fn active_driver_is_rejected() {
     assert_eq!(error.kind(), ErrorKind::ActiveDriver, "{error:?}");
     let process = format!("process {}", std::process::id());
     assert!(error.message().contains(&process), "{error:?}");
-    connect(&first).add_publication("aeron:ipc", 1).expect("the first driver is unharmed");
+    drop(connect(&first).add_publication("aeron:ipc", 1).expect("the first driver is unharmed"));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn relative_dir_becomes_absolute() {
     let dir = driver.aeron_dir().to_owned();
     assert!(dir.is_absolute(), "{dir:?}");
     assert_eq!(dir, std::path::absolute(&relative).expect("a path"));
-    connect(&driver).add_publication("aeron:ipc", 1).expect("a publication");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
     drop(driver);
     assert!(!dir.exists());
 }
@@ -231,7 +231,7 @@ fn dir_is_deleted_once() {
         drop(first);
         launching.join().expect("no panic")
     });
-    connect(&successor).add_publication("aeron:ipc", 1).expect("its files are there");
+    drop(connect(&successor).add_publication("aeron:ipc", 1).expect("its files are there"));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn unset_idle_strategy_is_rejected() {
 
     let mut repaired = broken();
     repaired.set_shared_idle_strategy(IdleStrategyKind::Yielding).expect("a strategy");
-    MediaDriver::launch_embedded_with(repaired).expect("a driver");
+    drop(MediaDriver::launch_embedded_with(repaired).expect("a driver"));
 }
 
 #[test]

@@ -270,5 +270,5 @@ fn requests_beyond_the_buffer_are_refused() {
     drop(stalled);
     drop(registrations);
 
-    aeron.add_subscription("aeron:ipc", 1).expect("the other client is unharmed");
+    drop(aeron.add_subscription("aeron:ipc", 1).expect("the other client is unharmed"));
 }

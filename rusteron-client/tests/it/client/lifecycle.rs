@@ -211,7 +211,7 @@ fn heartbeat_has_the_client_name() {
     let counters = aeron.counters_reader();
     let find = || counters.find_by_type_id_and_registration_id(HEARTBEAT_TYPE, aeron.client_id());
     // The driver makes it when the client first asks for something.
-    aeron.add_publication("aeron:ipc", 7).expect("a publication");
+    drop(aeron.add_publication("aeron:ipc", 7).expect("a publication"));
     let heartbeat = await_some("the heartbeat", find);
     let first = counters.value(heartbeat).expect("a time");
     await_that("the name", || {

@@ -197,7 +197,7 @@ fn invalid_channel_stays_in_the_client() {
     assert_eq!(error.kind(), ErrorKind::InvalidChannel);
     assert!(error.message().starts_with("term-length=63k: "), "{error:?}");
     assert!(!aeron.is_closed());
-    aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse");
+    drop(aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse"));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn driver_refusal_keeps_its_words() {
     let error = aeron.add_publication("aeron:ipc?session-id=tag:7", 1001).expect_err("no such tag");
     assert!(error.message().contains("must reference a network publication"), "{error:?}");
     assert!(!aeron.is_closed());
-    aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse");
+    drop(aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse"));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn control_address_is_never_removed() {
     let then = std::time::Instant::now();
     await_that("the status message", || then.elapsed() > Duration::from_millis(1500));
     drop(subscription);
-    aeron.add_publication("aeron:ipc", 1).expect("the driver is well");
+    drop(aeron.add_publication("aeron:ipc", 1).expect("the driver is well"));
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn hangup_and_nohup() {
     let mut driver = start(libc::SIG_IGN);
     let aeron = Aeron::connect(context(&dir)).expect("a client");
     for stream_id in 0..100 {
-        aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication");
+        drop(aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication"));
     }
     drop(aeron);
     driver.signal("TERM");
@@ -124,7 +124,7 @@ fn closed_output() {
     let aeron = Aeron::connect(context(&dir)).expect("a client");
     // The driver has printed, or tried to, while it answered all of these.
     for stream_id in 0..100 {
-        aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication");
+        drop(aeron.add_publication("aeron:ipc?term-length=64k", stream_id).expect("a publication"));
     }
     drop(aeron);
     driver.signal("TERM");
@@ -173,7 +173,7 @@ fn client_requests_termination() {
     request_driver_termination(&dir, b"").expect("a request");
     // The request comes before the publication's, and did nothing.
     let aeron = Aeron::connect(context(&dir)).expect("a client");
-    aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    drop(aeron.add_publication("aeron:ipc", 1001).expect("a publication"));
     assert!(driver.try_wait().is_none());
 }
 
@@ -364,7 +364,7 @@ fn event_log() {
     );
     assert!(driver.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&dir)).expect("a client");
-    aeron.add_publication("aeron:ipc?alias=seen", 1001).expect("a publication");
+    drop(aeron.add_publication("aeron:ipc?alias=seen", 1001).expect("a publication"));
     await_that("the event", || {
         std::fs::read_to_string(&log).is_ok_and(|text| {
             text.contains("CMD_IN_ADD_PUBLICATION") && text.contains("alias=seen")

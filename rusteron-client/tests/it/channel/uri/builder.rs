@@ -16,13 +16,15 @@ fn accepts_every_kind_and_keeps_texts() {
     let aeron = connect(&driver);
     let uri = ChannelUri::ipc().term_length(65536).alias("x").build().expect("a channel");
     assert_eq!(uri.to_string(), "aeron:ipc?term-length=64k|alias=x");
-    aeron.add_publication(&uri, 1001).expect("a reference");
-    aeron.add_exclusive_publication(uri.clone(), 1001).expect("a value");
-    aeron.add_subscription(uri, 1001).expect("a value");
+    drop(aeron.add_publication(&uri, 1001).expect("a reference"));
+    drop(aeron.add_exclusive_publication(uri.clone(), 1001).expect("a value"));
+    drop(aeron.add_subscription(uri, 1001).expect("a value"));
     let text = String::from("aeron:ipc");
-    aeron.add_publication(&text, 1002).expect("a reference to a string");
-    aeron.add_publication(text, 1003).expect("a string");
-    aeron.add_subscription(Cow::Borrowed("aeron:ipc"), 1004).expect("a string or a reference");
+    drop(aeron.add_publication(&text, 1002).expect("a reference to a string"));
+    drop(aeron.add_publication(text, 1003).expect("a string"));
+    drop(
+        aeron.add_subscription(Cow::Borrowed("aeron:ipc"), 1004).expect("a string or a reference"),
+    );
 
     // Not in canonical order, and with a parameter that no part of Aeron reads.
     let channel = "aeron:ipc?alias=x|term-length=65536|colour=green|";
@@ -43,9 +45,11 @@ fn refusal_names_parameter_and_range() {
     aeron.async_add_exclusive_publication(channel, 1001).expect_err("it is refused at once");
     let error = aeron.async_add_subscription("aeron:ipc?tether=no", 1001).expect_err("no flag");
     assert_eq!(error.to_string(), "invalid channel: tether=no: not true or false");
-    aeron
-        .add_subscription("aeron:udp?endpoint=127.0.0.1:0|mtu=1500", 1001)
-        .expect("a subscription does not read the MTU");
+    drop(
+        aeron
+            .add_subscription("aeron:udp?endpoint=127.0.0.1:0|mtu=1500", 1001)
+            .expect("a subscription does not read the MTU"),
+    );
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn references_to_resources() {
         .response_correlation_id(id)
         .build()
         .expect("a channel");
-    aeron.add_publication(&requests, 1004).expect("a publication of requests");
+    drop(aeron.add_publication(&requests, 1004).expect("a publication of requests"));
     drop(answers);
 }
 
