@@ -282,3 +282,44 @@ fn watched_statistics_end_on_signal() {
     finished.assert_exit_code(0);
     assert_eq!(finished.stderr, "");
 }
+
+#[cfg(unix)]
+#[test]
+fn closed_output_ends_statistics_quietly() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut command = command(STATISTICS, ["--watch", "--aeron-dir"]);
+    command.arg(driver.aeron_dir());
+    let mut watching = Running::start(command);
+    watching.await_line("Losses:");
+    watching.hang_up();
+    let finished = watching.finish();
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn closed_output_ends_basic_pair_quietly() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let start = |path| {
+        let arguments = ["--channel", "aeron:ipc", "--messages", "1000000000", "--aeron-dir"];
+        let mut command = command(path, arguments);
+        command.arg(driver.aeron_dir());
+        Running::start(command)
+    };
+    let mut subscriber = start(SUBSCRIBER);
+    let mut publisher = start(PUBLISHER);
+    subscriber.await_line("Received ");
+    publisher.await_line("Published ");
+    publisher.hang_up();
+    let published = publisher.finish();
+
+    subscriber.hang_up();
+    // Gives the subscriber something to print.
+    let _publisher = start(PUBLISHER);
+    let received = subscriber.finish();
+    for finished in [published, received] {
+        finished.assert_exit_code(0);
+        assert_eq!(finished.stderr, "");
+    }
+}
