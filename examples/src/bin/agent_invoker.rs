@@ -9,9 +9,11 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
@@ -34,11 +36,25 @@ struct Options {
     messages: usize,
 }
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -74,11 +90,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let own_session = publication.session_id();
     let (mut sent, mut received) = (0, 0);
     let mut lines = Vec::new();
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the messages");
     while received < options.messages {
-        // The conductor first: without it nothing that the driver says is heard.
-        let mut work_count = aeron.do_work()?;
+        // The conductor first: without it nothing that the driver says is heard. Its work, such as keepalives,
+        // is not progress of the messages.
+        aeron.do_work()?;
 
+        let mut work_count = 0;
         if sent < options.messages {
             match publication.offer(format!("Hello {}", sent + 1).as_bytes()) {
                 Ok(_) => {
@@ -102,17 +120,35 @@ fn main() -> Result<(), Box<dyn Error>> {
         for line in images.try_iter().chain(lines.drain(..)) {
             println!("{line}");
         }
-        idle(&mut backoff, work_count)?;
+        idle.idle(work_count)?;
     }
     println!("Done: {received} messages received on one thread");
     Ok(())
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }

@@ -8,6 +8,7 @@
 //! Start a media driver first, and `basic_subscriber` before or after this.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,15 +43,20 @@ static RUNNING: AtomicBool = AtomicBool::new(true);
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            // Nobody reads the output any more, as in `… | head`.
+            Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+            _ => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let mut out = io::stdout();
 
     // A context begins with Aeron's defaults and the variables `AERON_…` of the environment.
     let mut context = Context::new()?;
@@ -59,12 +65,13 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     let aeron = Aeron::connect(context)?;
     let publication = aeron.add_publication(&options.channel, options.stream_id)?;
-    println!(
+    writeln!(
+        out,
         "Publishing on {} stream {}, session {}",
         publication.channel(),
         publication.stream_id(),
         publication.session_id()
-    );
+    )?;
 
     let mut idle = Backoff::default();
     for number in 1..=options.messages {
@@ -84,9 +91,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             }
         };
         idle.reset();
-        println!("Published \"{message}\", position {position}");
+        writeln!(out, "Published \"{message}\", position {position}")?;
     }
     // The driver sends the remaining messages even after the publication is dropped.
-    println!("Done: {} messages published", options.messages);
+    writeln!(out, "Done: {} messages published", options.messages)?;
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! Start a media driver first. A publisher that begins later is found by itself.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,15 +48,20 @@ static RUNNING: AtomicBool = AtomicBool::new(true);
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            // Nobody reads the output any more, as in `… | head`.
+            Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+            _ => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let mut out = io::stdout();
 
     let mut context = Context::new()?;
     if let Some(dir) = &options.aeron_dir {
@@ -78,7 +84,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             let _ = went.send(format!("Publisher {session} has gone at position {position}"));
         })
         .add()?;
-    println!("Subscribed to {} stream {}", subscription.channel(), subscription.stream_id());
+    writeln!(out, "Subscribed to {} stream {}", subscription.channel(), subscription.stream_id())?;
 
     let mut idle = Backoff::default();
     let mut received = 0;
@@ -97,10 +103,10 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         };
         let fragments = subscription.poll(handler, FRAGMENT_LIMIT)?;
         for line in publishers.try_iter().chain(lines.drain(..)) {
-            println!("{line}");
+            writeln!(out, "{line}")?;
         }
         idle.idle(fragments);
     }
-    println!("Done: {received} messages received");
+    writeln!(out, "Done: {received} messages received")?;
     Ok(())
 }

@@ -10,12 +10,13 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{
-    Aeron, Backoff, ChannelUri, Context, ExclusivePublication, Header, IdleStrategy, OfferError,
-    Position,
+    Aeron, Backoff, ChannelUri, Context, Header, IdleStrategy, OfferError, PollError, Subscription,
 };
 use rusteron_media_driver::MediaDriver;
 
@@ -39,11 +40,25 @@ struct Options {
 /// A number and a price, 8 bytes each.
 const QUOTE_LENGTH: usize = 16;
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -63,17 +78,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut publication = aeron.add_exclusive_publication("aeron:ipc", options.stream_id)?;
     // Messages of our own session only: a running driver may have others on the same stream.
     let own = ChannelUri::ipc().session_id(publication.session_id()).build()?;
-    let mut subscription = aeron.add_subscription(&own, options.stream_id)?;
+    let subscription = aeron.add_subscription(&own, options.stream_id)?;
+    let mut receiver = Receiver { subscription, received: 0 };
 
-    let mut backoff = Backoff::default();
     let mut expected = 0;
+    let mut idle = Idle::awaiting("a granted claim");
     for number in 1..=options.messages {
+        // The subscriber is on this thread. Without polls in between, it falls behind and claims are rejected.
+        idle.idle(receiver.poll()?)?;
         let mut claim = loop {
             match publication.try_claim(QUOTE_LENGTH) {
                 Ok(claim) => break claim,
-                // No subscriber is connected yet, or subscribers are slower than this program, or the log was
-                // being rotated. Claim again after a pause.
-                Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
+                // No subscriber is connected yet, or the subscriber is behind, or the log was being rotated.
+                // Claim again after a poll.
+                Err(error) if error.is_retryable() => idle.idle(receiver.poll()?)?,
                 Err(error) => return Err(error.into()),
             }
         };
@@ -102,38 +120,41 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(error) => return Err(error.into()),
         Ok(_) => return Err(format!("a claim of {length} bytes was granted").into()),
     }
-    offer(&mut publication, &vec![b'x'; length], &mut backoff)?;
+    // A message of any length, which is copied.
+    let message = vec![b'x'; length];
+    let mut idle = Idle::awaiting("an accepted offer");
+    while let Err(error) = publication.offer_with_reserved_value(&message, checksum) {
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        idle.idle(receiver.poll()?)?;
+    }
     expected += 1;
 
-    let mut received = 0;
-    let mut lines = Vec::new();
-    while received < expected {
-        let handler = |message: &[u8], header: &Header<'_>| {
-            received += 1;
-            lines.push(describe(message, header));
-        };
-        let fragments = subscription.poll(handler, 10)?;
-        for line in lines.drain(..) {
-            println!("{line}");
-        }
-        idle(&mut backoff, fragments)?;
+    let mut idle = Idle::awaiting("the messages");
+    while receiver.received < expected {
+        idle.idle(receiver.poll()?)?;
     }
-    println!("Done: {received} messages received");
+    println!("Done: {} messages received", receiver.received);
     Ok(())
 }
 
-/// Publishes a message of any length, which is copied.
-fn offer(
-    publication: &mut ExclusivePublication,
-    message: &[u8],
-    backoff: &mut Backoff,
-) -> Result<Position, Box<dyn Error>> {
-    loop {
-        match publication.offer_with_reserved_value(message, checksum) {
-            Ok(position) => return Ok(position),
-            Err(error) if error.is_retryable() => idle(backoff, 0)?,
-            Err(error) => return Err(error.into()),
+/// Receives and prints messages.
+struct Receiver {
+    subscription: Subscription,
+    received: u64,
+}
+
+impl Receiver {
+    fn poll(&mut self) -> Result<usize, PollError> {
+        let mut lines = Vec::new();
+        let handler = |message: &[u8], header: &Header<'_>| lines.push(describe(message, header));
+        let fragments = self.subscription.poll(handler, 10)?;
+        self.received += lines.len() as u64;
+        for line in lines {
+            println!("{line}");
         }
+        Ok(fragments)
     }
 }
 
@@ -160,11 +181,29 @@ fn checksum(bytes: &[u8]) -> i64 {
     high << 16 | low
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }

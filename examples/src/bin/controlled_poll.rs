@@ -10,7 +10,9 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{Action, Aeron, Backoff, ChannelUri, Context, IdleStrategy};
@@ -39,11 +41,25 @@ const MESSAGES: [(&str, Action); 6] = [
     ("last", Action::Continue),
 ];
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -65,21 +81,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let own = ChannelUri::ipc().session_id(publication.session_id()).build()?;
     let mut subscription = aeron.add_subscription(&own, options.stream_id)?;
 
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the image");
     let position_id = loop {
         // Every process can read this subscriber's position in this counter.
         let image = subscription.image_at_index(0);
         if let Some(id) = image.map(|image| image.subscriber_position_id()) {
             break id;
         }
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     };
+    let mut idle = Idle::awaiting("an accepted offer");
     for (text, _) in MESSAGES {
         while let Err(error) = publication.offer(text.as_bytes()) {
             if !error.is_retryable() {
                 return Err(error.into());
             }
-            idle(&mut backoff, 0)?;
+            idle.idle(0)?;
         }
     }
 
@@ -88,6 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut accepted = 0;
     let mut polls = 0;
     let mut lines = Vec::new();
+    let mut idle = Idle::awaiting("the messages");
     while accepted < MESSAGES.len() {
         polls += 1;
         let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
@@ -121,17 +139,35 @@ fn main() -> Result<(), Box<dyn Error>> {
         for line in lines.drain(..) {
             println!("{line}");
         }
-        idle(&mut backoff, fragments)?;
+        idle.idle(fragments)?;
     }
     println!("Done: {accepted} messages in {polls} polls");
     Ok(())
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }

@@ -5,6 +5,7 @@
 //! each of Aeron's own tools `AeronStat`, `StreamStat`, `ErrorStat` and `LossStat`.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,10 +39,14 @@ static RUNNING: AtomicBool = AtomicBool::new(true);
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            // Nobody reads the output any more, as in `… | head`.
+            Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+            _ => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
@@ -59,59 +64,62 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        println!();
+        writeln!(io::stdout())?;
     }
 }
 
 fn print(cnc: &CncFile) -> Result<(), Box<dyn Error>> {
-    println!("File: {}", cnc.filename().display());
+    let mut out = io::stdout();
+    writeln!(out, "File: {}", cnc.filename().display())?;
     let state = match cnc.heartbeat_age() {
         _ if cnc.is_active(DRIVER_TIMEOUT) => "active".to_owned(),
         Some(age) => format!("silent for {} s", age.as_secs()),
         None => "ended".to_owned(),
     };
-    println!(
+    writeln!(
+        out,
         "Driver: {state}, process {}, protocol {}, started {}",
         cnc.pid(),
         cnc.version(),
         ago(cnc.start_time())
-    );
+    )?;
 
     // The counters that every driver has, in the order of their ids. An older driver lacks the last ones.
     let counters = cnc.counters();
-    println!("System counters:");
+    writeln!(out, "System counters:")?;
     for counter in SystemCounter::ALL {
         if let Some(value) = counter.read(&counters) {
-            println!("  {value:>20}  {counter}");
+            writeln!(out, "  {value:>20}  {counter}")?;
         }
     }
 
     // The rest: heartbeats of clients, channels, positions, and counters of applications.
-    println!("Other counters:");
+    writeln!(out, "Other counters:")?;
     for counter in counters.iter() {
         let system = SystemCounter::from_id(counter.id).and_then(|system| system.read(&counters));
         if system.is_none() {
-            println!("  {counter}");
+            writeln!(out, "  {counter}")?;
         }
     }
 
-    println!("Streams:");
+    writeln!(out, "Streams:")?;
     for stream in counters.stream_positions() {
-        println!("  {stream}");
+        writeln!(out, "  {stream}")?;
         if let Some(backlog) = stream.subscriber_backlog() {
-            println!("    not yet read by the slowest subscriber: {backlog} bytes");
+            writeln!(out, "    not yet read by the slowest subscriber: {backlog} bytes")?;
         }
     }
 
-    println!("Errors:");
+    writeln!(out, "Errors:")?;
     for error in cnc.errors() {
         let (count, last) = (error.observation_count, ago(error.last_observation));
-        println!("  {count} times, last {last}: {}", error.text);
+        writeln!(out, "  {count} times, last {last}: {}", error.text)?;
     }
 
-    println!("Losses:");
+    writeln!(out, "Losses:")?;
     for loss in cnc.loss_report()? {
-        println!(
+        writeln!(
+            out,
             "  {} times, {} bytes, last {}: session {} stream {} {} from {}",
             loss.observation_count,
             loss.total_bytes_lost,
@@ -120,7 +128,7 @@ fn print(cnc: &CncFile) -> Result<(), Box<dyn Error>> {
             loss.stream_id,
             loss.channel,
             loss.source
-        );
+        )?;
     }
     Ok(())
 }

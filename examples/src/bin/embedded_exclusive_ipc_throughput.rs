@@ -52,15 +52,17 @@ struct Options {
     fragment_limit: usize,
 
     /// How long to run, warm-up included, such as 10s [default: until Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
     /// How long to run before the measurement begins
     #[arg(long, value_name = "TIME", default_value = "2s",
-          value_parser = humantime::parse_duration)]
+          value_parser = parse_duration)]
     warmup: Duration,
 }
 
+/// The longest accepted duration, a leap year: sums of times must not overflow.
+const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// How many messages are published between two looks at `RUNNING`.
 const BURST_LENGTH: usize = 1_000_000;
 /// How often a rate is printed.
@@ -75,6 +77,16 @@ struct Padded<T>(T);
 
 /// Tells publisher and subscriber to go on.
 static RUNNING: Padded<AtomicBool> = Padded(AtomicBool::new(true));
+
+/// Ends publisher and subscriber when it is dropped, also by a panic.
+struct StopOnDrop;
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        RUNNING.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// How many payload bytes the subscriber has received.
 static RECEIVED_BYTES: Padded<AtomicU64> = Padded(AtomicU64::new(0));
 
@@ -95,6 +107,14 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+    let duration = humantime::parse_duration(text)?;
+    if duration > MAX_DURATION {
+        return Err("must be at most 366 days".into());
+    }
+    Ok(duration)
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
@@ -145,6 +165,8 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
     let message: Vec<u8> = (0..=u8::MAX).cycle().take(options.message_length).collect();
     let (rate, published, received) = thread::scope(|scope| {
+        // The scope waits for both threads, whatever happens on this one.
+        let stop_on_drop = StopOnDrop;
         let publisher = scope.spawn(move || {
             let published = publish(&mut publication, &message);
             let _ = publisher_stop.send(());
@@ -156,8 +178,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             received
         });
         let rate = measure(options, &stopped);
-        // Whatever the measurement returns, the scope waits for both threads.
-        RUNNING.0.store(false, Ordering::Relaxed);
+        drop(stop_on_drop);
         let published = publisher.join().expect("the publisher does not panic");
         let received = subscriber.join().expect("the subscriber does not panic");
         (rate, published, received)

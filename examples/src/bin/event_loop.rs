@@ -9,10 +9,12 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{
@@ -85,11 +87,25 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -110,7 +126,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stream_id = options.stream_id;
     let mut publication = Stage::Adding(aeron.async_add_publication("aeron:ipc", stream_id)?);
     let mut subscription = Stage::Adding(aeron.async_add_subscription("aeron:ipc", stream_id)?);
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the driver or the messages");
     let (mut sent, mut received, mut spare) = (0, 0, 0_u64);
     while received < options.messages {
         let mut work_count = 0;
@@ -122,17 +138,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         // Here the loop would do whatever else the program is for.
         spare += u64::from(work_count == 0);
-        idle(&mut backoff, work_count)?;
+        idle.idle(work_count)?;
     }
     println!("Polled: {received} messages, {spare} iterations for other work");
 
     // Awaited, one after the other; a runtime's `join` would do both at the same time.
     let (publication, mut subscription) = block_on(add_both(&aeron, stream_id + 1))?;
     let (mut sent, mut received) = (0, 0);
+    let mut idle = Idle::awaiting("the messages");
     while received < options.messages {
         let work_count = send(&publication, &mut sent, options.messages)?
             + subscription.poll(|_, _| received += 1, 10)?;
-        idle(&mut backoff, work_count)?;
+        idle.idle(work_count)?;
     }
     println!("Awaited: {received} messages");
     println!("Done");
@@ -167,11 +184,29 @@ fn send(
     }
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }

@@ -9,7 +9,9 @@ use std::error::Error;
 use std::io;
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{
@@ -43,11 +45,25 @@ struct Receiver {
     received: usize,
 }
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -80,13 +96,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     // One subscriber is enough for a publication to be connected. The other subscriber would miss the
     // messages that are published before it is there.
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("a connection of each subscriber");
     while !receivers.iter().all(|receiver| receiver.subscription.is_connected()) {
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     }
     for number in 1..=options.messages {
-        publish(&publication, &format!("Message {number} to both"), &mut backoff)?;
-        receive(&mut receivers, &mut backoff)?;
+        publish(&publication, &format!("Message {number} to both"))?;
+        receive(&mut receivers)?;
     }
 
     // Destinations can go while others stay.
@@ -94,8 +110,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     publication.remove_destination(&first.channel)?;
     println!("Removed the {} destination", first.name);
     for number in 1..=options.messages {
-        publish(&publication, &format!("Message {number} to one"), &mut backoff)?;
-        receive(std::slice::from_mut(second), &mut backoff)?;
+        publish(&publication, &format!("Message {number} to one"))?;
+        receive(std::slice::from_mut(second))?;
     }
     // Messages that reached the removed destination nevertheless would be waiting.
     first.received += first.subscription.poll(|_, _| {}, 10)?;
@@ -104,22 +120,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Offers a message until it is accepted.
-fn publish(
-    publication: &Publication,
-    message: &str,
-    backoff: &mut Backoff,
-) -> Result<(), Box<dyn Error>> {
+fn publish(publication: &Publication, message: &str) -> Result<(), Box<dyn Error>> {
+    let mut idle = Idle::awaiting("an accepted offer");
     while let Err(error) = publication.offer(message.as_bytes()) {
         if !error.is_retryable() {
             return Err(error.into());
         }
-        idle(backoff, 0)?;
+        idle.idle(0)?;
     }
     Ok(())
 }
 
 /// Waits until each of the receivers has one message more.
-fn receive(receivers: &mut [Receiver], backoff: &mut Backoff) -> Result<(), Box<dyn Error>> {
+fn receive(receivers: &mut [Receiver]) -> Result<(), Box<dyn Error>> {
+    let mut idle = Idle::awaiting("a message");
     for Receiver { name, subscription, received, .. } in receivers {
         let mut line = None;
         while line.is_none() {
@@ -127,7 +141,7 @@ fn receive(receivers: &mut [Receiver], backoff: &mut Backoff) -> Result<(), Box<
                 line =
                     Some(format!("The {name} received \"{}\"", String::from_utf8_lossy(message)));
             };
-            idle(backoff, subscription.poll(handler, 1)?)?;
+            idle.idle(subscription.poll(handler, 1)?)?;
         }
         *received += 1;
         println!("{}", line.unwrap_or_default());
@@ -135,13 +149,31 @@ fn receive(receivers: &mut [Receiver], backoff: &mut Backoff) -> Result<(), Box<
     Ok(())
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }
 
 /// Two UDP endpoints of this machine that are free now.

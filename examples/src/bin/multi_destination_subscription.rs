@@ -9,7 +9,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{Aeron, Backoff, ChannelUri, Context, ControlMode, IdleStrategy};
@@ -32,11 +34,25 @@ struct Options {
     messages: usize,
 }
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -68,18 +84,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         sources.push((aeron.add_exclusive_publication(channel, options.stream_id)?, 0));
     }
     // The driver opens the sockets on its own; then they have addresses.
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the sockets");
     let addresses = loop {
         let addresses = subscription.local_addresses()?;
         if addresses.len() == sources.len() {
             break addresses;
         }
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     };
     println!("Listening on {}", joined(&addresses));
 
     let mut received = 0;
     let mut lines = Vec::new();
+    let mut idle = Idle::awaiting("the messages");
     while received < sources.len().saturating_mul(options.messages) {
         let mut work_count = 0;
         for (publication, sent) in &mut sources {
@@ -106,15 +123,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         for line in lines.drain(..) {
             println!("{line}");
         }
-        idle(&mut backoff, work_count)?;
+        idle.idle(work_count)?;
     }
 
     // Sources can go while others stay.
     if let Some(channel) = channels.first() {
         subscription.remove_destination(channel)?;
     }
+    let mut idle = Idle::awaiting("the removal of the destination");
     while subscription.local_addresses()?.len() == sources.len() {
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     }
     let left = joined(&subscription.local_addresses()?);
     println!("Removed the first destination; still listening on {left}");
@@ -126,13 +144,31 @@ fn joined(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }
 
 /// Two UDP endpoints of this machine that are free now.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_archive::{
@@ -54,7 +54,7 @@ struct Options {
 
 /// How many fragments a poll receives at most.
 const FRAGMENT_LIMIT: usize = 10;
-/// How long to wait until the archive has written the published messages.
+/// How long the archive, or a loop, may make no progress.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// `false` after Ctrl-C.
@@ -113,20 +113,20 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let subscription = PersistentSubscription::new(&aeron, archive_context(options)?, context)?;
     let mut receiver = Receiver { subscription, events, received: 0 };
 
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the live stream");
     while !receiver.subscription.is_live() {
         let work = receiver.poll()?;
-        idle(&mut backoff, work)?;
+        idle.idle(work)?;
     }
     let last = 2 * options.messages;
     receiver.receive_live(&mut publication, last)?;
 
     // The publisher goes. The recording stops, and the subscription is back in it.
     drop(publication);
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the end of the recording");
     while receiver.subscription.is_live() || archive.stop_position(recording_id)?.is_none() {
         let work = receiver.poll()?;
-        idle(&mut backoff, work)?;
+        idle.idle(work)?;
     }
 
     // Another publisher begins where the recording has stopped.
@@ -155,7 +155,7 @@ impl Receiver {
         publication: &mut ExclusivePublication,
         last: u64,
     ) -> Result<(), Box<dyn Error>> {
-        let mut backoff = Backoff::default();
+        let mut idle = Idle::awaiting("the live messages");
         let mut next = self.received + 1;
         while self.received < last || !self.subscription.is_live() {
             if next <= last {
@@ -167,7 +167,7 @@ impl Receiver {
                 }
             }
             let work = self.poll()?;
-            idle(&mut backoff, work)?;
+            idle.idle(work)?;
         }
         Ok(())
     }
@@ -226,14 +226,14 @@ fn for_recording(channel: &ChannelUri) -> Result<ChannelUri, ChannelUriError> {
 
 /// Waits until a publication is being recorded, and returns the id of the recording.
 fn await_recording(archive: &Archive, session_id: i32) -> Result<i64, Box<dyn Error>> {
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the recording");
     loop {
         // The archive shows the position of a recording in a counter, which has the recording's id.
         let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
         if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id, archive_id) {
             return Ok(found.recording_id());
         }
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     }
 }
 
@@ -242,21 +242,39 @@ fn publish(
     publication: &mut ExclusivePublication,
     message: &[u8],
 ) -> Result<Position, Box<dyn Error>> {
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("an accepted offer");
     loop {
         match publication.offer(message) {
             Ok(position) => return Ok(position),
-            Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
+            Err(error) if error.is_retryable() => idle.idle(0)?,
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }

@@ -6,10 +6,11 @@
 //! - a replay, which arrives at a subscription like any other.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
@@ -51,7 +52,7 @@ struct Options {
 
 /// How many fragments a poll receives at most.
 const FRAGMENT_LIMIT: usize = 10;
-/// How long to wait until the archive has written the published messages.
+/// How long the archive, or a loop, may make no progress.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// `false` after Ctrl-C.
@@ -62,15 +63,20 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Interrupted: the error is only the way out of a loop.
         Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            // Nobody reads the output any more, as in `… | head`.
+            Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+            _ => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let mut out = io::stdout();
     let mut context = ClientContext::new()?;
     if let Some(dir) = &options.aeron_dir {
         context.set_dir(dir)?;
@@ -89,7 +95,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let mut publication = archive
         .add_recorded_exclusive_publication(for_recording(&options.channel)?, options.stream_id)?;
     let recording_id = await_recording(&archive, publication.session_id())?;
-    println!("Recording {recording_id}");
+    writeln!(out, "Recording {recording_id}")?;
 
     let mut position = 0;
     for number in 1..=options.messages {
@@ -97,7 +103,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         position = publish(&mut publication, message.as_bytes())?;
     }
     let recorded = archive.await_recorded(recording_id, position, DEADLINE)?;
-    println!("Recorded {} messages, {recorded} bytes", options.messages);
+    writeln!(out, "Recorded {} messages, {recorded} bytes", options.messages)?;
 
     // The publication is still there, so the recording is active. Replay the messages recorded so far.
     let params = ReplayParams::new().length(ReplayLength::Recorded);
@@ -107,7 +113,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         options.stream_id.wrapping_add(1),
         params,
     )?;
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the replay");
     let mut lines = Vec::new();
     let mut replayed = 0;
     while replayed < options.messages {
@@ -118,11 +124,11 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         };
         let fragments = subscription.poll(handler, FRAGMENT_LIMIT)?;
         for line in lines.drain(..) {
-            println!("{line}");
+            writeln!(out, "{line}")?;
         }
-        idle(&mut backoff, fragments)?;
+        idle.idle(fragments)?;
     }
-    println!("Done: {replayed} messages replayed");
+    writeln!(out, "Done: {replayed} messages replayed")?;
     Ok(())
 }
 
@@ -138,14 +144,14 @@ fn for_recording(channel: &ChannelUri) -> Result<ChannelUri, ChannelUriError> {
 
 /// Waits until a publication is being recorded, and returns the id of the recording.
 fn await_recording(archive: &Archive, session_id: i32) -> Result<i64, Box<dyn Error>> {
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the recording");
     loop {
         // The archive shows the position of a recording in a counter, which has the recording's id.
         let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
         if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id, archive_id) {
             return Ok(found.recording_id());
         }
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     }
 }
 
@@ -154,23 +160,41 @@ fn publish(
     publication: &mut ExclusivePublication,
     message: &[u8],
 ) -> Result<Position, Box<dyn Error>> {
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("an accepted offer");
     loop {
         match publication.offer(message) {
             Ok(position) => return Ok(position),
-            Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
+            Err(error) if error.is_retryable() => idle.idle(0)?,
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -113,12 +113,13 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     .progress_timeout(DEADLINE)
     .start(archive, subscription, recording_id)?;
     let mut receiver = Receiver::default();
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the merge");
     while !merge.is_merged() {
         publisher.publish_if_due()?;
         let fragments =
             merge.poll(|text, header| receiver.take(text, header.position()), FRAGMENT_LIMIT)?;
-        idle(&mut backoff, fragments)?;
+        receiver.check()?;
+        idle.idle(fragments)?;
     }
     let (received, position) = (receiver.received, receiver.position);
     println!("Merged after {received} messages, at position {position}");
@@ -126,16 +127,16 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     // From here on it is a subscription like any other. The session with the archive is ours again.
     let (_archive, mut subscription) = merge.into_parts()?;
     let last = publisher.sent + options.messages;
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the live messages");
     while receiver.received < last {
         if publisher.sent < last {
             publisher.publish_if_due()?;
         }
         let fragments = subscription
             .poll(|text, header| receiver.take(text, header.position()), FRAGMENT_LIMIT)?;
-        idle(&mut backoff, fragments)?;
+        receiver.check()?;
+        idle.idle(fragments)?;
     }
-    receiver.check()?;
     println!("Done: {last} messages received, none lost or repeated");
     Ok(())
 }
@@ -195,8 +196,9 @@ impl Receiver {
         }
     }
 
-    fn check(self) -> Result<(), Box<dyn Error>> {
-        self.unexpected.map_or(Ok(()), |text| Err(text.into()))
+    /// Returns the first mismatch. Messages are lost or repeated then, and may never all arrive.
+    fn check(&mut self) -> Result<(), Box<dyn Error>> {
+        self.unexpected.take().map_or(Ok(()), |text| Err(text.into()))
     }
 }
 
@@ -206,14 +208,14 @@ fn text(number: u64) -> String {
 
 /// Waits until a publication is being recorded, and returns the id of the recording.
 fn await_recording(archive: &Archive, session_id: i32) -> Result<i64, Box<dyn Error>> {
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("the recording");
     loop {
         // The archive shows the position of a recording in a counter, which has the recording's id.
         let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
         if let Some(found) = RecordingPos::find_by_session_id(aeron, session_id, archive_id) {
             return Ok(found.recording_id());
         }
-        idle(&mut backoff, 0)?;
+        idle.idle(0)?;
     }
 }
 
@@ -222,23 +224,41 @@ fn publish(
     publication: &mut ExclusivePublication,
     message: &[u8],
 ) -> Result<Position, Box<dyn Error>> {
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("an accepted offer");
     loop {
         match publication.offer(message) {
             Ok(position) => return Ok(position),
-            Err(error) if error.is_retryable() => idle(&mut backoff, 0)?,
+            Err(error) if error.is_retryable() => idle.idle(0)?,
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }
 
 /// Two UDP endpoints of this machine that are free now.

@@ -14,7 +14,9 @@ use std::error::Error;
 use std::io;
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rusteron_client::{
@@ -86,11 +88,25 @@ impl Server {
     }
 }
 
+/// How long a loop may make no progress.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// `false` after Ctrl-C.
 static RUNNING: AtomicBool = AtomicBool::new(true);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Interrupted: the error is only the way out of a loop.
+        Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
 
     let mut context = Context::new()?;
@@ -125,7 +141,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let channel = request_channel.to_builder().response_correlation_id(own_id).build()?;
     let mut requests = aeron.add_exclusive_publication(&channel, REQUESTS)?;
 
-    let mut backoff = Backoff::default();
+    let mut idle = Idle::awaiting("a response");
     for number in 1..=options.messages {
         let request = format!("request {number}");
         let mut is_sent = false;
@@ -143,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 response = Some(String::from_utf8_lossy(message).into_owned());
             };
             work_count += responses.poll(handler, 1)?;
-            idle(&mut backoff, work_count)?;
+            idle.idle(work_count)?;
         }
         let response = response.unwrap_or_default();
         println!("Asked \"{request}\", answered \"{response}\"");
@@ -152,13 +168,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Idles if there was no work. An error ends the program after Ctrl-C.
-fn idle(backoff: &mut Backoff, work_count: usize) -> Result<(), Box<dyn Error>> {
-    if !RUNNING.load(Ordering::Relaxed) {
-        return Err("interrupted".into());
+/// Idles in a loop that waits for something.
+struct Idle {
+    awaited: &'static str,
+    backoff: Backoff,
+    deadline: Instant,
+}
+
+impl Idle {
+    fn awaiting(awaited: &'static str) -> Self {
+        Self { awaited, backoff: Backoff::default(), deadline: Instant::now() + DEADLINE }
     }
-    backoff.idle(work_count);
-    Ok(())
+
+    /// Idles if there was no work. Returns an error after Ctrl-C, or after `DEADLINE` without work.
+    fn idle(&mut self, work_count: usize) -> Result<(), Box<dyn Error>> {
+        if !RUNNING.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        if work_count > 0 {
+            self.deadline = Instant::now() + DEADLINE;
+        } else if Instant::now() > self.deadline {
+            return Err(format!("no progress for {DEADLINE:?}, awaiting {}", self.awaited).into());
+        }
+        self.backoff.idle(work_count);
+        Ok(())
+    }
 }
 
 /// Two UDP endpoints of this machine that are free now.

@@ -61,7 +61,7 @@ fn option_or_environment_names_driver() {
 
 #[test]
 fn refusals_name_the_option() {
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["--message-length", "0"], "--message-length"),
         (&["--message-length", "-1"], "--message-length"),
         (&["--message-length", "16777217"], "--message-length"),
@@ -73,6 +73,8 @@ fn refusals_name_the_option() {
         (&["--duration", "10"], "--duration"),
         (&["--duration", "1s"], "--warmup"),
         (&["--duration", "0s", "--warmup", "0s"], "--warmup"),
+        (&["--duration", "500000000000years"], "--duration"),
+        (&["--warmup", "500000000000years"], "--warmup"),
         (&["--aeron-dir", ""], "--aeron-dir"),
         (&["--no-such-option"], "--no-such-option"),
     ];

@@ -3,13 +3,24 @@
 use std::net::UdpSocket;
 
 use rusteron_client::{Aeron, Context};
-use rusteron_media_driver::MediaDriver;
+use rusteron_media_driver::{Context as DriverContext, MediaDriver};
 
 use crate::child::{Finished, Running, command, run};
 
 const PUBLISHER: &str = env!("CARGO_BIN_EXE_basic_publisher");
 const SUBSCRIBER: &str = env!("CARGO_BIN_EXE_basic_subscriber");
 const STATISTICS: &str = env!("CARGO_BIN_EXE_driver_statistics");
+
+/// The programs that start a driver unless `--aeron-dir` names one.
+const SAMPLES: [&str; 7] = [
+    env!("CARGO_BIN_EXE_claims"),
+    env!("CARGO_BIN_EXE_controlled_poll"),
+    env!("CARGO_BIN_EXE_multi_destination_publication"),
+    env!("CARGO_BIN_EXE_multi_destination_subscription"),
+    env!("CARGO_BIN_EXE_request_response"),
+    env!("CARGO_BIN_EXE_event_loop"),
+    env!("CARGO_BIN_EXE_agent_invoker"),
+];
 
 /// Runs a program to its good end.
 #[track_caller]
@@ -82,9 +93,9 @@ fn basic_pair_refuses_bad_channel() {
 }
 
 #[test]
-fn basic_pair_and_statistics_need_a_driver() {
+fn missing_driver_is_an_error() {
     let empty = tempfile::tempdir().expect("a directory");
-    for path in [PUBLISHER, SUBSCRIBER, STATISTICS] {
+    for path in [PUBLISHER, SUBSCRIBER, STATISTICS].into_iter().chain(SAMPLES) {
         let mut command = command(path, ["--aeron-dir"]);
         command.arg(empty.path()).env("AERON_DRIVER_TIMEOUT", "200");
         let finished = run(command);
@@ -127,7 +138,7 @@ fn a_controlled_poll_aborts_commits_and_breaks() {
 }
 
 #[test]
-fn claims_are_committed_and_given_up() {
+fn claims_are_committed_and_aborted() {
     let finished = succeed(env!("CARGO_BIN_EXE_claims"), &["--messages", "4"]);
     assert_lines(
         &finished,
@@ -146,6 +157,18 @@ fn claims_are_committed_and_given_up() {
     // Of one byte more than a claim can have, with the MTU of IPC.
     assert_eq!(count(&finished, "A claim of 1377 bytes is too long, the maximum is 1376"), 1);
     assert_lines(&finished, ["Received 1377 bytes"]);
+}
+
+#[test]
+fn claims_beyond_term_window_are_received() {
+    let mut context = DriverContext::new().expect("settings");
+    context.set_ipc_term_buffer_length(64 << 10).expect("a length");
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    let dir = driver.aeron_dir().to_str().expect("UTF-8");
+    let path = env!("CARGO_BIN_EXE_claims");
+    let finished = succeed(path, &["--messages", "3000", "--aeron-dir", dir]);
+    // Every third is withdrawn, and one long message is offered.
+    assert_lines(&finished, ["Done: 2001 messages received"]);
 }
 
 #[test]
@@ -197,18 +220,29 @@ fn a_client_without_a_thread_works() {
 #[test]
 fn samples_use_a_running_driver() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
-    for path in [
-        env!("CARGO_BIN_EXE_claims"),
-        env!("CARGO_BIN_EXE_controlled_poll"),
-        env!("CARGO_BIN_EXE_multi_destination_publication"),
-        env!("CARGO_BIN_EXE_multi_destination_subscription"),
-        env!("CARGO_BIN_EXE_request_response"),
-        env!("CARGO_BIN_EXE_event_loop"),
-        env!("CARGO_BIN_EXE_agent_invoker"),
-    ] {
+    for path in SAMPLES {
         let dir = driver.aeron_dir().to_str().expect("UTF-8");
         let finished = succeed(path, &["--aeron-dir", dir]);
         assert_eq!(count(&finished, "Done"), 1, "{finished:#?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_end_samples_quietly() {
+    for (path, prefix) in [
+        (env!("CARGO_BIN_EXE_claims"), "Quote 1 "),
+        (env!("CARGO_BIN_EXE_multi_destination_publication"), "The first received "),
+        (env!("CARGO_BIN_EXE_multi_destination_subscription"), "Received "),
+        (env!("CARGO_BIN_EXE_request_response"), "Asked "),
+        (env!("CARGO_BIN_EXE_agent_invoker"), "Received "),
+    ] {
+        let mut sample = Running::start(command(path, ["--messages", "1000000000"]));
+        sample.await_line(prefix);
+        sample.signal("INT");
+        let finished = sample.finish();
+        finished.assert_exit_code(0);
+        assert_eq!(finished.stderr, "", "{path}");
     }
 }
 
@@ -247,4 +281,45 @@ fn watched_statistics_end_on_signal() {
     let finished = watching.finish();
     finished.assert_exit_code(0);
     assert_eq!(finished.stderr, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn closed_output_ends_statistics_quietly() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut command = command(STATISTICS, ["--watch", "--aeron-dir"]);
+    command.arg(driver.aeron_dir());
+    let mut watching = Running::start(command);
+    watching.await_line("Losses:");
+    watching.hang_up();
+    let finished = watching.finish();
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn closed_output_ends_basic_pair_quietly() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let start = |path| {
+        let arguments = ["--channel", "aeron:ipc", "--messages", "1000000000", "--aeron-dir"];
+        let mut command = command(path, arguments);
+        command.arg(driver.aeron_dir());
+        Running::start(command)
+    };
+    let mut subscriber = start(SUBSCRIBER);
+    let mut publisher = start(PUBLISHER);
+    subscriber.await_line("Received ");
+    publisher.await_line("Published ");
+    publisher.hang_up();
+    let published = publisher.finish();
+
+    subscriber.hang_up();
+    // Gives the subscriber something to print.
+    let _publisher = start(PUBLISHER);
+    let received = subscriber.finish();
+    for finished in [published, received] {
+        finished.assert_exit_code(0);
+        assert_eq!(finished.stderr, "");
+    }
 }
