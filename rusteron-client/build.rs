@@ -129,7 +129,7 @@ fn publication_constants() -> ConstantsSpec {
 }
 
 fn subscription_constants() -> ConstantsSpec {
-    let reason = "a callback: whoever added the subscription has it";
+    let reason = "a callback, which the caller passed when it added the subscription";
     ConstantsSpec::new("aeron_subscription_constants_t", "SubscriptionConstants", RAW, SUPPORT)
         .summary("What does not change during the life of a subscription.")
         .doc("channel", "The channel, as it was given when the subscription was added.")

@@ -251,7 +251,7 @@ fuzz_target!(|bytes: &[u8]| {
     with_world(|world| {
         world.unsent.clear();
         (world.adding, world.responses) = (None, None);
-        world.stage.turns(2);
+        world.stage.repeat_work(2);
     });
     drop(aeron);
     if with_world(|world| world.inputs == INPUTS_PER_DRIVER || world.stage.aeron.is_closed()) {

@@ -46,7 +46,7 @@ impl Machine {
             true => self.add(kind, UncheckedChannel(text)),
             false => self.add(kind, text),
         }
-        self.stage.turns(4);
+        self.stage.repeat_work(4);
     }
 
     fn add(&mut self, kind: u8, channel: impl AsChannel) {
@@ -57,7 +57,7 @@ impl Machine {
             b's' => {
                 let adding = aeron.async_add_subscription(channel, stream_id);
                 if let Ok(subscription) = stage.added(adding) {
-                    stage.turns(2);
+                    stage.repeat_work(2);
                     black_box(subscription.local_addresses().is_ok());
                     black_box(subscription.try_resolve_channel_endpoint_port().is_ok());
                 }
@@ -73,7 +73,7 @@ impl Machine {
             _ => {
                 let adding = aeron.async_add_publication(channel, stream_id);
                 if let Ok(publication) = stage.added(adding) {
-                    stage.turns(2);
+                    stage.repeat_work(2);
                     black_box(publication.local_addresses().is_ok());
                 }
             }

@@ -117,9 +117,9 @@ impl Network {
             }
             scene.step(input);
         }
-        scene.network.stage.turns(4);
+        scene.network.stage.repeat_work(4);
         polls::drain(&mut scene.subscription);
-        scene.network.stage.turns(2);
+        scene.network.stage.repeat_work(2);
     }
 }
 
@@ -213,9 +213,9 @@ impl Scene<'_> {
                 let length = usize::from(input.half()) % (TERM_LENGTH as usize / 8);
                 self.publisher.offer(&vec![b'o'; length]);
             }
-            5 => self.network.stage.turns(usize::from(input.byte() % 16) + 1),
+            5 => self.network.stage.repeat_work(usize::from(input.byte() % 16) + 1),
             _ => {
-                self.network.stage.turns(2);
+                self.network.stage.repeat_work(2);
                 polls::poll(&mut self.subscription, input);
             }
         }

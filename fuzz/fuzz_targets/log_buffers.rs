@@ -43,7 +43,7 @@ impl Machine {
             .and_then(|context| context.set_use_conductor_agent_invoker(true))
             .expect("valid settings");
         context.set_error_handler(|_| ()).expect("a handler");
-        stage.turn();
+        stage.do_work();
         let reader = Aeron::connect(context).expect("a client");
         Self { stage, reader, inputs: 0 }
     }
@@ -72,7 +72,7 @@ impl Machine {
             self.reader.async_add_subscription("aeron:ipc", stream_id).expect("a command");
         let mut subscription = None;
         self.stage.await_that("a subscription", |stage| {
-            stage.turn();
+            stage.do_work();
             // A log buffer that cannot be mapped is an error of the client.
             let _ = self.reader.do_work();
             subscription = adding.poll().expect("a subscription");
@@ -86,7 +86,7 @@ impl Machine {
             });
         }
         for _ in 0..8 {
-            self.stage.turn();
+            self.stage.do_work();
             let _ = self.reader.do_work();
         }
         for _ in 0..MAX_STEPS {

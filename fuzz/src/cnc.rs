@@ -40,7 +40,7 @@ pub fn real_file() -> Vec<u8> {
     let _counter = stage.added(aeron.async_add_counter(1001, b"key", "label")).expect("a counter");
     let unknown = UncheckedChannel("aeron:udp?endpoint=127.0.0.1:9|mtu=33");
     stage.added(aeron.async_add_publication(unknown, 1001)).expect_err("no such channel");
-    stage.turns(100);
+    stage.repeat_work(100);
 
     let cnc: CncFile = stage.driver.cnc_file().expect("a file");
     assert!(!cnc.errors().is_empty() && cnc.counters().iter().count() > 32);

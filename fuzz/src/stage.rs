@@ -41,16 +41,16 @@ impl Stage {
         Self { aeron, driver }
     }
 
-    /// One turn of the driver and one of the client.
-    pub fn turn(&mut self) {
+    /// Does the work of the driver once, then that of the client.
+    pub fn do_work(&mut self) {
         // An error is in the error log, or closes the client, which is seen later.
         let _ = self.driver.do_work();
         let _ = self.aeron.do_work();
     }
 
-    pub fn turns(&mut self, count: usize) {
+    pub fn repeat_work(&mut self, count: usize) {
         for _ in 0..count {
-            self.turn();
+            self.do_work();
         }
     }
 
@@ -59,7 +59,7 @@ impl Stage {
         let mut adding = adding?;
         let deadline = Instant::now() + DEADLINE;
         loop {
-            self.turn();
+            self.do_work();
             if let Some(resource) = adding.poll()? {
                 return Ok(resource);
             }
@@ -72,7 +72,7 @@ impl Stage {
         let deadline = Instant::now() + DEADLINE;
         while !condition(self) {
             assert!(Instant::now() < deadline, "waited in vain: {what:?}");
-            self.turn();
+            self.do_work();
         }
     }
 }

@@ -247,7 +247,9 @@ impl IdleStrategyKind {
     /// Returns a strategy of this kind with its defaults.
     ///
     /// To idle between two calls of [`Aeron::do_work`](crate::Aeron::do_work), use the kind that
-    /// the client's context names. In C, this is `aeron_main_idle_strategy`.
+    /// the client's context names.
+    ///
+    /// Corresponds to `aeron_main_idle_strategy`.
     pub fn new_strategy(self) -> AnyIdleStrategy {
         match self {
             Self::BusySpin => AnyIdleStrategy::BusySpin(BusySpin),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::error::Error;
 use crate::header;
@@ -23,11 +23,12 @@ pub struct Generated {
 /// explains.
 pub type Omissions<'a> = &'a [(&'a str, &'a [&'a str])];
 
-/// Words of a crate's sources: the identifiers in its code, and the words in its documentation.
+/// Words of a crate's sources: the identifiers in its code, and the words after "Corresponds to" in its
+/// documentation.
 #[derive(Debug, Default)]
 pub struct Sources {
     code: HashSet<String>,
-    texts: HashSet<String>,
+    replaced: HashSet<String>,
 }
 
 impl Sources {
@@ -36,7 +37,7 @@ impl Sources {
         Self::default()
     }
 
-    /// Adds all Rust files below a directory.
+    /// Adds all Rust files below a directory, without items for tests.
     ///
     /// # Errors
     ///
@@ -74,20 +75,34 @@ impl Sources {
         Ok(())
     }
 
-    /// Ordinary comments are no tokens. Doc comments are: attributes with a text.
+    /// Ordinary comments are no tokens. Doc comments are: an attribute for each line.
     fn add_tokens(&mut self, tokens: TokenStream) {
-        for token in tokens {
+        let mut doc = String::new();
+        let mut tokens = tokens.into_iter();
+        while let Some(token) = tokens.next() {
             match token {
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
+                    if let Some(line) = doc_line(group.stream()) {
+                        doc = doc + &line + "\n";
+                    } else if is_for_tests(group.stream()) {
+                        // The attribute's item ends with a body or a semicolon.
+                        tokens.by_ref().find(is_end_of_item);
+                    } else {
+                        self.add_tokens(group.stream());
+                    }
+                }
                 TokenTree::Group(group) => self.add_tokens(group.stream()),
                 TokenTree::Ident(identifier) => {
                     self.code.insert(identifier.to_string());
+                    // The documentation of the next item is another paragraph.
+                    doc.push('\n');
                 }
-                TokenTree::Literal(literal) => {
-                    self.texts.extend(words(&literal.to_string()).map(str::to_owned));
-                }
-                TokenTree::Punct(_) => {}
+                TokenTree::Literal(_) | TokenTree::Punct(_) => {}
             }
         }
+        let paragraphs = doc.split("\n\n");
+        let replaced = paragraphs.filter_map(|text| text.split_once("Corresponds to"));
+        self.replaced.extend(replaced.flat_map(|(_, names)| words(names)).map(str::to_owned));
     }
 }
 
@@ -96,7 +111,7 @@ impl Sources {
 /// Each declared function must be covered in exactly one way:
 ///
 /// - used: generated methods, or the code of the sources, name the function;
-/// - replaced: only the documentation of the sources names the function, as in "Corresponds to";
+/// - replaced: only a paragraph of the documentation names the function, after "Corresponds to";
 /// - omitted: the function is in the list of omissions, with a reason. The documentation may say
 ///   why.
 ///
@@ -134,7 +149,7 @@ pub fn coverage_problems(
     }
     for &function in generated.declared {
         let is_covered =
-            is_used(function) || sources.texts.contains(function) || omitted.contains(function);
+            is_used(function) || sources.replaced.contains(function) || omitted.contains(function);
         if !is_covered {
             problems.push(format!(
                 "{function} is neither used, nor documented as replaced, nor omitted"
@@ -142,6 +157,29 @@ pub fn coverage_problems(
         }
     }
     problems
+}
+
+/// Returns the text of `doc = "text"`.
+fn doc_line(attribute: TokenStream) -> Option<String> {
+    let doc = syn::parse2::<syn::MetaNameValue>(attribute).ok()?;
+    let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = doc.value else {
+        return None;
+    };
+    doc.path.is_ident("doc").then(|| text.value().trim().to_owned())
+}
+
+/// Returns whether an attribute is `cfg(test)`.
+fn is_for_tests(attribute: TokenStream) -> bool {
+    let cfg = syn::parse2::<syn::MetaList>(attribute);
+    cfg.is_ok_and(|cfg| cfg.path.is_ident("cfg") && cfg.tokens.to_string() == "test")
+}
+
+fn is_end_of_item(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        _ => false,
+    }
 }
 
 fn read(path: &Path) -> Result<String, Error> {

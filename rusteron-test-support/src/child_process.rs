@@ -2,6 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use crate::DEADLINE;
 
 /// A child process. Dropping it kills the process.
 #[derive(Debug)]
@@ -9,6 +14,10 @@ pub struct ChildProcess {
     child: Child,
     /// `None` if the test does not read the output, or has stopped reading it.
     stdout: Option<BufReader<ChildStdout>>,
+    /// Reads from the start on: a process that fills the pipe would wait for ever.
+    stderr: Option<JoinHandle<String>>,
+    /// The status of a process that was waited for. Its id may belong to another process.
+    status: Option<ExitStatus>,
 }
 
 impl ChildProcess {
@@ -16,7 +25,8 @@ impl ChildProcess {
     pub fn spawn(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the program starts");
         let stdout = child.stdout.take().map(BufReader::new);
-        Self { child, stdout }
+        let stderr = child.stderr.take().map(|stderr| thread::spawn(|| read(stderr)));
+        Self { child, stdout, stderr, status: None }
     }
 
     pub fn id(&self) -> u32 {
@@ -25,22 +35,36 @@ impl ChildProcess {
 
     /// Reads a line of output, without its end. The line is empty at the end of the output.
     pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stdout.as_mut().expect("its output").read_line(&mut line).expect("a line");
-        line.trim_end().to_owned()
+        self.read_line(Instant::now() + DEADLINE).trim_end().to_owned()
     }
 
     /// Reads lines of output until one begins with a text. Returns that line.
     pub fn await_line(&mut self, prefix: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
         loop {
-            let mut line = String::new();
-            let stdout = self.stdout.as_mut().expect("its output");
-            let length = stdout.read_line(&mut line).expect("a line");
-            assert!(length > 0, "no line begins with {prefix:?}");
+            let line = self.read_line(deadline);
+            assert!(!line.is_empty(), "no line begins with {prefix:?}");
             if line.starts_with(prefix) {
                 return line.trim_end().to_owned();
             }
         }
+    }
+
+    /// Reads on a thread for each line, so that [`hang_up`](Self::hang_up) can close the pipe between
+    /// two lines.
+    fn read_line(&mut self, deadline: Instant) -> String {
+        let mut stdout = self.stdout.take().expect("its output");
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let result = stdout.read_line(&mut line).map(|_| line);
+            // The receiver has gone after the deadline.
+            let _ = sender.send((stdout, result));
+        });
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let (stdout, line) = receiver.recv_timeout(timeout).expect("a line before the deadline");
+        self.stdout = Some(stdout);
+        line.expect("UTF-8")
     }
 
     /// Closes this end of the output.
@@ -48,9 +72,11 @@ impl ChildProcess {
         self.stdout = None;
     }
 
-    /// Sends a signal by its name.
+    /// Sends a signal by its name to a process that was not waited for.
     #[cfg(unix)]
+    #[track_caller]
     pub fn signal(&self, name: &str) {
+        assert_eq!(self.status, None, "the process has ended");
         crate::send_signal(self.id(), name);
     }
 
@@ -62,11 +88,14 @@ impl ChildProcess {
 
     /// Returns the exit status of a process that has ended.
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("a status")
+        self.status = self.child.try_wait().expect("a status");
+        self.status
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("its end")
+        let status = self.child.wait().expect("its end");
+        self.status = Some(status);
+        status
     }
 
     /// Waits for the end. Returns the exit status, the rest of the output, and the error output if
@@ -74,8 +103,8 @@ impl ChildProcess {
     pub fn finish(&mut self) -> (ExitStatus, String, String) {
         let stdout = self.stdout.take().map(read).unwrap_or_default();
         let status = self.wait();
-        let stderr = self.child.stderr.take().map(read).unwrap_or_default();
-        (status, stdout, stderr)
+        let stderr = self.stderr.take().map(|reader| reader.join().expect("UTF-8"));
+        (status, stdout, stderr.unwrap_or_default())
     }
 }
 

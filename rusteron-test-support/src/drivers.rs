@@ -37,7 +37,7 @@ pub fn launch_with_long_timeouts() -> MediaDriver {
     })
 }
 
-/// A driver that soon gives publishers up that are dead, and no other ones, even on a busy machine.
+/// A driver that soon notices dead publishers. Even on a busy machine it takes no other publisher for dead.
 pub fn launch_strict() -> MediaDriver {
     launch_with(|context| {
         context

@@ -24,7 +24,7 @@ pub fn log_bytes(
     let mut log = log_file(driver, publication.original_registration_id);
     let start = positions.start % (3 * publication.term_buffer_length as Position);
     let mut bytes = vec![0; (positions.end - positions.start) as usize];
-    log.seek(SeekFrom::Start(start as u64)).expect("a place in the log buffer");
+    log.seek(SeekFrom::Start(start as u64)).expect("an offset in the log buffer");
     log.read_exact(&mut bytes).expect("the frames");
     bytes
 }
@@ -33,9 +33,9 @@ pub fn log_bytes(
 /// `aeron_term_unblocker_unblock`.
 pub fn unblock(log: &File, offset: u64, length: i32) {
     let mut log = log;
-    log.seek(SeekFrom::Start(offset + 6)).expect("a place");
+    log.seek(SeekFrom::Start(offset + 6)).expect("an offset");
     log.write_all(&0_u16.to_ne_bytes()).expect("the type");
-    log.seek(SeekFrom::Start(offset)).expect("a place");
+    log.seek(SeekFrom::Start(offset)).expect("an offset");
     log.write_all(&length.to_ne_bytes()).expect("the length");
 }
 

@@ -39,6 +39,10 @@ impl Drop for SmallFileSystem {
     fn drop(&mut self) {
         // Lazily: a child process of another test can have inherited open files, as C opens files
         // without `O_CLOEXEC`.
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
+        if !unmounted.as_ref().is_ok_and(|status| status.success()) {
+            let path = self.0.path().display();
+            let _ = writeln!(std::io::stderr(), "{path} cannot be unmounted: {unmounted:?}");
+        }
     }
 }

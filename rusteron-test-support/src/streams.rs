@@ -15,7 +15,7 @@ pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Su
     let publication = aeron.add_exclusive_publication(channel, 1001).expect("a publication");
     await_that("the connection", || {
         // The driver says that there is a subscriber before it says how far the publisher may go.
-        publication.available_window().is_ok_and(|room| room > 0) && subscription.is_connected()
+        publication.available_window().is_ok_and(|window| window > 0) && subscription.is_connected()
     });
     (publication, subscription)
 }
@@ -26,7 +26,7 @@ pub fn shared_pair(aeron: &Aeron, channel: &str) -> (Publication, Subscription) 
     let publication = aeron.add_publication(channel, 1002).expect("a publication");
     await_that("the connection", || {
         // The driver says that there is a subscriber before it says how far the publisher may go.
-        publication.available_window().is_ok_and(|room| room > 0) && subscription.is_connected()
+        publication.available_window().is_ok_and(|window| window > 0) && subscription.is_connected()
     });
     (publication, subscription)
 }

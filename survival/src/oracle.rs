@@ -133,13 +133,13 @@ impl Oracle {
     }
 
     /// The end of the client. Returns the gaps that are faults, and how many messages were skipped because the
-    /// driver had given the client up.
-    pub(crate) fn ended(&mut self, now: Instant, was_given_up: bool) -> (Vec<Finding>, u64) {
+    /// client had timed out.
+    pub(crate) fn ended(&mut self, now: Instant, had_timed_out: bool) -> (Vec<Finding>, u64) {
         let mut faults = self.due(now);
         let mut skipped = 0;
         for (_, finding) in self.pending.drain(..) {
             match finding.fault {
-                Fault::Lost(count) if was_given_up => skipped += count,
+                Fault::Lost(count) if had_timed_out => skipped += count,
                 _ => faults.push(finding),
             }
         }
@@ -225,10 +225,10 @@ mod tests {
 
     #[test]
     fn other_or_late_end_excuses_no_gap() {
-        for (later, was_given_up) in [(VERDICT / 2, false), (VERDICT, true)] {
+        for (later, had_timed_out) in [(VERDICT / 2, false), (VERDICT, true)] {
             let mut feed = feed();
             assert_eq!([1, 4].map(|sequence| feed.give(sequence)), [None; 2]);
-            let (faults, skipped) = feed.oracle.ended(feed.start + later, was_given_up);
+            let (faults, skipped) = feed.oracle.ended(feed.start + later, had_timed_out);
             assert_eq!((faults.len(), faults[0].fault, skipped), (1, Fault::Lost(2), 0));
         }
     }

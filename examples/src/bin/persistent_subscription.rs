@@ -131,8 +131,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
     // Another publisher begins where the recording has stopped.
     let recording = archive.recording(recording_id)?.ok_or("the recording is gone")?;
-    let continuation =
-        recording.continuation(&channel.to_string())?.ok_or("somebody else records on")?;
+    let continuation = recording
+        .continuation(&channel.to_string())?
+        .ok_or("another publication extends the recording")?;
     archive.extend_recording(recording_id, channel, stream_id, SourceLocation::Local, true)?;
     let mut publication = aeron.add_exclusive_publication(continuation, stream_id)?;
     await_recording(&archive, publication.session_id())?;

@@ -79,8 +79,9 @@ pub struct MessageInfo {
 /// # }
 /// ```
 ///
-/// Dropping it, which leaves the stream and ends the session, corresponds to
-/// `aeron_archive_persistent_subscription_close`.
+/// Dropping it leaves the stream and ends the session.
+///
+/// Corresponds to `aeron_archive_persistent_subscription_close`.
 #[must_use = "the subscription is closed when this is dropped"]
 pub struct PersistentSubscription {
     /// `None` only during drop.

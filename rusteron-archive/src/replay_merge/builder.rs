@@ -73,8 +73,10 @@ impl ReplayMergeBuilder {
         self
     }
 
-    /// Limits the time without progress of the replay, in whole milliseconds. A merge fails when the
-    /// timeout is over. The default is [`ReplayMerge::DEFAULT_PROGRESS_TIMEOUT`].
+    /// Limits the time without progress of the replay. A merge fails when the timeout is over. The
+    /// default is [`ReplayMerge::DEFAULT_PROGRESS_TIMEOUT`].
+    ///
+    /// The timeout is rounded up to whole milliseconds, and 100 years at most.
     ///
     /// A live stream that never comes does not count: while the merge waits for the live stream,
     /// each answer of the archive is progress.
@@ -94,7 +96,8 @@ impl ReplayMergeBuilder {
     /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): IPC, a subscription without
     ///   `control-mode=manual`, a replay destination without an endpoint, a negative id or
     ///   position;
-    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client failed.
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid or contains a NUL byte,
+    ///   the progress timeout is too long, or the client failed.
     ///
     /// The error [gives back](ReplayMergeError::into_parts) archive and subscription. If the
     /// operator `?` converts it to an [`ArchiveError`](crate::ArchiveError), both are dropped.

@@ -79,7 +79,7 @@ fn replay_equals_what_was_recorded(count: u64, options: Options) {
     let mut end = 0;
     for number in 0..count {
         let message = messages.next(number);
-        end = retry(|| publication.offer(message)).expect("a place");
+        end = retry(|| publication.offer(message)).expect("a position");
         sent.add(message);
     }
     archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");

@@ -16,8 +16,9 @@ use crate::ffi::{Fallible, SendPtr, last_error, wake};
 
 /// A pending request to the media driver to add or to remove a destination.
 ///
-/// Poll it until it returns the registration id or an error, or await it as a future. The driver carries out
-/// the command whether or not this handle is polled. Dropping the handle only discards the answer.
+/// Poll it until it returns the registration id or an error, or await it as a future. The driver
+/// carries out the command whether or not this handle is polled. Dropping the handle only discards
+/// the answer.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};

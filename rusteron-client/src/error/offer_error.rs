@@ -126,7 +126,7 @@ impl fmt::Display for OfferError {
                 f,
                 "a message of {length} bytes; this publication takes {max_message_length} at most"
             ),
-            Self::Unblocked => f.write_str("the media driver has given up waiting for the claim"),
+            Self::Unblocked => f.write_str("the media driver has unblocked the claim"),
             Self::InvalidBlock { offset, fault } => {
                 write!(f, "the frame at offset {offset} of the block: {fault}")
             }

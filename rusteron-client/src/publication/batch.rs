@@ -297,24 +297,24 @@ mod tests {
         let run = Run::gather(&messages, LONG);
         let run_length = run.length as i32;
         assert_eq!(run_length as usize, 64 + LONG + HEADER_LENGTH);
-        let (mut was_published, mut was_given_up) = (false, false);
+        let (mut was_published, mut was_unblocked) = (false, false);
         // The driver acts before or after the last store: both happen, sooner or later.
-        while !(was_published && was_given_up) {
+        while !(was_published && was_unblocked) {
             let mut term = Term::new();
             // SAFETY: in the term, which lives until the threads have ended.
             let length = unsafe { log_buffer::frame_length_of(term.frame(0)) };
             let is_over = AtomicBool::new(false);
-            let gives_up = was_published;
+            let unblocks = was_published;
             let outcome = thread::scope(|scope| {
-                let give_up = || {
-                    while gives_up && !is_over.load(Ordering::Relaxed) {
+                let unblock = || {
+                    while unblocks && !is_over.load(Ordering::Relaxed) {
                         let order = Ordering::Relaxed;
                         if length.compare_exchange(-run_length, run_length, order, order).is_ok() {
                             break;
                         }
                     }
                 };
-                scope.spawn(give_up);
+                scope.spawn(unblock);
                 // SAFETY: the term is this call's alone but for the length, and longer than the run.
                 let outcome = unsafe { run.publish(term.frame(0), 0, FrameIds::new(1, 2)) };
                 is_over.store(true, Ordering::Relaxed);
@@ -330,7 +330,7 @@ mod tests {
                     assert_eq!(lengths, [42, LONG as i32 + 32]);
                 }
                 Err(error) => {
-                    was_given_up = true;
+                    was_unblocked = true;
                     assert_eq!(error, OfferError::Unblocked);
                     assert_eq!(length.load(Ordering::Relaxed), run_length);
                 }

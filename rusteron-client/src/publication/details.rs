@@ -25,7 +25,7 @@ macro_rules! details {
         $is_connected:ident, $is_closed:ident, $position:ident, $position_limit:ident,
         $channel_status:ident, $local_addresses:ident, $constants:literal,
         $add:ident, $remove:ident, $remove_by_id:ident, $poll:ident,
-        $close:literal => $shim_close:ident
+        $close:ident => $shim_close:ident
     ) => {
         impl $publication {
             /// Returns whether the media driver has heard from a subscriber recently.
@@ -354,7 +354,7 @@ macro_rules! details {
             /// the offered messages have been delivered. Dropping the publication does the same.
             /// Does not block.
             ///
-            #[doc = concat!("Corresponds to `", $close, "`.")]
+            #[doc = concat!("Corresponds to `", stringify!($close), "`.")]
             pub fn close(self) {
                 drop(self);
             }
@@ -377,7 +377,7 @@ macro_rules! details {
             /// in this call. If this is called from a callback, both happen after that callback has
             /// returned.
             ///
-            #[doc = concat!("Corresponds to `", $close, "`.")]
+            #[doc = concat!("Corresponds to `", stringify!($close), "`.")]
             pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
                 // SAFETY: `self` is dropped at the end of this.
                 unsafe { self.hand_over(Some(Notification::new(on_complete))) };
@@ -429,7 +429,7 @@ details! {
     aeron_publication_local_sockaddrs, "aeron_publication_constants",
     aeron_publication_async_add_destination, aeron_publication_async_remove_destination,
     aeron_publication_async_remove_destination_by_id, aeron_publication_async_destination_poll,
-    "aeron_publication_close" => rusteron_publication_close
+    aeron_publication_close => rusteron_publication_close
 }
 
 details! {
@@ -441,5 +441,5 @@ details! {
     aeron_exclusive_publication_async_remove_destination,
     aeron_exclusive_publication_async_remove_destination_by_id,
     aeron_exclusive_publication_async_destination_poll,
-    "aeron_exclusive_publication_close" => rusteron_exclusive_publication_close
+    aeron_exclusive_publication_close => rusteron_exclusive_publication_close
 }

@@ -83,8 +83,8 @@ impl ExclusivePublication {
             return None;
         }
         // SAFETY: the frame lies within the active term, as checked above, and behind the position
-        // limit, where payload and header are not read, nor anything cleaned, before the frame length
-        // turns positive. For the index see `move_tail`.
+        // limit, where payload and header are not read, nor anything cleaned, before the frame
+        // length turns positive. For the index see `move_tail`.
         unsafe {
             let index = (*next).active_partition_index;
             debug_assert!(index < PARTITION_COUNT);
@@ -157,8 +157,8 @@ impl ExclusivePublication {
     #[cold]
     pub(crate) fn end_stream(&mut self) {
         let length = self.fields.term_buffer_length;
-        // SAFETY: the next frame and the tail counter belong to the only writer, and the tail is moved
-        // to the end of the term.
+        // SAFETY: the next frame and the tail counter belong to the only writer, and the tail is
+        // moved to the end of the term.
         unsafe {
             let next = *self.fields.next_frame;
             let (_, tail, _) = self.active_term(next);
@@ -180,7 +180,8 @@ impl ExclusivePublication {
         let index = next.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
         // SAFETY: the active index is always below the number of partitions, and thus the index of
-        // one of the log's three tail counters and term buffers; the next frame is the writer's own.
+        // one of the log's three tail counters and term buffers; the next frame is the writer's
+        // own.
         unsafe {
             (
                 *self.fields.term_buffers.get_unchecked(index),

@@ -13,8 +13,22 @@ const ALL: Generated =
 fn sources() -> Sources {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("inner")).unwrap();
-    let text =
-        "// tiny_comment() is not called.\n/// Corresponds to `tiny_b`.\nfn f() { sys::tiny_a(); }";
+    let text = r#"
+        // tiny_comment() is not called.
+        /// Unlike `tiny_mentioned`.
+        ///
+        /// Corresponds to `tiny_aa` and
+        /// `tiny_b`.
+        fn f() { sys::tiny_a("tiny_literal: Corresponds to tiny_literal"); }
+        /// `tiny_mentioned`
+        #[cfg(test)]
+        mod tests {
+            /// Corresponds to `tiny_tested`.
+            fn f() { sys::tiny_tested(); }
+        }
+        #[cfg(unix)]
+        fn g() { sys::tiny_unix(); }
+    "#;
     fs::write(dir.path().join("inner/mod.rs"), text).unwrap();
     let shim = "#include \"tiny_b.h\"\n/* not tiny_comment */\nint f(int x) { return tiny_shim() / x; } // tiny_comment";
     fs::write(dir.path().join("shim.c"), shim).unwrap();
@@ -44,6 +58,15 @@ fn comments_do_not_count() {
     let problem = "tiny_comment is neither used, nor documented as replaced, nor omitted";
     assert_eq!(coverage_problems(all, &sources(), &[]), [problem]);
     assert_eq!(coverage_problems(all, &sources(), &[("no use", &["tiny_comment"])]), [""; 0]);
+}
+
+#[test]
+fn only_code_and_correspondence_count() {
+    let declared = &["tiny_aa", "tiny_literal", "tiny_mentioned", "tiny_tested", "tiny_unix"];
+    let found = coverage_problems(Generated { declared, wrapped: &[] }, &sources(), &[]);
+    let expected = ["tiny_literal", "tiny_mentioned", "tiny_tested"];
+    let problem = "is neither used, nor documented as replaced, nor omitted";
+    assert_eq!(found, expected.map(|name| format!("{name} {problem}")));
 }
 
 #[test]

@@ -201,15 +201,15 @@ fn handles_stay_usable() {
     let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
     let counter = aeron.add_counter(1001, b"key", "label").expect("a counter");
     await_that("the connections", || subscription.image_count() == 3);
-    await_that("a place", || exclusive.offer(b"held").is_ok());
-    await_that("places for claims", || {
-        forgetful.available_window().is_ok_and(|room| room > 0)
-            && shared.available_window().is_ok_and(|room| room > 0)
+    await_that("an offer", || exclusive.offer(b"held").is_ok());
+    await_that("windows for claims", || {
+        forgetful.available_window().is_ok_and(|window| window > 0)
+            && shared.available_window().is_ok_and(|window| window > 0)
     });
 
-    let mut of_exclusive = exclusive.try_claim(1_000).expect("a place");
-    let mut of_shared = shared.try_claim(1_000).expect("a place");
-    std::mem::forget(forgetful.try_claim(1_000).expect("a place"));
+    let mut of_exclusive = exclusive.try_claim(1_000).expect("a claim");
+    let mut of_shared = shared.try_claim(1_000).expect("a claim");
+    std::mem::forget(forgetful.try_claim(1_000).expect("a claim"));
     let mut received = 0;
     await_that("the message", || {
         let polled = subscription.poll(

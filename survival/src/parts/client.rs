@@ -40,8 +40,8 @@ pub(super) trait Part {
     fn work(&mut self) -> std::result::Result<bool, End>;
     /// Follows an order that is not to end.
     fn obey(&mut self, order: Order);
-    /// The client has ended. `was_given_up` says whether the driver had given it up.
-    fn leave(&mut self, was_given_up: bool);
+    /// The client has ended. `had_timed_out` says whether the client had timed out.
+    fn leave(&mut self, had_timed_out: bool);
 }
 
 /// Gives the part one client after the other until the supervisor asks for the end.
@@ -60,8 +60,8 @@ pub(super) fn run(part: &mut impl Part, options: &PartOptions, orders: &Orders) 
                 } else {
                     None
                 };
-                let was_given_up = error.as_ref().is_none_or(was_given_up);
-                part.leave(was_given_up && !is_over);
+                let had_timed_out = error.as_ref().is_none_or(had_timed_out);
+                part.leave(had_timed_out && !is_over);
                 drop(client);
                 if is_over {
                     return;
@@ -83,7 +83,7 @@ fn describe(error: Error) -> String {
 }
 
 /// Returns whether the driver, or the client itself, has noticed that the client did not do its duty in time.
-fn was_given_up(error: &Error) -> bool {
+fn had_timed_out(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::ClientTimeout | ErrorKind::ConductorServiceTimeout => true,
         // C has no code for this one: the driver has freed the counter with the client's heartbeat.

@@ -119,11 +119,11 @@ impl Part for Publisher {
         }
     }
 
-    fn leave(&mut self, was_given_up: bool) {
+    fn leave(&mut self, had_timed_out: bool) {
         self.flows.clear();
         for mut counter in self.counters.drain(..) {
             // Counters that the driver has freed belong to others.
-            if !was_given_up {
+            if !had_timed_out {
                 counter.report();
             }
         }

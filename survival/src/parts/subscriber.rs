@@ -86,16 +86,16 @@ impl Part for Subscriber {
 
     fn obey(&mut self, _order: Order) {}
 
-    fn leave(&mut self, was_given_up: bool) {
+    fn leave(&mut self, had_timed_out: bool) {
         for mut flow in mem::take(&mut self.flows) {
-            let (findings, skipped) = flow.oracle.ended(Instant::now(), was_given_up);
+            let (findings, skipped) = flow.oracle.ended(Instant::now(), had_timed_out);
             for finding in findings {
                 self.log.report(&finding);
             }
             self.log.skipped += skipped;
         }
         self.log.tell();
-        if self.sabotage == Some(Sabotage::Undead) && was_given_up {
+        if self.sabotage == Some(Sabotage::Undead) && had_timed_out {
             loop {
                 thread::sleep(Duration::from_secs(1));
             }

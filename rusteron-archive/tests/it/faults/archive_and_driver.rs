@@ -250,6 +250,7 @@ fn full_disk_is_reported() {
     });
 }
 
+#[cfg(unix)]
 #[test]
 fn orderly_stop_is_noticed() {
     let Some(mut java) = JavaArchive::launch() else { return };

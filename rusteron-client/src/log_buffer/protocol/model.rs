@@ -209,11 +209,11 @@ impl Log {
     }
 }
 
-/// Runs two publishers with `places_left` frames remaining in the term, and checks where both
+/// Runs two publishers with `remaining` frames remaining in the term, and checks where both
 /// publish.
-fn two_publishers(places_left: usize, expected: [(i32, usize); 2]) {
+fn two_publishers(remaining: usize, expected: [(i32, usize); 2]) {
     model(2, move || {
-        let log = Arc::new(Log::new(((TERM - places_left) * FRAME) as i64));
+        let log = Arc::new(Log::new(((TERM - remaining) * FRAME) as i64));
         let other = {
             let log = Arc::clone(&log);
             thread::spawn(move || log.publish(1))

@@ -1,3 +1,4 @@
 mod handlers;
 mod image;
+#[cfg(unix)]
 mod refused;
