@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
-            // Nobody reads the output any more, as in `… | head`.
+            // The reader has closed the output, as in `… | head`.
             Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
             _ => {
                 eprintln!("error: {error}");

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         // Interrupted: the error is only the way out of a loop.
         Err(_) if !RUNNING.load(Ordering::Relaxed) => ExitCode::SUCCESS,
         Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
-            // Nobody reads the output any more, as in `… | head`.
+            // The reader has closed the output, as in `… | head`.
             Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
             _ => {
                 eprintln!("error: {error}");
