@@ -37,12 +37,5 @@ fn build_into(dir: &Path) {
 
 /// The program at a path, with nothing in the environment that changes a driver.
 pub fn media_driver(program: impl AsRef<Path>) -> Command {
-    let mut command = Command::new(program.as_ref());
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("AERON_") || text == "RUSTERON_DIR_ACCESS" {
-            command.env_remove(name);
-        }
-    }
-    command
+    crate::program::without_settings(program.as_ref())
 }

@@ -11,13 +11,20 @@ use crate::ChildProcess;
 
 /// Any program, with some arguments and without the settings of the tests' own environment.
 pub fn command<S: AsRef<OsStr>>(path: &str, arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = without_settings(path);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The program at a path, with nothing in the environment that changes a client or a driver.
+pub(crate) fn without_settings(path: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("AERON_") {
+        let text = name.to_string_lossy();
+        if text.starts_with("AERON_") || text == "RUSTERON_DIR_ACCESS" {
             command.env_remove(name);
         }
     }
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
