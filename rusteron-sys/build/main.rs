@@ -78,7 +78,7 @@ fn locate(features: Features) -> Result<Sources, String> {
         version: AERON_VERSION,
         manifest_dir: &manifest_dir,
         source_dir: env::var_os(source::SOURCE_DIR_VARIABLE),
-        package_dir: &|| source::package_from_cargo(&manifest_dir, AERON_VERSION),
+        package_dir: &|| source::package_dir(&manifest_dir, &out_dir(), AERON_VERSION),
     };
     lookup.sources(features.archive)
 }

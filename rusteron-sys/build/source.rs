@@ -222,26 +222,56 @@ struct Found {
     watched: Vec<PathBuf>,
 }
 
-/// Asks Cargo for the directory of the package that this crate's manifest locks.
-pub(crate) fn package_from_cargo(manifest_dir: &Path, version: &str) -> Result<PathBuf, String> {
+/// Returns the directory of the package that carries the tree.
+///
+/// A vendored or published copy of this crate has the package beside it. A checkout has not, and
+/// Cargo knows where the package is. The workspace that is being built is asked first: its vendored
+/// packages need not contain the development dependencies of this crate's own workspace.
+pub(crate) fn package_dir(
+    manifest_dir: &Path,
+    out_dir: &Path,
+    version: &str,
+) -> Result<PathBuf, String> {
+    if let Some(package) = package_beside(manifest_dir, version) {
+        return Ok(package);
+    }
+    if let Some(workspace) = out_dir.ancestors().find(|dir| dir.join("Cargo.lock").is_file()) {
+        // `--locked`, because the lock file may belong to a user.
+        if let Ok(package) = query_cargo(workspace, version, &["--offline", "--locked"]) {
+            return Ok(package);
+        }
+    }
     // Tries without the network first: that is faster, and enough for a second build.
-    query_cargo(manifest_dir, version, true).or_else(|_| query_cargo(manifest_dir, version, false))
+    query_cargo(manifest_dir, version, &["--offline"])
+        .or_else(|_| query_cargo(manifest_dir, version, &[]))
 }
 
-fn query_cargo(manifest_dir: &Path, version: &str, offline: bool) -> Result<PathBuf, String> {
+/// Finds the package in the directory of packages that this crate is in, if it is in one.
+fn package_beside(manifest_dir: &Path, version: &str) -> Option<PathBuf> {
+    let packages = manifest_dir.parent()?;
+    // Cargo appends the version in its registry cache, and in vendored packages on request.
+    [format!("{PACKAGE}-{version}"), PACKAGE.to_string()]
+        .iter()
+        .map(|name| packages.join(name))
+        .find(|package| {
+            fs::read_to_string(package.join("aeron").join(VERSION_FILE))
+                .is_ok_and(|found| found.trim() == version)
+        })
+}
+
+fn query_cargo(workspace: &Path, version: &str, options: &[&str]) -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command
-        .args(["metadata", "--format-version", "1", "--manifest-path"])
-        .arg(manifest_dir.join("Cargo.toml"))
-        // The query is about the registry's cache, not about the current build.
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1"])
+        .args(options)
+        // Cargo reads the configuration of the current directory, which names vendored packages.
+        .current_dir(workspace)
+        // The query is about the packages, not about the current build.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTC_WRAPPER")
-        .env_remove("RUSTC_WORKSPACE_WRAPPER");
-    if offline {
-        command.arg("--offline");
-    }
-    let output = command.output().map_err(|error| format!("cargo metadata: {error}"))?;
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .output()
+        .map_err(|error| format!("cargo metadata in {}: {error}", workspace.display()))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(format!("cargo metadata failed: {}", stderr.trim()));

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use source::{Features, Lookup, Sources};
 
@@ -311,10 +312,67 @@ fn package_from_metadata() {
     assert_eq!(found("/src/libaeron_archive_c_client-sys-1.53.0/Cargo.toml"), None);
 }
 
+/// Returns what the build script of a crate in `crate_dir` finds that builds into `out_dir`.
+fn package_dir(crate_dir: &Path, out_dir: &Path) -> Result<PathBuf, String> {
+    source::package_dir(crate_dir, out_dir, VERSION)
+}
+
+#[test]
+fn package_beside_vendored_crate() {
+    for name in ["libaeron_archive_c_client-sys", "libaeron_archive_c_client-sys-1.54.0"] {
+        let workspace = Workspace::offline();
+        let package = workspace.path(name);
+        tree(&package.join("aeron"), VERSION);
+
+        assert_eq!(package_dir(&workspace.path("crate"), &workspace.path("out")), Ok(package));
+    }
+}
+
+#[test]
+fn package_beside_of_other_version() {
+    let workspace = Workspace::offline();
+    tree(&workspace.path("libaeron_archive_c_client-sys/aeron"), "1.51.0");
+    let error = package_dir(&workspace.path("crate"), &workspace.path("out")).unwrap_err();
+
+    assert!(error.contains("cargo metadata failed"), "{error}");
+}
+
+#[test]
+fn package_vendored_by_built_workspace() {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path();
+    fs::create_dir_all(project.join("src")).unwrap();
+    fs::write(project.join("src/lib.rs"), "").unwrap();
+    let manifest = format!(
+        "[package]\nname = \"dependent\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+         [dependencies]\nrusteron-sys = {{ path = '{}' }}\n\
+         [workspace]\n",
+        crate_dir.display()
+    );
+    fs::write(project.join("Cargo.toml"), manifest).unwrap();
+    // The versions of this build are here already, so `cargo vendor` needs no network.
+    let lock = crate_dir.join("../Cargo.lock");
+    if lock.is_file() {
+        fs::copy(lock, project.join("Cargo.lock")).unwrap();
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let vendor =
+        Command::new(cargo).args(["vendor", "--offline"]).current_dir(project).output().unwrap();
+    assert!(vendor.status.success(), "{}", String::from_utf8_lossy(&vendor.stderr));
+    fs::create_dir(project.join(".cargo")).unwrap();
+    fs::write(project.join(".cargo/config.toml"), vendor.stdout).unwrap();
+
+    // Only the built workspace names this package. The crate's own workspace has another.
+    let out_dir = project.join("target/debug/build/rusteron-sys-0/out");
+    let vendored = project.join("vendor/libaeron_archive_c_client-sys").canonicalize().unwrap();
+    assert_eq!(package_dir(crate_dir, &out_dir).unwrap().canonicalize().unwrap(), vendored);
+}
+
 #[test]
 fn missing_manifest() {
     let workspace = Workspace::offline();
-    let error = source::package_from_cargo(&workspace.path("crate"), VERSION).unwrap_err();
+    let error = package_dir(&workspace.path("crate"), &workspace.path("out")).unwrap_err();
 
     assert!(error.contains("cargo metadata failed"), "{error}");
 }
