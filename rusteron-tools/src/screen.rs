@@ -39,9 +39,22 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Shows a report after each interval, until the user quits.
+    /// Shows a report after each interval, until the user quits or the terminal is gone.
     pub(crate) fn show<R: Report>(
         mut self,
+        interrupted: &Receiver<()>,
+        interval: Duration,
+        sample: impl FnMut() -> Result<R, Failure>,
+    ) -> Result<(), Failure> {
+        match self.show_reports(interrupted, interval, sample) {
+            // The failure says only that the terminal is gone.
+            Err(_) if self.is_hung_up() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn show_reports<R: Report>(
+        &mut self,
         interrupted: &Receiver<()>,
         interval: Duration,
         mut sample: impl FnMut() -> Result<R, Failure>,
@@ -90,7 +103,7 @@ impl Screen {
         // A signal does not end the wait for a key.
         const LONGEST: Duration = Duration::from_millis(50);
         loop {
-            if !matches!(interrupted.try_recv(), Err(TryRecvError::Empty)) {
+            if !matches!(interrupted.try_recv(), Err(TryRecvError::Empty)) || self.is_hung_up() {
                 return Ok(Request::Quit);
             }
             let remaining = next.saturating_duration_since(Instant::now());
@@ -111,6 +124,21 @@ impl Screen {
                 _ => {}
             }
         }
+    }
+
+    /// Returns whether the terminal is gone. The program may ignore the signal of that, SIGHUP.
+    #[cfg(unix)]
+    fn is_hung_up(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        // No event is requested: the operating system always reports a hangup.
+        let mut terminal = [PollFd::new(&self.out, PollFlags::empty())];
+        poll(&mut terminal, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && terminal[0].revents().contains(PollFlags::HUP)
+    }
+
+    #[cfg(not(unix))]
+    fn is_hung_up(&self) -> bool {
+        false
     }
 
     fn press(&mut self, key: KeyEvent) -> Option<Request> {

@@ -1,12 +1,15 @@
 //! `--watch` on a terminal.
 
+use std::io::Read;
 use std::path::Path;
+use std::process::Child;
 
 use num_format::{Locale, ToFormattedString};
+use pty_process::Size;
 use pty_process::blocking::Command;
 
-use crate::support::{connect, launch, launch_in, send_signal};
-use crate::terminal::Terminal;
+use crate::support::{WATCHED, await_some, connect, launch, launch_in, send_signal};
+use crate::terminal::{COLUMNS, Terminal};
 
 /// Runs `rusteron … --watch` between two prints of the terminal's settings.
 fn watch(dir: &Path, arguments: &str) -> Terminal {
@@ -133,4 +136,51 @@ fn shows_end_of_driver() {
     });
     terminal.press(b"q");
     await_restored(&mut terminal);
+}
+
+/// Runs a shell's script until the screen is drawn, and closes the terminal. Returns the program's exit code.
+fn exit_code_after_hangup(dir: &Path, script: &str) -> Option<i32> {
+    let (mut pty, pts) = pty_process::blocking::open().expect("a terminal");
+    pty.resize(Size::new(20, COLUMNS)).expect("a size");
+    let command = Command::new("sh").args(["-c", script]);
+    let command = command.env("PROGRAM", env!("CARGO_BIN_EXE_rusteron")).env("AERON_DIR", dir);
+    let child = command.env("TERM", "xterm-256color").spawn(pts).expect("the program starts");
+    let mut child = Killed(child);
+    let mut output = Vec::new();
+    while !String::from_utf8_lossy(&output).contains("alive") {
+        let mut bytes = [0; 4096];
+        let count = pty.read(&mut bytes).expect("the screen");
+        output.extend(&bytes[..count]);
+    }
+    // No other descriptor of this side of the terminal is open.
+    drop(pty);
+    await_some("the end", || child.0.try_wait().expect("a status")).code()
+}
+
+/// A process that does not outlive a failed test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn hangup_ends_each_command() {
+    let driver = launch();
+    for name in WATCHED {
+        let script = format!("exec \"$PROGRAM\" {name} --watch --interval 20ms");
+        assert_eq!(exit_code_after_hangup(driver.aeron_dir(), &script), Some(0), "{name}");
+    }
+}
+
+#[test]
+fn gone_terminal_ends_without_signal() {
+    let driver = launch();
+    // The interval is longer than the test waits.
+    let script = "trap '' HUP; exec \"$PROGRAM\" stat --watch --interval 1h";
+    assert_eq!(exit_code_after_hangup(driver.aeron_dir(), script), Some(0));
 }

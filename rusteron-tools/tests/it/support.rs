@@ -21,6 +21,10 @@ pub(crate) const STREAM_ID: i32 = 1001;
 /// The commands that read a directory.
 pub(crate) const COMMANDS: [&str; 6] = ["stat", "errors", "loss", "streams", "driver", "log"];
 
+/// The commands with `--watch`.
+#[cfg(unix)]
+pub(crate) const WATCHED: [&str; 2] = ["stat", "streams"];
+
 /// The program, without the settings of the tests' own environment.
 pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     rusteron_test_support::command(env!("CARGO_BIN_EXE_rusteron"), arguments)
