@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use rusteron_client::{Aeron, CncFile, request_driver_termination};
+use rusteron_client::{Aeron, ChannelUri, CncFile, request_driver_termination};
 use rusteron_media_driver::UdpInterceptor;
 use rusteron_test_support::{
     DEADLINE, DriverProcess, await_that, connected_pair, context, media_driver, offer, receive,
@@ -330,21 +330,39 @@ fn address_in_use() {
     assert!(errors.contains("in use"), "{errors}");
 }
 
+/// The rate of a kind in a line of statistics.
+#[track_caller]
+fn rate(line: &str, kind: &str) -> u64 {
+    let rate = line.split(kind).nth(1).and_then(|rest| rest.split_whitespace().next());
+    rate.and_then(|rate| rate.parse().ok()).unwrap_or_else(|| panic!("no {kind} in {line}"))
+}
+
 #[test]
-fn statistics() {
+fn statistics_count_first_interval() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--stats", "0.1"]);
+    let mut driver = DriverProcess::start(MEDIA_DRIVER, &dir, &["--stats", "1"]);
     assert!(driver.line().starts_with("media driver ready"));
     let aeron = Aeron::connect(context(&dir)).expect("a client");
-    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    await_that("a line with a rate", || {
-        offer(&mut publication, &[7; 1000]);
-        receive(&mut subscription, 1);
-        let line = driver.line();
-        let rate = line.split("published ").nth(1).and_then(|rest| rest.split(' ').next());
-        assert!(line.starts_with("stats ") && line.contains(", errors 0, lost 0 B"), "{line}");
-        rate.and_then(|rate| rate.parse().ok()).is_some_and(|rate: u64| rate > 0)
+    let channel = ChannelUri::ipc().initial_position(1 << 30, 7, 65536).build().expect("a channel");
+    // Right after a line, so that the stream begins and moves within an interval.
+    let line = driver.await_line("stats ");
+    let time = line.strip_prefix("stats ").and_then(|rest| rest.split(',').next());
+    assert!(time.is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{line}");
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel.to_string());
+    offer(&mut publication, &[7; 1000]);
+    receive(&mut subscription, 1);
+    let mut moved = [false; 2];
+    await_that("a rate of each", || {
+        let line = driver.await_line("stats ");
+        assert!(line.contains(", errors 0, lost 0 B"), "{line}");
+        for (moved, kind) in moved.iter_mut().zip([" published ", " consumed "]) {
+            let rate = rate(&line, kind);
+            // Not the position where the stream begins.
+            assert!(rate <= 2000, "{line}");
+            *moved |= rate > 0;
+        }
+        moved == [true; 2]
     });
     driver.signal("TERM");
     driver.await_line("media driver closed");
