@@ -1,5 +1,6 @@
-//! `rusteron driver`: the state of the driver, and its termination.
+//! `rusteron driver`: the state of the driver, a health check, and termination.
 
+use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,6 +20,9 @@ struct Driver(DriverStatus);
 pub(crate) fn run(dir: &DriverDir, options: &DriverOptions) -> Result<(), Failure> {
     let cnc = dir.find()?;
     let status = dir.status(cnc.as_ref());
+    if options.check {
+        return check(&status, options.pid);
+    }
     let is_alive = status.state == DriverState::Alive;
     if !options.terminate || !is_alive {
         report::print(&Driver(status), options.format.json)?;
@@ -26,6 +30,19 @@ pub(crate) fn run(dir: &DriverDir, options: &DriverOptions) -> Result<(), Failur
     }
     let status = terminate(dir, &status, options)?;
     report::print(&Driver(status), options.format.json)
+}
+
+/// Prints the status in a line. Fails unless the driver is alive and, with a process id, of that process.
+fn check(status: &DriverStatus, pid: Option<i64>) -> Result<(), Failure> {
+    let line = status.line();
+    if status.state != DriverState::Alive {
+        return Err(Failure::Run(line));
+    }
+    if let Some(pid) = pid.filter(|pid| status.about.as_ref().is_none_or(|about| about.pid != *pid))
+    {
+        return Err(Failure::Run(format!("{line}, not {pid}")));
+    }
+    Ok(writeln!(io::stdout(), "{line}")?)
 }
 
 /// Asks the driver to end, and waits for the end.

@@ -1,24 +1,32 @@
 //! The program `rusteron`: inspects the Aeron directory of any driver.
 //!
-//! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`errors`],
+//! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
 //! [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
 //! tells when the user wants the end, [`text`] makes numbers and times readable, and [`failure`] has the
-//! exit codes. [`log_file`] reads a log buffer.
+//! exit codes. [`client_heartbeats`] finds clients, and [`shared_streams`] compares those who share a stream.
+//! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
+//! serves the text. [`log_file`] reads a log buffer.
 
 mod archive;
+mod client_heartbeats;
+mod clients;
 mod driver;
 mod driver_dir;
 mod errors;
+mod exposition;
 mod failure;
 mod interrupt;
 mod log;
 mod log_file;
 mod loss;
+mod metrics;
+mod metrics_server;
 mod options;
 mod rates;
 mod report;
 mod screen;
+mod shared_streams;
 mod stat;
 mod streams;
 mod text;
@@ -41,10 +49,11 @@ fn run(options: Options) -> Result<(), Failure> {
     let dir = options.dir.unwrap_or_else(Context::default_dir);
     let dir = DriverDir::new(dir, options.driver_timeout);
     match &options.command {
-        Command::Stat(options) => stat::run(&dir, options),
+        Command::Stat(options) => stat::run(dir, options),
         Command::Errors(options) => errors::run(&dir, options),
         Command::Loss(options) => loss::run(&dir, options),
         Command::Streams(options) => streams::run(&dir, options),
+        Command::Clients(options) => clients::run(&dir, options),
         Command::Driver(options) => driver::run(&dir, options),
         Command::Log(options) => log::run(&dir, options),
         Command::Archive(options) => archive::run(&dir, options),

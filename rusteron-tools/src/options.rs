@@ -1,6 +1,8 @@
 //! The command line.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -35,6 +37,7 @@ Exit codes:
 Examples:
   rusteron stat --watch
   rusteron --dir /dev/shm/aeron stat --type sub-pos --json
+  rusteron clients
   rusteron driver >/dev/null || systemctl restart media-driver
   rusteron log 42 --payload ascii
   rusteron archive list";
@@ -47,7 +50,9 @@ Examples:
   rusteron stat --watch
   rusteron stat --type system --label nak --label retransmit
   rusteron stat --json | jq '.counters[] | select(.value > 0)'
-  rusteron stat --watch --json --interval 10s >> counters.ndjson")]
+  rusteron stat --watch --json --interval 10s >> counters.ndjson
+  rusteron stat --openmetrics > /var/lib/node-exporter/aeron.prom
+  rusteron stat --listen 127.0.0.1:9942")]
     Stat(StatOptions),
 
     /// The errors that the driver has logged, each distinct one once
@@ -65,15 +70,27 @@ Examples:
   rusteron streams --json | jq '.streams[] | select(.subscriber_backlog > 1000000)'")]
     Streams(StreamsOptions),
 
+    /// The clients of the driver: heartbeats, resources, and which subscriber limits its publisher
+    ///
+    /// A subscription is listed while it has an image. A publication that clients share is listed with the client
+    /// that added it first. The driver does not know the clients' process ids.
+    #[command(after_help = "\
+Examples:
+  rusteron clients --watch
+  rusteron clients --json | jq '.clients[] | select(.is_slow)'")]
+    Clients(WatchOptions),
+
     /// The state of the driver; --terminate asks the driver to end
     #[command(after_help = "\
-Exit codes: 0 if the driver is alive, 3 if it is dead or missing. With --terminate, 0 if the driver has
-ended, 1 if it has not ended in time, 3 if there was no driver to ask.
+Exit codes: 0 if the driver is alive, 3 if it is dead or missing. With --check, 0 if the driver is alive,
+1 if not, as containers expect. With --terminate, 0 if the driver has ended, 1 if it has not ended in time,
+3 if there was no driver to ask.
 
 A driver ends on request only if its termination validator agrees; by default it refuses.
 
 Examples:
   rusteron driver --json
+  rusteron --driver-timeout 3s driver --check
   rusteron driver --terminate --timeout 30s")]
     Driver(DriverOptions),
 
@@ -136,8 +153,39 @@ pub(crate) struct StatOptions {
     #[arg(long = "label", value_name = "TEXT")]
     pub(crate) labels: Vec<String>,
 
+    /// Print metrics in Prometheus's text format: counters, streams, clients, losses and errors
+    #[arg(long, conflicts_with_all = ["types", "labels", "watch", "json"])]
+    pub(crate) openmetrics: bool,
+
+    /// Serve these metrics at /metrics over HTTP until Ctrl-C, in OpenMetrics if the client asks for that; the
+    /// address is IP:PORT, NAME:PORT, IP or PORT, with 127.0.0.1 and 9942 for a missing part
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "9942")]
+    #[arg(conflicts_with_all = ["types", "labels", "watch", "json"])]
+    pub(crate) listen: Option<Listen>,
+
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
+}
+
+/// The addresses to listen on: the first one that works.
+#[derive(Debug, Clone)]
+pub(crate) struct Listen(pub(crate) Vec<SocketAddr>);
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const DEFAULT_PORT: u16 = 9942;
+        let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+        if let Ok(port) = text.parse() {
+            return Ok(Self(vec![(loopback, port).into()]));
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self(vec![(address, DEFAULT_PORT).into()]));
+        }
+        let addresses = text.to_socket_addrs().map_err(|error| error.to_string())?;
+        Ok(Self(addresses.collect()))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -166,6 +214,14 @@ pub(crate) struct ErrorsOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DriverOptions {
+    /// Check the driver's health: print one line, and exit with 0 if the driver is alive and with 1 if not
+    #[arg(long, conflicts_with_all = ["terminate", "json"])]
+    pub(crate) check: bool,
+
+    /// The process that has to be the driver's
+    #[arg(long, value_name = "PID", requires = "check")]
+    pub(crate) pid: Option<i64>,
+
     /// Ask the driver to end, and wait for the end
     #[arg(long)]
     pub(crate) terminate: bool,
@@ -378,6 +434,23 @@ mod tests {
         assert_eq!(counter_type("1001"), Ok(1001));
         let error = counter_type("subpos").expect_err("no such type");
         assert!(error.contains("sub-pos"), "{error}");
+    }
+
+    #[test]
+    fn listens_on_loopback_by_default() {
+        let parsed =
+            |text: &str| text.parse::<Listen>().map(|Listen(addresses)| addresses[0].to_string());
+        let cases = [
+            ("80", "127.0.0.1:80"),
+            ("0.0.0.0", "0.0.0.0:9942"),
+            ("::1", "[::1]:9942"),
+            ("[::1]:80", "[::1]:80"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+        ];
+        for (text, address) in cases {
+            assert_eq!(parsed(text).as_deref(), Ok(address));
+        }
+        assert!(parsed("70000").is_err() && parsed("").is_err());
     }
 
     #[test]

@@ -1,17 +1,20 @@
-//! `rusteron stat`: the counters.
+//! `rusteron stat`: the counters, as a report or as metrics.
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use rusteron_client::CounterSnapshot;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverStatus};
+use crate::exposition::Syntax;
 use crate::failure::Failure;
-use crate::options::StatOptions;
+use crate::options::{Listen, StatOptions};
 use crate::rates::Rates;
 use crate::report::Report;
 use crate::text;
 use crate::watch;
+use crate::{metrics, metrics_server};
 
 #[derive(Debug, Serialize)]
 struct Stat {
@@ -34,7 +37,15 @@ struct Counter {
     reference_id: i64,
 }
 
-pub(crate) fn run(dir: &DriverDir, options: &StatOptions) -> Result<(), Failure> {
+pub(crate) fn run(dir: DriverDir, options: &StatOptions) -> Result<(), Failure> {
+    if let Some(Listen(addresses)) = &options.listen {
+        return metrics_server::run(dir, addresses);
+    }
+    if options.openmetrics {
+        // Collectors of text files read Prometheus's format.
+        let text = metrics::read(&dir)?.to_text(Syntax::Prometheus);
+        return Ok(io::stdout().write_all(text.as_bytes())?);
+    }
     dir.open()?;
     let labels: Vec<_> = options.labels.iter().map(|text| text.to_lowercase()).collect();
     let is_selected = |counter: &CounterSnapshot| {

@@ -1,10 +1,12 @@
 //! `rusteron streams`: positions and backlogs of publications and subscriptions.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use rusteron_client::StreamPositions;
 use serde::Serialize;
 
+use crate::client_heartbeats::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::StreamsOptions;
@@ -41,6 +43,9 @@ struct Position {
     rate_per_second: Option<f64>,
     counter_id: i32,
     registration_id: i64,
+    /// The client that owns the publication, the subscription, or the image's first subscription.
+    client_id: i64,
+    client_name: Option<String>,
 }
 
 pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failure> {
@@ -54,12 +59,14 @@ pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failu
         // Opens the file for each report: a restarted driver has another file.
         let cnc = dir.find()?;
         let now = Instant::now();
-        let mut streams = cnc.as_ref().map_or(Vec::new(), |cnc| cnc.counters().stream_positions());
+        let counters = cnc.as_ref().map(|cnc| cnc.counters());
+        let clients = counters.as_ref().map(client_heartbeats::read).unwrap_or_default();
+        let mut streams = counters.map_or(Vec::new(), |counters| counters.stream_positions());
         streams.retain(is_selected);
         let positions = streams.iter().flat_map(|stream| &stream.positions);
         let values = positions.map(|p| (p.counter_id, p.registration_id, p.value));
         let mut rates = rates.update(now, values).into_iter();
-        let streams = streams.into_iter().map(|stream| Stream::new(stream, &mut rates));
+        let streams = streams.into_iter().map(|stream| Stream::new(stream, &clients, &mut rates));
         Ok(Streams {
             driver: dir.status(cnc.as_ref()),
             streams: streams.collect(),
@@ -69,7 +76,11 @@ pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failu
 }
 
 impl Stream {
-    fn new(stream: StreamPositions, rates: &mut impl Iterator<Item = Option<f64>>) -> Self {
+    fn new(
+        stream: StreamPositions,
+        clients: &BTreeMap<i64, ClientHeartbeat>,
+        rates: &mut impl Iterator<Item = Option<f64>>,
+    ) -> Self {
         let (sender_backlog, subscriber_backlog) =
             (stream.sender_backlog(), stream.subscriber_backlog());
         let positions = stream.positions.into_iter().map(|position| Position {
@@ -78,6 +89,8 @@ impl Stream {
             rate_per_second: rates.next().flatten(),
             counter_id: position.counter_id,
             registration_id: position.registration_id,
+            client_id: position.owner_id,
+            client_name: client_heartbeats::name_of(clients, position.owner_id).map(str::to_owned),
         });
         Self {
             channel: stream.channel,
@@ -96,8 +109,12 @@ impl Stream {
         for position in &self.positions {
             let rate = if has_rates { text::rate(position.rate_per_second) } else { String::new() };
             let (kind, value) = (position.kind, text::grouped(position.value));
-            let registration_id = position.registration_id;
-            lines.push(format!("  {kind:<18}{value:>26}{rate}  registration {registration_id}"));
+            let Position { registration_id, client_id, .. } = position;
+            let name = position.client_name.as_deref().map(text::printable);
+            let name = name.map_or(String::new(), |name| format!(" {name}"));
+            lines.push(format!(
+                "  {kind:<18}{value:>26}{rate}  registration {registration_id}  client {client_id}{name}"
+            ));
         }
         let backlogs = [("not sent", self.sender_backlog), ("not read", self.subscriber_backlog)];
         for (name, backlog) in backlogs {

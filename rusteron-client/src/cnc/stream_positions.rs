@@ -36,6 +36,9 @@ pub struct StreamPosition {
     pub kind: PositionKind,
     /// The registration id of the publication, the subscription or the image.
     pub registration_id: i64,
+    /// The id of the client that owns the publication or subscription. It is -1 for positions of the
+    /// driver.
+    pub owner_id: i64,
     /// The counter that the position comes from.
     pub counter_id: i32,
     /// The position, in bytes. For
@@ -123,6 +126,7 @@ impl CountersReader<'_> {
             stream.positions.push(StreamPosition {
                 kind,
                 registration_id: key.registration_id,
+                owner_id: counter.owner_id,
                 counter_id: counter.id,
                 value: counter.value,
             });
@@ -281,6 +285,7 @@ mod tests {
         let positions = positions.iter().map(|&(kind, value)| StreamPosition {
             kind,
             registration_id: 1,
+            owner_id: 5,
             counter_id: 2,
             value,
         });

@@ -43,6 +43,55 @@ fn ended_driver_exits_3() {
 }
 
 #[test]
+fn check_exits_0_or_1() {
+    let home = tempfile::tempdir().expect("a directory");
+    let check = |arguments: &[&str]| {
+        let finished = run(rusteron(home.path(), [&["driver", "--check"], arguments].concat()));
+        (finished.status.code(), finished.stdout, finished.stderr)
+    };
+    let (code, _, errors) = check(&[]);
+    assert!(code == Some(1) && errors.ends_with(": no driver\n"), "{errors}");
+    let driver = launch_in(home.path());
+    let pid = std::process::id();
+    for arguments in [&[][..], &["--pid", &pid.to_string()]] {
+        let (code, line, errors) = check(arguments);
+        assert_eq!((code, errors.as_str()), (Some(0), ""));
+        assert!(
+            line.contains(": alive, heartbeat") && line.ends_with(&format!("process {pid}\n")),
+            "{line}"
+        );
+    }
+    // The driver of another process, such as the predecessor of a service.
+    let (code, line, errors) = check(&["--pid", "1"]);
+    assert_eq!((code, line.as_str()), (Some(1), ""));
+    assert!(errors.ends_with(&format!("process {pid}, not 1\n")), "{errors}");
+    drop(driver);
+    let (code, _, errors) = check(&[]);
+    assert!(code == Some(1) && errors.contains("ended in good order"), "{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn check_of_stopped_driver_exits_1() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut command = media_driver(media_driver_beside(env!("CARGO_BIN_EXE_rusteron")));
+    command.args(["--threading-mode", "shared", "--dir"]).arg(&dir);
+    let mut driver = DriverProcess::run(&mut command);
+    assert!(driver.line().starts_with("media driver ready"));
+    let code = || {
+        let arguments = ["--driver-timeout", "3s", "driver", "--check"];
+        run(rusteron(&dir, arguments)).status.code()
+    };
+    assert_eq!(code(), Some(0));
+    // The process still exists, but its heartbeat does not go on.
+    driver.signal("STOP");
+    await_that("an old heartbeat", || code() == Some(1));
+    driver.signal("CONT");
+    await_that("a new heartbeat", || code() == Some(0));
+}
+
+#[test]
 fn refused_termination_exits_1() {
     let driver = launch();
     let arguments = ["driver", "--terminate", "--token", "please", "--timeout", "300ms"];

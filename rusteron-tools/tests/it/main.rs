@@ -2,12 +2,16 @@
 //! and in Java, and against Java's archive.
 
 mod archive;
+mod clients;
 mod driver;
 mod driver_dir;
 mod errors;
 mod log;
 mod loss;
+mod metrics;
 mod options;
+#[cfg(unix)]
+mod prometheus;
 mod report;
 #[cfg(unix)]
 mod screen;

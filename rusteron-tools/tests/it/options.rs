@@ -16,13 +16,17 @@ fn help_has_examples() {
 
 #[test]
 fn invalid_exits_2() {
-    let cases: [&[&str]; 10] = [
+    let cases: [&[&str]; 14] = [
         &[],
         &["state"],
         &["stat", "--interval", "1s"],
         &["stat", "--watch", "--interval", "0s"],
         &["stat", "--type", "sub-position"],
         &["driver", "--token", "x"],
+        &["driver", "--pid", "1"],
+        &["driver", "--check", "--json"],
+        &["stat", "--openmetrics", "--json"],
+        &["stat", "--listen", "localhost:x"],
         &["log", "--frames"],
         &["stat", "--driver-timeout", "10"],
         &["archive"],

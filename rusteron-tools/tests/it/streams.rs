@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::{
-    STREAM_ID, array, await_some, connect, connected_pair, free_port, json, launch, offer, text,
+    STREAM_ID, array, await_some, connect, connect_as, connected_pair, free_port, json, launch,
+    offer, text,
 };
 
 /// The one stream that some arguments choose, as soon as it is as it should be.
@@ -51,6 +52,27 @@ fn positions_and_backlogs() {
     };
     assert_eq!(of("sub-pos")[1], first.to_string());
     assert_eq!(of("not read"), ["not", "read", &(second - first).to_string()]);
+}
+
+#[test]
+fn positions_have_their_clients() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let (writer, reader) = (connect_as(dir, "the writer"), connect(dir));
+    let _publication = writer.add_publication("aeron:ipc", STREAM_ID).expect("a publication");
+    let _subscription = reader.add_subscription("aeron:ipc", STREAM_ID).expect("a subscription");
+    let client = |stream: &Value, kind: &str| {
+        let mut positions = array(stream, "positions").iter();
+        let found = positions.find(|position| position["kind"] == kind)?;
+        Some((found["client_id"].clone(), found["client_name"].clone()))
+    };
+    await_stream(dir, &[], |stream| {
+        client(stream, "pub-pos") == Some((writer.client_id().into(), "the writer".into()))
+            && client(stream, "sub-pos") == Some((reader.client_id().into(), Value::Null))
+    });
+    let lines = text(dir, &["streams"]);
+    let end = format!("  client {} the writer", writer.client_id());
+    assert!(lines.lines().any(|line| line.contains("pub-pos") && line.ends_with(&end)), "{lines}");
 }
 
 #[test]

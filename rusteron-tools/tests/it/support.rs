@@ -19,11 +19,12 @@ pub(crate) use rusteron_test_support::{
 pub(crate) const STREAM_ID: i32 = 1001;
 
 /// The commands that read a directory.
-pub(crate) const COMMANDS: [&str; 6] = ["stat", "errors", "loss", "streams", "driver", "log"];
+pub(crate) const COMMANDS: [&str; 7] =
+    ["stat", "errors", "loss", "streams", "clients", "driver", "log"];
 
 /// The commands with `--watch`.
 #[cfg(unix)]
-pub(crate) const WATCHED: [&str; 2] = ["stat", "streams"];
+pub(crate) const WATCHED: [&str; 3] = ["stat", "streams", "clients"];
 
 /// The program, without the settings of the tests' own environment.
 pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -83,4 +84,11 @@ pub(crate) fn launch_in(dir: &Path) -> MediaDriver {
 
 pub(crate) fn connect(dir: &Path) -> Aeron {
     Aeron::connect(rusteron_test_support::context(dir)).expect("a client")
+}
+
+/// A client with a name.
+pub(crate) fn connect_as(dir: &Path, name: &str) -> Aeron {
+    let mut context = rusteron_test_support::context(dir);
+    context.set_client_name(name).expect("a name");
+    Aeron::connect(context).expect("a client")
 }

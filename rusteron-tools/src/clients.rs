@@ -1,0 +1,246 @@
+//! `rusteron clients`: the clients of the driver, their resources, and who is slow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rusteron_client::{CncFile, CounterSnapshot, PositionKind, StreamPosition, StreamPositions};
+use serde::Serialize;
+
+use crate::client_heartbeats::{self, ClientHeartbeat};
+use crate::driver_dir::{DriverDir, DriverStatus};
+use crate::failure::Failure;
+use crate::options::WatchOptions;
+use crate::report::Report;
+use crate::shared_streams::SharedStream;
+use crate::text;
+use crate::watch;
+
+#[derive(Debug, Serialize)]
+struct Clients {
+    driver: DriverStatus,
+    clients: Vec<Client>,
+}
+
+#[derive(Debug, Serialize)]
+struct Client {
+    client_id: i64,
+    client_name: Option<String>,
+    aeron_version: Option<String>,
+    heartbeat_age_ms: u64,
+    /// Whether one of the subscriptions limits its publisher.
+    is_slow: bool,
+    publications: Vec<Publication>,
+    subscriptions: Vec<Subscription>,
+    counters: Vec<Counter>,
+}
+
+#[derive(Debug, Serialize)]
+struct Publication {
+    #[serde(flatten)]
+    stream: Stream,
+    position: i64,
+    limit: Option<i64>,
+    /// Whether the publisher may not write on at the moment.
+    is_back_pressured: bool,
+}
+
+/// A subscription to one publisher: an image.
+#[derive(Debug, Serialize)]
+struct Subscription {
+    #[serde(flatten)]
+    stream: Stream,
+    position: i64,
+    /// The bytes that the driver has and that were not read. `None` without a source on this driver.
+    backlog: Option<i64>,
+    limits_publisher: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Stream {
+    channel: String,
+    stream_id: i32,
+    session_id: i32,
+    registration_id: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct Counter {
+    id: i32,
+    type_id: i32,
+    value: i64,
+    label: String,
+}
+
+pub(crate) fn run(dir: &DriverDir, options: &WatchOptions) -> Result<(), Failure> {
+    dir.open()?;
+    watch::run(options, || {
+        // Opens the file for each report: a restarted driver has another file.
+        let cnc = dir.find()?;
+        let clients = cnc.as_ref().map(read).unwrap_or_default();
+        Ok(Clients { driver: dir.status(cnc.as_ref()), clients })
+    })
+}
+
+fn read(cnc: &CncFile) -> Vec<Client> {
+    let counters = cnc.counters();
+    let mut clients: BTreeMap<i64, Client> = client_heartbeats::read(&counters)
+        .into_iter()
+        .map(|(id, heartbeat)| (id, Client::new(id, heartbeat)))
+        .collect();
+    let streams = counters.stream_positions();
+    for shared in SharedStream::all(&streams) {
+        for (part, position) in shared.positions() {
+            if let Some(client) = clients.get_mut(&position.owner_id) {
+                client.add_position(&shared, part, position);
+            }
+        }
+    }
+    for counter in counters.iter().filter(is_added_by_client) {
+        if let Some(client) = clients.get_mut(&counter.owner_id) {
+            client.counters.push(Counter::new(counter));
+        }
+    }
+    clients.into_values().collect()
+}
+
+/// Returns whether a client has added the counter. The driver adds the counters of positions and heartbeats.
+fn is_added_by_client(counter: &CounterSnapshot) -> bool {
+    counter.type_id != client_heartbeats::TYPE_ID
+        && PositionKind::ALL.iter().all(|kind| kind.type_id() != counter.type_id)
+}
+
+impl Client {
+    fn new(client_id: i64, heartbeat: ClientHeartbeat) -> Self {
+        Self {
+            client_id,
+            heartbeat_age_ms: text::millis(heartbeat.age()),
+            client_name: heartbeat.name,
+            aeron_version: heartbeat.version,
+            is_slow: false,
+            publications: Vec::new(),
+            subscriptions: Vec::new(),
+            counters: Vec::new(),
+        }
+    }
+
+    fn add_position(
+        &mut self,
+        shared: &SharedStream<'_>,
+        part: &StreamPositions,
+        position: &StreamPosition,
+    ) {
+        match position.kind {
+            PositionKind::PublisherPosition => self.publications.push(Publication {
+                stream: Stream::new(part, position),
+                position: position.value,
+                limit: part.publisher_limit(),
+                is_back_pressured: shared.is_back_pressured() == Some(true),
+            }),
+            PositionKind::SubscriberPosition => {
+                let limits_publisher = shared.limits_publisher(part, position);
+                self.is_slow |= limits_publisher;
+                self.subscriptions.push(Subscription {
+                    stream: Stream::new(part, position),
+                    position: position.value,
+                    backlog: shared.backlog(part, position),
+                    limits_publisher,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the subscription with the most unread bytes.
+    fn furthest_behind(&self) -> Option<&Subscription> {
+        self.subscriptions.iter().max_by_key(|subscription| subscription.backlog)
+    }
+
+    /// Returns the id and, if there is one, the name.
+    fn title(&self) -> String {
+        match &self.client_name {
+            Some(name) => format!("client {} {}", self.client_id, text::printable(name)),
+            None => format!("client {}", self.client_id),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let age = text::duration(Duration::from_millis(self.heartbeat_age_ms));
+        let version = self.aeron_version.as_deref().map(text::printable);
+        let version = version.map_or(String::new(), |version| format!(", Aeron {version}"));
+        let slow = if self.is_slow { ", slow" } else { "" };
+        let mut lines = vec![format!("{}: heartbeat {age} ago{version}{slow}", self.title())];
+        for Publication { stream, position, is_back_pressured, .. } in &self.publications {
+            let state = if *is_back_pressured { "  at its limit" } else { "" };
+            lines.push(format!(
+                "  publication  {} at {}{state}",
+                stream.text(),
+                text::grouped(*position)
+            ));
+        }
+        for Subscription { stream, position, backlog, limits_publisher } in &self.subscriptions {
+            let backlog = backlog.map(|bytes| format!("  not read {}", text::grouped(bytes)));
+            let state = if *limits_publisher { "  limits its publisher" } else { "" };
+            lines.push(format!(
+                "  subscription {} at {}{}{state}",
+                stream.text(),
+                text::grouped(*position),
+                backlog.unwrap_or_default()
+            ));
+        }
+        for Counter { id, value, label, .. } in &self.counters {
+            let (value, label) = (text::grouped(*value), text::printable(label));
+            lines.push(format!("  counter      {id}: {value} - {label}"));
+        }
+        lines
+    }
+}
+
+impl Stream {
+    fn new(part: &StreamPositions, position: &StreamPosition) -> Self {
+        Self {
+            channel: part.channel.clone(),
+            stream_id: part.stream_id,
+            session_id: part.session_id,
+            registration_id: position.registration_id,
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self { stream_id, session_id, registration_id, .. } = self;
+        let channel = text::printable(&self.channel);
+        format!("{registration_id} {channel} stream {stream_id} session {session_id}")
+    }
+}
+
+impl Counter {
+    fn new(counter: CounterSnapshot) -> Self {
+        Self {
+            id: counter.id,
+            type_id: counter.type_id,
+            value: counter.value,
+            label: counter.label,
+        }
+    }
+}
+
+impl Report for Clients {
+    fn header(&self) -> Vec<String> {
+        let mut summary = format!("{} clients", self.clients.len());
+        let furthest =
+            self.clients.iter().filter_map(|client| Some((client, client.furthest_behind()?)));
+        let furthest = furthest.max_by_key(|(_, subscription)| subscription.backlog);
+        if let Some((client, Subscription { backlog: Some(bytes @ 1..), limits_publisher, .. })) =
+            furthest
+        {
+            let state = if *limits_publisher { ", and limits its publisher" } else { "" };
+            let (title, bytes) = (client.title(), text::grouped(*bytes));
+            summary
+                .push_str(&format!("; {title} is furthest behind: {bytes} bytes not read{state}"));
+        }
+        vec![self.driver.line(), summary]
+    }
+
+    fn body(&self) -> Vec<String> {
+        self.clients.iter().flat_map(Client::lines).collect()
+    }
+}

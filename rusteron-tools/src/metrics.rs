@@ -1,0 +1,360 @@
+//! `rusteron stat --openmetrics`: the state of a driver as metrics.
+
+use std::collections::BTreeMap;
+use std::time::UNIX_EPOCH;
+
+use rusteron_client::{
+    CncFile, CounterSnapshot, LossReportEntry, PositionKind, StreamPosition, StreamPositions,
+    SystemCounter,
+};
+
+use crate::client_heartbeats::{self, ClientHeartbeat};
+use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
+use crate::exposition::{Kind, Labels, Metrics};
+use crate::failure::Failure;
+use crate::shared_streams::SharedStream;
+
+/// Returns the metrics of a driver. Without a living driver, this is only that fact.
+pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
+    let cnc = dir.find()?;
+    let status = dir.status(cnc.as_ref());
+    let mut metrics = absent();
+    if let Some(cnc) = cnc.filter(|_| status.state == DriverState::Alive) {
+        metrics = Metrics::default();
+        up(&mut metrics, 1);
+        driver(&mut metrics, &status);
+        counters(&mut metrics, &cnc);
+        streams(&mut metrics, &cnc);
+        // The file is absent for a moment when a driver starts.
+        losses(&mut metrics, cnc.loss_report().unwrap_or_default());
+        errors(&mut metrics, &cnc);
+    }
+    Ok(metrics)
+}
+
+/// Returns the metrics of a driver that cannot be read.
+pub(crate) fn absent() -> Metrics {
+    let mut metrics = Metrics::default();
+    up(&mut metrics, 0);
+    metrics
+}
+
+fn up(metrics: &mut Metrics, value: i64) {
+    metrics.gauge("aeron_up", "Whether the media driver is alive", &Labels::new(), value);
+}
+
+fn driver(metrics: &mut Metrics, status: &DriverStatus) {
+    let Some(about) = &status.about else { return };
+    let labels = vec![
+        ("dir", status.dir.clone()),
+        ("version", about.aeron_version.clone().unwrap_or_default()),
+        ("protocol", about.protocol_version.clone()),
+        ("pid", about.pid.to_string()),
+    ];
+    metrics.gauge("aeron_driver_info", "Facts about the media driver", &labels, 1);
+    let start = about.start_time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut seconds =
+        |name: &str, help: &str, value| metrics.seconds(name, help, &Labels::new(), value);
+    seconds(
+        "aeron_driver_start_time_seconds",
+        "Start of the driver since 1970",
+        start.as_secs_f64(),
+    );
+    let age = about.heartbeat_age_ms.unwrap_or(0) as f64 / 1000.0;
+    seconds("aeron_driver_heartbeat_age_seconds", "Time since the driver's last heartbeat", age);
+}
+
+/// Adds the counters that are not positions of streams.
+fn counters(metrics: &mut Metrics, cnc: &CncFile) {
+    let clients = client_heartbeats::read(&cnc.counters());
+    for (id, client) in &clients {
+        let mut labels = client_labels(&clients, *id);
+        let age = client.age().as_secs_f64();
+        let help = "Time since the client's last heartbeat";
+        metrics.seconds("aeron_client_heartbeat_age_seconds", help, &labels, age);
+        labels.push(("version", client.version.clone().unwrap_or_default()));
+        metrics.gauge("aeron_client_info", "Facts about a client", &labels, 1);
+    }
+    for counter in cnc.counters().iter() {
+        const SYSTEM: i32 = 0;
+        match counter.type_id {
+            SYSTEM => system_counter(metrics, &counter),
+            client_heartbeats::TYPE_ID => {}
+            id if PositionKind::ALL.iter().any(|kind| kind.type_id() == id) => {}
+            _ => other_counter(metrics, &clients, &counter),
+        }
+    }
+}
+
+fn system_counter(metrics: &mut Metrics, counter: &CounterSnapshot) {
+    const NANOS_PER_SECOND: f64 = 1e9;
+    let Some(system) = SystemCounter::from_id(counter.id) else { return };
+    let help = system.to_string();
+    match system_metric(system) {
+        Some((name, Unit::Count)) => metrics.counter(name, &help, &Labels::new(), counter.value),
+        Some((name, Unit::Level)) => metrics.gauge(name, &help, &Labels::new(), counter.value),
+        Some((name, Unit::Nanos)) => {
+            let seconds = counter.value as f64 / NANOS_PER_SECOND;
+            metrics.seconds(name, help.trim_end_matches(" in ns"), &Labels::new(), seconds);
+        }
+        None => {}
+    }
+}
+
+enum Unit {
+    /// A number that only rises.
+    Count,
+    /// A number that rises and falls.
+    Level,
+    /// A time in nanoseconds that rises and falls.
+    Nanos,
+}
+
+/// Returns the metric of a system counter. `None` if the counter counts nothing.
+fn system_metric(counter: SystemCounter) -> Option<(&'static str, Unit)> {
+    use SystemCounter as C;
+    use Unit::{Count, Level, Nanos};
+    Some(match counter {
+        C::BytesSent => ("aeron_sent_bytes", Count),
+        C::BytesReceived => ("aeron_received_bytes", Count),
+        C::ReceiverProxyFails => ("aeron_receiver_proxy_fails", Count),
+        C::SenderProxyFails => ("aeron_sender_proxy_fails", Count),
+        C::ConductorProxyFails => ("aeron_conductor_proxy_fails", Count),
+        C::NakMessagesSent => ("aeron_naks_sent", Count),
+        C::NakMessagesReceived => ("aeron_naks_received", Count),
+        C::StatusMessagesSent => ("aeron_status_messages_sent", Count),
+        C::StatusMessagesReceived => ("aeron_status_messages_received", Count),
+        C::HeartbeatsSent => ("aeron_heartbeats_sent", Count),
+        C::HeartbeatsReceived => ("aeron_heartbeats_received", Count),
+        C::RetransmitsSent => ("aeron_retransmits_sent", Count),
+        C::FlowControlUnderRuns => ("aeron_flow_control_under_runs", Count),
+        C::FlowControlOverRuns => ("aeron_flow_control_over_runs", Count),
+        C::InvalidPackets => ("aeron_invalid_packets", Count),
+        C::Errors => ("aeron_errors", Count),
+        C::ShortSends => ("aeron_short_sends", Count),
+        C::FreeFails => ("aeron_free_fails", Count),
+        C::SenderFlowControlLimits => ("aeron_sender_flow_control_limits", Count),
+        C::UnblockedPublications => ("aeron_unblocked_publications", Count),
+        C::UnblockedCommands => ("aeron_unblocked_commands", Count),
+        C::PossibleTtlAsymmetry => ("aeron_possible_ttl_asymmetry", Count),
+        C::LossGapFills => ("aeron_loss_gap_fills", Count),
+        C::ClientTimeouts => ("aeron_client_timeouts", Count),
+        C::ResolutionChanges => ("aeron_resolution_changes", Count),
+        C::ConductorMaxCycleTime => ("aeron_conductor_max_cycle_time_seconds", Nanos),
+        C::ConductorCycleTimeThresholdExceeded => ("aeron_conductor_cycle_time_exceeded", Count),
+        C::SenderMaxCycleTime => ("aeron_sender_max_cycle_time_seconds", Nanos),
+        C::SenderCycleTimeThresholdExceeded => ("aeron_sender_cycle_time_exceeded", Count),
+        C::ReceiverMaxCycleTime => ("aeron_receiver_max_cycle_time_seconds", Nanos),
+        C::ReceiverCycleTimeThresholdExceeded => ("aeron_receiver_cycle_time_exceeded", Count),
+        C::NameResolverMaxTime => ("aeron_name_resolver_max_time_seconds", Nanos),
+        C::NameResolverTimeThresholdExceeded => ("aeron_name_resolver_time_exceeded", Count),
+        C::BytesCurrentlyMapped => ("aeron_mapped_bytes", Level),
+        C::RetransmittedBytes => ("aeron_retransmitted_bytes", Count),
+        C::RetransmitOverflow => ("aeron_retransmit_overflows", Count),
+        C::ErrorFramesReceived => ("aeron_error_frames_received", Count),
+        C::ErrorFramesSent => ("aeron_error_frames_sent", Count),
+        C::PublicationsRevoked => ("aeron_publications_revoked", Count),
+        C::PublicationImagesRevoked => ("aeron_publication_images_revoked", Count),
+        C::ImagesRejected => ("aeron_images_rejected", Count),
+        C::StatusMessagesRejected => ("aeron_status_messages_rejected", Count),
+        C::NativeResourceAgentProxyFails => ("aeron_native_resource_agent_proxy_fails", Count),
+        // `aeron_driver_info` has the versions.
+        _ => return None,
+    })
+}
+
+/// Types of counters with a metric of their own: the type's id in Aeron, the metric, and its help.
+const COUNTER_TYPES: [(i32, &str, Kind, &str); 9] = [
+    (6, "aeron_send_channel_status", Kind::Gauge, "1 active, 0 starting, 2 closing, -1 failed"),
+    (7, "aeron_receive_channel_status", Kind::Gauge, "1 active, 0 starting, 2 closing, -1 failed"),
+    (15, "aeron_name_resolver_neighbors", Kind::Gauge, "Drivers that the name resolver knows"),
+    (16, "aeron_name_resolver_cache_entries", Kind::Gauge, "Names in the name resolver's cache"),
+    (17, "aeron_flow_control_receivers", Kind::Gauge, "Receivers that flow control waits for"),
+    (18, "aeron_channel_destinations", Kind::Gauge, "Destinations of a channel"),
+    (100, "aeron_archive_recording_position_bytes", Kind::Counter, "Position of a recording"),
+    (101, "aeron_archive_errors", Kind::Counter, "Errors of an archive"),
+    (102, "aeron_archive_control_sessions", Kind::Gauge, "Control sessions of an archive"),
+];
+
+fn other_counter(
+    metrics: &mut Metrics,
+    clients: &BTreeMap<i64, ClientHeartbeat>,
+    counter: &CounterSnapshot,
+) {
+    let mut labels = client_labels(clients, counter.owner_id);
+    labels.push(("registration_id", counter.registration_id.to_string()));
+    labels.push(("label", counter.label.clone()));
+    match COUNTER_TYPES.iter().find(|(id, ..)| *id == counter.type_id) {
+        Some((_, name, Kind::Counter, help)) => metrics.counter(name, help, &labels, counter.value),
+        Some((_, name, Kind::Gauge, help)) => metrics.gauge(name, help, &labels, counter.value),
+        None => {
+            labels.insert(0, ("type_id", counter.type_id.to_string()));
+            let help = "Counter of a type without a metric of its own";
+            metrics.gauge("aeron_other_value", help, &labels, counter.value);
+        }
+    }
+}
+
+fn streams(metrics: &mut Metrics, cnc: &CncFile) {
+    let clients = client_heartbeats::read(&cnc.counters());
+    let streams = cnc.counters().stream_positions();
+    for stream in SharedStream::all(&streams) {
+        for (part, position) in stream.positions() {
+            let labels = position_labels(&clients, part, position);
+            let (name, kind, help) = position_metric(position.kind);
+            match kind {
+                Kind::Counter => metrics.counter(name, help, &labels, position.value),
+                Kind::Gauge => metrics.gauge(name, help, &labels, position.value),
+            }
+            if let Some(backlog) = stream.backlog(part, position) {
+                let help = "Bytes that the driver has and the subscriber has not read";
+                metrics.gauge("aeron_subscriber_backlog_bytes", help, &labels, backlog);
+                let help = "Whether the subscriber keeps the publisher from writing on";
+                let limits = i64::from(stream.limits_publisher(part, position));
+                metrics.gauge("aeron_subscriber_limits_publisher", help, &labels, limits);
+            }
+            if position.kind == PositionKind::PublisherPosition {
+                let help = "Whether the publisher may not write on";
+                let is_limited = i64::from(stream.is_back_pressured() == Some(true));
+                metrics.gauge("aeron_publisher_back_pressured", help, &labels, is_limited);
+                if let Some(backlog) = part.sender_backlog() {
+                    let help = "Bytes that the publisher has written and the sender has not sent";
+                    metrics.gauge("aeron_sender_backlog_bytes", help, &labels, backlog);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name, kind and help of a position's metric.
+fn position_metric(kind: PositionKind) -> (&'static str, Kind, &'static str) {
+    use Kind::{Counter, Gauge};
+    use PositionKind as P;
+    match kind {
+        P::PublisherLimit => {
+            ("aeron_publisher_limit_bytes", Gauge, "Position up to which a publisher may write")
+        }
+        P::PublisherPosition => (
+            "aeron_publisher_position_bytes",
+            Counter,
+            "Position up to which a publisher has written",
+        ),
+        P::SenderPosition => {
+            ("aeron_sender_position_bytes", Counter, "Position up to which the sender has sent")
+        }
+        P::SenderLimit => {
+            ("aeron_sender_limit_bytes", Gauge, "Position up to which the sender may send")
+        }
+        P::SenderBackPressureEvents => {
+            ("aeron_sender_back_pressure_events", Counter, "Stops of the sender by flow control")
+        }
+        P::SenderNaksReceived => {
+            ("aeron_sender_naks_received", Counter, "NAKs received for a publication")
+        }
+        P::ReceiverHighWaterMark => (
+            "aeron_receiver_high_water_mark_bytes",
+            Counter,
+            "Highest position received, with or without gaps",
+        ),
+        P::ReceiverPosition => (
+            "aeron_receiver_position_bytes",
+            Counter,
+            "Position up to which everything was received",
+        ),
+        P::ReceiverNaksSent => ("aeron_receiver_naks_sent", Counter, "NAKs sent for an image"),
+        P::SubscriberPosition => (
+            "aeron_subscriber_position_bytes",
+            Counter,
+            "Position up to which a subscriber has read",
+        ),
+        _ => ("aeron_position", Gauge, "Position of a kind that this program does not know"),
+    }
+}
+
+fn losses(metrics: &mut Metrics, losses: Vec<LossReportEntry>) {
+    // A stream that ended and came back has another entry.
+    let mut totals = BTreeMap::<_, (i64, i64)>::new();
+    for loss in losses {
+        let key = (loss.session_id, loss.stream_id, loss.channel, loss.source);
+        let total = totals.entry(key).or_default();
+        total.0 = total.0.saturating_add(loss.total_bytes_lost);
+        total.1 = total.1.saturating_add(loss.observation_count);
+    }
+    for ((session_id, stream_id, channel, source), (bytes, gaps)) in totals {
+        let labels = vec![
+            ("session_id", session_id.to_string()),
+            ("stream_id", stream_id.to_string()),
+            ("channel", channel),
+            ("source", source),
+        ];
+        metrics.counter("aeron_lost_bytes", "Bytes that were missing at first", &labels, bytes);
+        metrics.counter("aeron_loss_gaps", "Gaps that were observed", &labels, gaps);
+    }
+}
+
+fn errors(metrics: &mut Metrics, cnc: &CncFile) {
+    let errors = cnc.errors();
+    let observations = errors.iter().map(|error| i64::from(error.observation_count)).sum();
+    let last = errors.iter().map(|error| error.last_observation).max().unwrap_or(UNIX_EPOCH);
+    let last = last.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let distinct = i64::try_from(errors.len()).unwrap_or(i64::MAX);
+    let labels = Labels::new();
+    metrics.gauge("aeron_error_log_entries", "Distinct errors in the error log", &labels, distinct);
+    let help = "Observations of errors in the error log";
+    metrics.counter("aeron_error_log_observations", help, &labels, observations);
+    let help = "Time of the last logged error since 1970, or 0";
+    metrics.seconds("aeron_error_log_last_timestamp_seconds", help, &labels, last);
+}
+
+/// Returns the labels of a client, or none for the driver's own resources.
+fn client_labels(clients: &BTreeMap<i64, ClientHeartbeat>, client_id: i64) -> Labels {
+    if client_id < 0 {
+        return Labels::new();
+    }
+    let name = client_heartbeats::name_of(clients, client_id).unwrap_or_default();
+    vec![("client_id", client_id.to_string()), ("client_name", name.to_owned())]
+}
+
+fn position_labels(
+    clients: &BTreeMap<i64, ClientHeartbeat>,
+    part: &StreamPositions,
+    position: &StreamPosition,
+) -> Labels {
+    let mut labels = client_labels(clients, position.owner_id);
+    labels.push(("registration_id", position.registration_id.to_string()));
+    labels.push(("session_id", part.session_id.to_string()));
+    labels.push(("stream_id", part.stream_id.to_string()));
+    labels.push(("channel", part.channel.clone()));
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_system_counter_has_its_metric() {
+        let without = [
+            SystemCounter::ControllableIdleStrategy,
+            SystemCounter::AeronVersion,
+            SystemCounter::ControlProtocolVersion,
+        ];
+        let mut names = HashSet::new();
+        for counter in SystemCounter::ALL {
+            match system_metric(*counter) {
+                Some((name, _)) => assert!(names.insert(name), "{name}"),
+                None => assert!(without.contains(counter), "{counter}"),
+            }
+        }
+    }
+
+    #[test]
+    fn each_position_has_its_metric() {
+        let names: HashSet<_> =
+            PositionKind::ALL.iter().map(|kind| position_metric(*kind).0).collect();
+        assert_eq!(names.len(), PositionKind::ALL.len());
+        assert!(!names.contains("aeron_position"));
+    }
+}
