@@ -391,6 +391,31 @@ fn event_log() {
 }
 
 #[test]
+fn event_log_by_name_and_number() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (dir, log) = (home.path().join("aeron"), home.path().join("events"));
+    let mut driver = DriverProcess::run(
+        media_driver(MEDIA_DRIVER)
+            .env("AERON_DIR", &dir)
+            .env("AERON_THREADING_MODE", "SHARED")
+            // 5 is CMD_IN_ADD_SUBSCRIPTION.
+            .env("AERON_EVENT_LOG", "CMD_IN_ADD_PUBLICATION,CMD_IN_REMOVE_PUBLICATION,5")
+            .env("AERON_EVENT_LOG_DISABLE", "CMD_IN_ADD_PUBLICATION")
+            .env("AERON_EVENT_LOG_FILENAME", &log),
+    );
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let _subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+    drop(aeron.add_publication("aeron:ipc", 1001).expect("a publication"));
+    await_that("the last event", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let events =
+            text.lines().filter_map(|line| line.split("DRIVER: ").nth(1)?.split(' ').next());
+        events.skip(1).eq(["CMD_IN_ADD_SUBSCRIPTION", "CMD_IN_REMOVE_PUBLICATION"])
+    });
+}
+
+#[test]
 fn loss_interceptor_from_environment() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
