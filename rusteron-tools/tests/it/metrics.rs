@@ -110,7 +110,7 @@ fn counter_type_decides_name_and_kind() {
     let aeron = connect(dir);
     let counter = aeron.add_counter(2000, b"", "line\nfeed \x1b\"").expect("a counter");
     counter.set(-7);
-    let _subscription = aeron.add_subscription(&udp_channel(), 1).expect("a subscription");
+    let _subscription = aeron.add_subscription(udp_channel(), 1).expect("a subscription");
     let metrics = text(dir, &["stat", "--openmetrics"]);
     for line in [
         "# TYPE aeron_sent_bytes_total counter",
