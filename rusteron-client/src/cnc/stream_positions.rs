@@ -36,8 +36,8 @@ pub struct StreamPosition {
     pub kind: PositionKind,
     /// The registration id of the publication, the subscription or the image.
     pub registration_id: i64,
-    /// The id of the client that owns the publication or subscription. It is -1 for positions of the
-    /// driver.
+    /// The id of the client that owns the publication or subscription. An image belongs to the client
+    /// whose subscription came first. The id is -1 if the driver has not recorded an owner.
     pub owner_id: i64,
     /// The counter that the position comes from.
     pub counter_id: i32,

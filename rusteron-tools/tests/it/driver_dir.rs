@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{
     COMMANDS, DriverProcess, STREAM_ID, array, await_some, await_that, command, connect,
     connected_pair, has_java, java_run, json, launch, media_driver_beside, offer, run, rusteron,
-    text_of,
+    text, text_of,
 };
 
 #[test]
@@ -164,6 +164,16 @@ fn java_driver_is_readable() {
         assert_eq!(stream["stream_id"], STREAM_ID);
         stream["subscriber_backlog"] == end - start
     });
+
+    let clients = json(&dir, &["clients"]);
+    let client = &array(&clients, "clients")[0];
+    assert_eq!(client["client_id"], aeron.client_id());
+    assert_eq!(array(client, "subscriptions")[0]["backlog"], end - start);
+    let metrics = text(&dir, &["stat", "--openmetrics"]);
+    assert!(metrics.contains("aeron_up 1\n"), "{metrics}");
+    let owner =
+        format!("aeron_publisher_position_bytes_total{{client_id=\"{}\",", aeron.client_id());
+    assert!(metrics.contains(&owner) && metrics.contains("\naeron_errors_total 0\n"), "{metrics}");
 
     let id = publication.original_registration_id().to_string();
     let log = json(&dir, &["log", &id, "--payload", "ascii"]);

@@ -33,6 +33,9 @@ fn found_together() {
     assert_eq!(publisher.registration_id, publication.constants().registration_id);
     let subscriber = positions.of(PositionKind::SubscriberPosition).next().expect("one");
     assert_eq!(subscriber.registration_id, subscription.constants().registration_id);
+    for position in [publisher, subscriber] {
+        assert_eq!(position.owner_id, aeron.client_id());
+    }
     assert!(
         positions.to_string().contains(&format!("pub-pos:{}:{end}", publisher.registration_id))
     );
