@@ -8,7 +8,7 @@ use rusteron_client::{CounterSnapshot, CountersReader};
 /// The type of the counters of heartbeats: `AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID`.
 pub(crate) const TYPE_ID: i32 = 11;
 
-/// What a client has written to the counter of its heartbeat.
+/// The counter of a client's heartbeat. The client adds its name and version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientHeartbeat {
     /// `None` if the client has no name.

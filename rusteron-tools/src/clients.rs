@@ -1,4 +1,4 @@
-//! `rusteron clients`: the clients of the driver, their resources, and who is slow.
+//! `rusteron clients`: the clients of the driver, their resources, and the slow ones.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ struct Client {
     client_name: Option<String>,
     aeron_version: Option<String>,
     heartbeat_age_ms: u64,
-    /// Whether one of the subscriptions limits its publisher.
+    /// True if one of the subscriptions limits its publisher.
     is_slow: bool,
     publications: Vec<Publication>,
     subscriptions: Vec<Subscription>,
@@ -40,7 +40,7 @@ struct Publication {
     stream: Stream,
     position: i64,
     limit: Option<i64>,
-    /// Whether the publisher may not write on at the moment.
+    /// True if the publisher is connected and may not write on at the moment.
     is_back_pressured: bool,
 }
 
@@ -134,7 +134,7 @@ impl Client {
                 stream: Stream::new(part, position),
                 position: position.value,
                 limit: part.publisher_limit(),
-                is_back_pressured: shared.is_back_pressured() == Some(true),
+                is_back_pressured: shared.is_back_pressured(),
             }),
             PositionKind::SubscriberPosition => {
                 let limits_publisher = shared.limits_publisher(part, position);

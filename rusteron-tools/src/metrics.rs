@@ -40,7 +40,7 @@ pub(crate) fn absent() -> Metrics {
 }
 
 fn up(metrics: &mut Metrics, value: i64) {
-    metrics.gauge("aeron_up", "Whether the media driver is alive", &Labels::new(), value);
+    metrics.gauge("aeron_up", "1 if the media driver is alive", &Labels::new(), value);
 }
 
 fn driver(metrics: &mut Metrics, status: &DriverStatus) {
@@ -209,13 +209,13 @@ fn streams(metrics: &mut Metrics, cnc: &CncFile) {
             if let Some(backlog) = stream.backlog(part, position) {
                 let help = "Bytes that the driver has and the subscriber has not read";
                 metrics.gauge("aeron_subscriber_backlog_bytes", help, &labels, backlog);
-                let help = "Whether the subscriber keeps the publisher from writing on";
+                let help = "1 if the subscriber keeps its publisher at the limit";
                 let limits = i64::from(stream.limits_publisher(part, position));
                 metrics.gauge("aeron_subscriber_limits_publisher", help, &labels, limits);
             }
             if position.kind == PositionKind::PublisherPosition {
-                let help = "Whether the publisher may not write on";
-                let is_limited = i64::from(stream.is_back_pressured() == Some(true));
+                let help = "1 if the publisher is connected and at its limit";
+                let is_limited = i64::from(stream.is_back_pressured());
                 metrics.gauge("aeron_publisher_back_pressured", help, &labels, is_limited);
                 if let Some(backlog) = part.sender_backlog() {
                     let help = "Bytes that the publisher has written and the sender has not sent";

@@ -77,12 +77,19 @@ impl Connection {
     /// Answers one request. An error means that the client has gone or is too slow.
     fn serve(mut self, dir: &DriverDir) {
         let Ok(answer) = self.read_request().map(|request| request.answer(dir)) else { return };
-        let is_sent = self.stream.set_write_timeout(Some(TIMEOUT)).is_ok()
-            && self.stream.write_all(&answer).is_ok()
-            && self.stream.shutdown(Shutdown::Write).is_ok();
-        if is_sent {
+        if self.write(&answer).and_then(|()| self.stream.shutdown(Shutdown::Write)).is_ok() {
             self.drain();
         }
+    }
+
+    fn write(&mut self, mut answer: &[u8]) -> io::Result<()> {
+        let deadline = Instant::now() + TIMEOUT;
+        while !answer.is_empty() {
+            self.stream.set_write_timeout(Some(remaining(deadline)?))?;
+            let count = self.stream.write(answer)?;
+            answer = &answer[count..];
+        }
+        Ok(())
     }
 
     fn read_request(&mut self) -> io::Result<Request> {
@@ -111,13 +118,15 @@ impl Connection {
     }
 
     fn read_until(&mut self, deadline: Instant, bytes: &mut [u8]) -> io::Result<usize> {
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        if remaining.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(remaining))?;
+        self.stream.set_read_timeout(Some(remaining(deadline)?))?;
         self.stream.read(bytes)
     }
+}
+
+/// Returns the time until a deadline, or an error after the deadline.
+fn remaining(deadline: Instant) -> io::Result<Duration> {
+    let remaining = deadline.saturating_duration_since(Instant::now());
+    if remaining.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(remaining) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,17 @@ use rusteron_client::{ChannelUri, Parameter, PositionKind, StreamPosition, Strea
 ///
 /// `StreamPositions` compares channels as text. Here, channels with the same media and address are one
 /// channel. So a subscriber is compared with a publisher whose channel has other parameters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SharedStream<'a> {
     parts: Vec<&'a StreamPositions>,
+    /// The furthest positions, if there are any.
+    published: Option<i64>,
+    publisher_limit: Option<i64>,
+    sent: Option<i64>,
+    sender_limit: Option<i64>,
+    received: Option<i64>,
+    has_subscriber: bool,
+    largest_backlog: Option<i64>,
 }
 
 /// Session id, stream id, media and address.
@@ -19,12 +27,32 @@ type Key = (i32, i32, String);
 impl<'a> SharedStream<'a> {
     /// Returns the streams of a driver.
     pub(crate) fn all(streams: &'a [StreamPositions]) -> Vec<Self> {
-        let mut shared = BTreeMap::<Key, Self>::new();
+        let mut shared = BTreeMap::<Key, Vec<_>>::new();
         for stream in streams {
             let key = (stream.session_id, stream.stream_id, address(&stream.channel));
-            shared.entry(key).or_default().parts.push(stream);
+            shared.entry(key).or_default().push(stream);
         }
-        shared.into_values().collect()
+        shared.into_values().map(Self::new).collect()
+    }
+
+    fn new(parts: Vec<&'a StreamPositions>) -> Self {
+        let furthest = |kind| {
+            let of_kind = parts.iter().flat_map(|part| part.of(kind));
+            of_kind.map(|position| position.value).max()
+        };
+        let mut stream = Self {
+            published: furthest(PositionKind::PublisherPosition),
+            publisher_limit: furthest(PositionKind::PublisherLimit),
+            sent: furthest(PositionKind::SenderPosition),
+            sender_limit: furthest(PositionKind::SenderLimit),
+            received: furthest(PositionKind::ReceiverHighWaterMark),
+            has_subscriber: furthest(PositionKind::SubscriberPosition).is_some(),
+            largest_backlog: None,
+            parts,
+        };
+        let backlogs = stream.positions().filter_map(|(part, at)| stream.backlog(part, at));
+        stream.largest_backlog = backlogs.max();
+        stream
     }
 
     /// Returns each position with the channel as its owner wrote it.
@@ -40,17 +68,20 @@ impl<'a> SharedStream<'a> {
         if position.kind != PositionKind::SubscriberPosition {
             return None;
         }
-        let published = self.furthest(PositionKind::PublisherPosition);
-        let received = self.furthest(PositionKind::ReceiverHighWaterMark);
         // A spy reads the publication, and all other subscribers read what was received.
-        let arrived = if is_spy(&part.channel) { published } else { received.or(published) };
-        Some(arrived?.saturating_sub(position.value).max(0))
+        let received = self.received.filter(|_| !is_spy(&part.channel));
+        let arrived = received.or(self.published)?;
+        Some(arrived.saturating_sub(position.value).max(0))
     }
 
-    /// Returns whether the stream's publisher may not write on at the moment. `None` without a publisher.
-    pub(crate) fn is_back_pressured(&self) -> Option<bool> {
-        let limit = self.furthest(PositionKind::PublisherLimit)?;
-        Some(self.furthest(PositionKind::PublisherPosition)? >= limit)
+    /// Returns whether the stream has a connected publisher that may not write on at the moment.
+    pub(crate) fn is_back_pressured(&self) -> bool {
+        let (Some(published), Some(limit)) = (self.published, self.publisher_limit) else {
+            return false;
+        };
+        // Without a receiver, the driver sets the limit back to the sender's position.
+        let is_connected = self.has_subscriber || self.sent.is_some_and(|sent| limit > sent);
+        is_connected && published >= limit
     }
 
     /// Returns whether a subscriber keeps the publisher from writing on.
@@ -63,20 +94,11 @@ impl<'a> SharedStream<'a> {
         part: &StreamPositions,
         position: &StreamPosition,
     ) -> bool {
-        let Some(backlog @ 1..) = self.backlog(part, position) else { return false };
-        let mut backlogs =
-            self.positions().filter_map(|(part, position)| self.backlog(part, position));
-        let by_sender = self.furthest(PositionKind::SenderLimit).filter(|_| !is_spy(&part.channel));
-        let limit = by_sender.or(self.furthest(PositionKind::PublisherLimit));
-        let permitted = limit.map_or(0, |limit| limit.saturating_sub(position.value));
-        self.is_back_pressured() == Some(true)
-            && backlogs.all(|other| other <= backlog)
-            && backlog > permitted / 2
-    }
-
-    fn furthest(&self, kind: PositionKind) -> Option<i64> {
-        let of_kind = self.positions().filter(|(_, position)| position.kind == kind);
-        of_kind.map(|(_, position)| position.value).max()
+        let backlog = self.backlog(part, position);
+        let by_sender = self.sender_limit.filter(|_| !is_spy(&part.channel));
+        let limit = by_sender.or(self.publisher_limit);
+        let permitted = limit.map_or(0, |limit| limit.saturating_sub(position.value).max(0));
+        self.is_back_pressured() && backlog == self.largest_backlog && backlog > Some(permitted / 2)
     }
 }
 

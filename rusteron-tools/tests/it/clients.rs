@@ -69,6 +69,22 @@ fn closed_client_is_gone() {
 }
 
 #[test]
+fn unconnected_publisher_is_not_at_its_limit() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let aeron = connect_as(dir, "alone");
+    let channels = ["aeron:ipc", &udp_channel()];
+    let _publications =
+        channels.map(|channel| aeron.add_publication(channel, STREAM_ID).expect("a publication"));
+    let client = await_client(dir, &aeron, |client| array(client, "publications").len() == 2);
+    for publication in array(&client, "publications") {
+        // The driver lets an unconnected publisher write nothing.
+        assert_eq!(publication["limit"], publication["position"]);
+        assert_eq!(publication["is_back_pressured"], false, "{publication}");
+    }
+}
+
+#[test]
 fn slow_subscriber_limits_publisher() {
     let driver = launch();
     let dir = driver.aeron_dir();
