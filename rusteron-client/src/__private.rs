@@ -19,6 +19,7 @@ pub use crate::ffi::{
 };
 #[cfg(feature = "__hangup")]
 pub use crate::hangup::keep_hangup_ignored;
+pub use crate::nearest::nearest;
 
 /// The C client behind a handle, and the rules for calling it.
 ///

@@ -118,6 +118,7 @@ mod idle;
 mod log_buffer;
 #[cfg(doctest)]
 mod misuse;
+mod nearest;
 mod publication;
 mod subscription;
 mod version;

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "archive")]
 pub mod archive;
+mod captured_log;
 mod child_process;
 mod clients;
 mod driver_process;
@@ -19,6 +20,7 @@ mod small_file_system;
 mod streams;
 mod wait;
 
+pub use captured_log::logged_with;
 pub use child_process::ChildProcess;
 pub use clients::{connect, connect_watchfully, context, watchful_context};
 pub use driver_process::DriverProcess;

@@ -287,7 +287,7 @@ macro_rules! details {
             ///
             #[doc = concat!("Corresponds to `", stringify!($remove), "`.")]
             pub fn async_remove_destination(&self, destination: impl AsChannel) -> Result<DestinationRegistration> {
-                let uri = destination.to_c_string(ChannelUse::SendDestination)?;
+                let uri = destination.to_c_string(ChannelUse::FormerSendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: as in `async_add_destination`.
                 unsafe {

@@ -54,6 +54,11 @@ impl<'a> Address<'a> {
         }
     }
 
+    /// Returns whether the address is certainly no multicast group's.
+    pub(super) fn is_unicast(&self) -> bool {
+        !self.is_multicast() && !matches!(self.host, Host::Name(name) if name != "localhost")
+    }
+
     /// Returns whether the last byte is odd, so that the control address can follow.
     pub(super) fn is_odd(&self) -> bool {
         let last = match self.host {

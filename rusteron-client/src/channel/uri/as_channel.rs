@@ -69,7 +69,7 @@ pub(crate) mod sealed {
     use std::ffi::CString;
 
     use super::*;
-    use crate::channel::uri::ChannelUse;
+    use crate::channel::uri::{ChannelUse, warnings};
     use crate::error::Result;
     use crate::ffi::c_string;
 
@@ -81,7 +81,9 @@ pub(crate) mod sealed {
     impl AsChannel for str {
         fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             let text = c_string(channel_use.argument(), self)?;
-            channel_use.check(&self.parse()?)?;
+            let uri = self.parse()?;
+            channel_use.check(&uri)?;
+            warnings::log(channel_use, &uri);
             Ok(text)
         }
     }
@@ -101,6 +103,7 @@ pub(crate) mod sealed {
     impl AsChannel for ChannelUri {
         fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
             channel_use.check(self)?;
+            warnings::log(channel_use, self);
             c_string(channel_use.argument(), &self.to_string())
         }
     }

@@ -33,6 +33,8 @@ pub enum ChannelUse {
     Subscription,
     /// A destination that a publication sends to.
     SendDestination,
+    /// A destination that a publication shall no longer send to.
+    FormerSendDestination,
     /// A destination that a subscription receives from.
     ReceiveDestination,
     /// A destination that a subscription shall no longer receive from.
@@ -44,7 +46,7 @@ impl ChannelUse {
         match self {
             Self::Publication => publication(uri),
             Self::Subscription => subscription(uri),
-            Self::SendDestination => send_destination(uri),
+            Self::SendDestination | Self::FormerSendDestination => send_destination(uri),
             Self::ReceiveDestination | Self::FormerReceiveDestination => {
                 receive_destination(uri)?;
                 self.use_after_free(uri)
@@ -63,7 +65,7 @@ impl ChannelUse {
             }
             // Here the driver does not look for the spy prefix, so a text with that prefix has no
             // scheme.
-            Self::Publication | Self::SendDestination => text,
+            Self::Publication | Self::SendDestination | Self::FormerSendDestination => text,
         };
         split_media(uri).ok_or_else(|| no_scheme(text))?;
         // A text that cannot be parsed here is not parsed by C, either.
@@ -122,9 +124,10 @@ impl ChannelUse {
     pub(super) fn argument(self) -> &'static str {
         match self {
             Self::Publication | Self::Subscription => "channel",
-            Self::SendDestination | Self::ReceiveDestination | Self::FormerReceiveDestination => {
-                "destination"
-            }
+            Self::SendDestination
+            | Self::FormerSendDestination
+            | Self::ReceiveDestination
+            | Self::FormerReceiveDestination => "destination",
         }
     }
 }
@@ -225,7 +228,7 @@ fn send_destination(uri: &ChannelUri) -> Checked {
 }
 
 /// Checks a value by itself.
-fn value(parameter: Parameter, text: &str) -> Checked {
+pub(super) fn value(parameter: Parameter, text: &str) -> Checked {
     use Parameter as P;
     let is_valid = match parameter {
         P::Endpoint | P::Control => {

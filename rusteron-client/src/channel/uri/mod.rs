@@ -11,6 +11,7 @@ mod scan;
 mod typed;
 mod udp_channel;
 mod value;
+mod warnings;
 
 use std::fmt;
 use std::str::FromStr;
@@ -51,6 +52,17 @@ const MAX_LENGTH: usize = 4095;
 ///   keys. With IPC, it is the last value of `control-mode` only.
 /// - Text behind the last `|` that is without `=` is dropped.
 ///
+/// # Warnings
+/// When a resource or a destination is added, the following is probably a mistake, and is logged as
+/// one warning (crate `log`). [`UncheckedChannel`] is added without a warning.
+/// - A key that Aeron does not know, but that is close to a known key. Other unknown keys give no
+///   warning: [`unknown_parameters`](Self::unknown_parameters) returns all of them.
+/// - A value that is not valid, and that the driver does not refuse.
+/// - A value that no use of the channel reads: parameters of UDP in an IPC channel, and flow control
+///   of a publication with one receiver. A valid value that only publications or only subscriptions
+///   read gives no warning, because both can have the same channel.
+///
+/// # The driver's part
 /// The driver checks what only it can know: whether hosts, interfaces, tagged publications and
 /// images exist; whether ports are free; whether the settings fit its own settings and existing
 /// resources.
@@ -130,6 +142,24 @@ impl ChannelUri {
     /// Returns the value of any parameter as it was written. Aeron need not know the parameter.
     pub fn get_key(&self, key: &str) -> Option<&str> {
         self.parameters.get(key)
+    }
+
+    /// Returns keys and values of the parameters that Aeron does not know, by key. Aeron ignores
+    /// them, so a program can put its own parameters into a channel. A misspelled key is one of
+    /// them.
+    ///
+    /// ```
+    /// use rusteron_client::ChannelUri;
+    ///
+    /// # fn main() -> Result<(), rusteron_client::ChannelUriError> {
+    /// let uri: ChannelUri = "aeron:ipc?term-lenght=64k|mtu=8k|colour=green".parse()?;
+    /// let unknown: Vec<_> = uri.unknown_parameters().collect();
+    /// assert_eq!(unknown, [("colour", "green"), ("term-lenght", "64k")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unknown_parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.parameters().filter(|(key, _)| Parameter::from_key(key).is_none())
     }
 
     /// Returns keys and values: parameters that Aeron knows in the order of [`Parameter`], then the

@@ -2,3 +2,4 @@ mod builder;
 mod check;
 mod oracle;
 mod parameter;
+mod warnings;

@@ -1,0 +1,117 @@
+//! Warnings about parts of a channel that the media driver accepts and ignores.
+//!
+//! The driver ignores a misspelled key, and a value that it does not read. A publication and a
+//! subscription often have the same channel, so a valid value that only the other one reads gives no
+//! warning.
+
+use std::borrow::Cow;
+
+use crate::channel::uri::address::Address;
+use crate::channel::uri::check::value;
+use crate::channel::uri::value::{CongestionControl, ControlMode, Group, Media};
+use crate::channel::uri::{ChannelUri, ChannelUse, Parameter, scan};
+use crate::nearest::nearest;
+
+/// Logs one warning with all that the driver ignores, if there is something. The channel has passed
+/// the checks.
+pub(super) fn log(channel_use: ChannelUse, uri: &ChannelUri) {
+    let is_former = matches!(
+        channel_use,
+        ChannelUse::FormerSendDestination | ChannelUse::FormerReceiveDestination
+    );
+    if is_former || !log::log_enabled!(log::Level::Warn) {
+        return;
+    }
+    let ignored: Vec<_> = ignored(channel_use, uri).collect();
+    if !ignored.is_empty() {
+        log::warn!("{} {uri}: {}", channel_use.argument(), ignored.join("; "));
+    }
+}
+
+/// Returns a text for each parameter that is probably a mistake.
+fn ignored(channel_use: ChannelUse, uri: &ChannelUri) -> impl Iterator<Item = String> {
+    uri.parameters().filter_map(move |(key, text)| {
+        let reason = match Parameter::from_key(key) {
+            Some(parameter) => reason(channel_use, uri, parameter, text)?,
+            None => {
+                let known = nearest(key, Parameter::ALL.iter().map(|parameter| parameter.key()))?;
+                format!("not a parameter that Aeron knows, such as {known}").into()
+            }
+        };
+        Some(format!("{key}={text}: {reason}"))
+    })
+}
+
+/// Returns the reason why the driver ignores the value of a parameter that Aeron knows.
+fn reason(
+    channel_use: ChannelUse,
+    uri: &ChannelUri,
+    parameter: Parameter,
+    text: &str,
+) -> Option<Cow<'static, str>> {
+    use Parameter as P;
+    if uri.media() == Media::Ipc {
+        if is_for_udp(parameter) {
+            return Some("ignored, because only UDP channels have it".into());
+        }
+        let mode = if parameter == P::ControlMode { ControlMode::read(text) } else { None };
+        if matches!(mode, Some(ControlMode::Manual | ControlMode::Dynamic)) {
+            return Some("ignored, because only UDP channels have this mode".into());
+        }
+    }
+    if channel_use == ChannelUse::Publication && parameter == P::FlowControl && is_unicast(uri) {
+        return Some(
+            "ignored, because the publication has one receiver: flow control is for multicast \
+             endpoints, control-mode=manual and control-mode=dynamic"
+                .into(),
+        );
+    }
+    let effect = match parameter {
+        P::ControlMode => ControlMode::read(text).is_none().then_some("ignored"),
+        P::Ttl => {
+            let is_valid = scan::int32(text).is_some_and(|ttl| (0..=255).contains(&ttl));
+            (!is_valid).then_some("the driver takes the nearest number, or its default")
+        }
+        P::Group => Group::read(text).is_none().then_some("the driver takes false"),
+        P::CongestionControl => {
+            CongestionControl::read(text).is_none().then_some("the subscription gets no image")
+        }
+        P::NakDelay => scan::duration(text).is_none().then_some("the subscription gets no image"),
+        // The archive reads it, and the driver does not.
+        P::ResponseEndpoint => None,
+        // The check of the channel has passed, so the driver has not read an invalid value.
+        _ => value(parameter, text).is_err().then_some("ignored"),
+    }?;
+    Some(format!("not {}: {effect}", parameter.valid_values()).into())
+}
+
+/// Returns whether the driver reads the parameter for UDP channels only.
+fn is_for_udp(parameter: Parameter) -> bool {
+    use Parameter as P;
+    matches!(
+        parameter,
+        P::Endpoint
+            | P::Interface
+            | P::Control
+            | P::Ttl
+            | P::CongestionControl
+            | P::FlowControl
+            | P::GroupTag
+            | P::SocketSndbuf
+            | P::SocketRcvbuf
+            | P::SocketTos
+            | P::MediaReceiveTimestampOffset
+            | P::ChannelReceiveTimestampOffset
+            | P::ChannelSendTimestampOffset
+            | P::NakDelay
+            | P::Ats
+    )
+}
+
+/// Returns whether a publication certainly has one receiver. A name can be a multicast group's.
+fn is_unicast(uri: &ChannelUri) -> bool {
+    let endpoint = uri.get(Parameter::Endpoint).and_then(|text| Address::parse(text).ok());
+    let mode = uri.get(Parameter::ControlMode).and_then(ControlMode::read);
+    endpoint.is_some_and(|endpoint| endpoint.is_unicast())
+        && !matches!(mode, Some(ControlMode::Manual | ControlMode::Dynamic))
+}
