@@ -1,60 +1,211 @@
-//! Settings that Aeron would reject only after it has made the directory, or not at all.
+//! Settings that Aeron would reject only after it has made the directory, without their names, or not
+//! at all.
+
+use std::fs;
+use std::time::Duration;
 
 use rusteron_client::__private as ffi;
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
+use crate::limits::Limit;
 use crate::strategy::NameResolver;
 
-/// Refuses settings that C would accept.
+/// Refuses invalid settings. The error names all of them.
 pub(crate) fn settings(context: &Context) -> Result<()> {
-    if let Some(agent) = context.unset_idle_strategy() {
-        return invalid(format!("{agent}_idle_strategy: unset, because its setter failed"));
+    let problems: Vec<_> = [
+        strategies(context),
+        sizes(context),
+        vectors(context).into_iter().collect(),
+        timeouts(context),
+        cpus(context),
+        if context.name_resolver() == Some(NameResolver::Driver) {
+            resolver(context).into_iter().collect()
+        } else {
+            Vec::new()
+        },
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if problems.is_empty() {
+        return Ok(());
     }
+    Err(Error::new(ErrorKind::InvalidArgument, problems.join("; ")))
+}
+
+fn strategies(context: &Context) -> Vec<String> {
+    let unset = context
+        .unset_idle_strategy()
+        .map(|agent| format!("{agent}_idle_strategy: unset, because its setter failed"));
     // SAFETY: the context is live, and the name that C returns is static.
     let interceptor = unsafe {
         let name = sys::rusteron_driver_context_unusable_interceptor(context.as_ptr());
         ffi::lossy(name)
     };
-    if !interceptor.is_empty() {
-        return invalid(format!(
-            "udp_channel_outgoing_interceptors: {interceptor:?} is for incoming datagrams only"
-        ));
-    }
-    if context.name_resolver() == Some(NameResolver::Driver) {
-        check_resolver(context)?;
-    }
-    Ok(())
+    let interceptor = (!interceptor.is_empty()).then(|| {
+        format!("udp_channel_outgoing_interceptors: {interceptor:?} is for incoming datagrams only")
+    });
+    unset.into_iter().chain(interceptor).collect()
 }
 
-fn check_resolver(context: &Context) -> Result<()> {
+/// Checks the sizes that C checks one by one, mostly without saying whose size it is.
+fn sizes(context: &Context) -> Vec<String> {
+    let c = context;
+    let sizes = [
+        (
+            "term_buffer_length",
+            "AERON_TERM_BUFFER_LENGTH",
+            c.term_buffer_length(),
+            Limit::TERM_LENGTH,
+        ),
+        (
+            "ipc_term_buffer_length",
+            "AERON_IPC_TERM_BUFFER_LENGTH",
+            c.ipc_term_buffer_length(),
+            Limit::TERM_LENGTH,
+        ),
+        ("file_page_size", "AERON_FILE_PAGE_SIZE", c.file_page_size(), Limit::PAGE_SIZE),
+        ("mtu_length", "AERON_MTU_LENGTH", c.mtu_length(), Limit::MTU),
+        ("ipc_mtu_length", "AERON_IPC_MTU_LENGTH", c.ipc_mtu_length(), Limit::MTU),
+        (
+            "to_conductor_buffer_length",
+            "AERON_CONDUCTOR_BUFFER_LENGTH",
+            c.to_conductor_buffer_length(),
+            Limit::TO_CONDUCTOR_BUFFER,
+        ),
+        (
+            "to_clients_buffer_length",
+            "AERON_CLIENTS_BUFFER_LENGTH",
+            c.to_clients_buffer_length(),
+            Limit::TO_CLIENTS_BUFFER,
+        ),
+        (
+            "counters_buffer_length",
+            "AERON_COUNTERS_BUFFER_LENGTH",
+            c.counters_buffer_length(),
+            Limit::COUNTERS_BUFFER,
+        ),
+        (
+            "error_buffer_length",
+            "AERON_ERROR_BUFFER_LENGTH",
+            c.error_buffer_length(),
+            Limit::ERROR_BUFFER,
+        ),
+        (
+            "publication_term_window_length",
+            "AERON_PUBLICATION_TERM_WINDOW_LENGTH",
+            c.publication_term_window_length(),
+            Limit::TERM_WINDOW,
+        ),
+        (
+            "ipc_publication_term_window_length",
+            "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH",
+            c.ipc_publication_term_window_length(),
+            Limit::TERM_WINDOW,
+        ),
+    ];
+    let problem = |(setting, variable, size, limit): (&str, &str, usize, Limit)| {
+        (!limit.admits(size as u64))
+            .then(|| format!("{setting} ({variable}): {size} is not {limit}"))
+    };
+    sizes.into_iter().filter_map(problem).collect()
+}
+
+fn vectors(context: &Context) -> Option<String> {
+    let messages = context.network_publication_max_messages_per_send();
+    let capacity = context.sender_io_vector_capacity();
+    (messages > capacity).then(|| {
+        format!(
+            "network_publication_max_messages_per_send \
+             (AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND): {messages} is more than \
+             sender_io_vector_capacity (AERON_SENDER_IO_VECTOR_CAPACITY): {capacity}"
+        )
+    })
+}
+
+/// Checks the timeouts that have to be longer than others.
+fn timeouts(context: &Context) -> Vec<String> {
+    type Timeout = (&'static str, &'static str, Duration);
+    let timer = ("timer_interval", "AERON_TIMER_INTERVAL", context.timer_interval());
+    let liveness: Timeout = (
+        "client_liveness_timeout",
+        "AERON_CLIENT_LIVENESS_TIMEOUT",
+        context.client_liveness_timeout(),
+    );
+    let unblock: Timeout = (
+        "publication_unblock_timeout",
+        "AERON_PUBLICATION_UNBLOCK_TIMEOUT",
+        context.publication_unblock_timeout(),
+    );
+    let window_limit: Timeout = (
+        "untethered_window_limit_timeout",
+        "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT",
+        context.untethered_window_limit_timeout(),
+    );
+    let resting: Timeout = (
+        "untethered_resting_timeout",
+        "AERON_UNTETHERED_RESTING_TIMEOUT",
+        context.untethered_resting_timeout(),
+    );
+    let linger = context
+        .untethered_linger_timeout()
+        .map(|timeout| ("untethered_linger_timeout", "AERON_UNTETHERED_LINGER_TIMEOUT", timeout));
+    let pairs = [(unblock, liveness), (liveness, timer), (window_limit, timer), (resting, timer)];
+    let pairs = pairs.into_iter().chain(linger.map(|linger| (linger, timer)));
+    let problem = |(long, short): (Timeout, Timeout)| {
+        let (name, variable, timeout) = long;
+        let (other, other_variable, least) = short;
+        (timeout <= least).then(|| {
+            format!(
+                "{name} ({variable}): {timeout:?} is not longer than {other} ({other_variable}): \
+                 {least:?}"
+            )
+        })
+    };
+    pairs.filter_map(problem).collect()
+}
+
+/// Checks the CPUs of threads: C indexes tables of the machine's CPUs with the numbers.
+fn cpus(context: &Context) -> Vec<String> {
+    let offsets = context.thread_affinity_use_cpuset_offsets();
+    let last = if offsets { i32::from(u8::MAX) } else { last_cpu() };
+    let problem = |(agent, cpu): (&str, i32)| {
+        (!(-1..=last).contains(&cpu))
+            .then(|| format!("{agent}_cpu_affinity: {cpu} is not within -1 (for none) to {last}"))
+    };
+    context.cpu_affinities().into_iter().filter_map(problem).collect()
+}
+
+/// Returns the highest number of a CPU. C cuts numbers down to eight bits.
+fn last_cpu() -> i32 {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    // Such as `0-3,8-11`.
+    let last = online.trim().rsplit([',', '-']).next().and_then(|last| last.parse().ok());
+    last.unwrap_or(i32::from(u8::MAX)).min(i32::from(u8::MAX))
+}
+
+fn resolver(context: &Context) -> Option<String> {
     let (name, interface) = (context.resolver_name(), context.resolver_interface());
     for (setting, value) in [("resolver_name", &name), ("resolver_interface", &interface)] {
         // C reads the length of a text without checking that there is one.
         if value.is_empty() {
-            return invalid(format!("{setting}: unset, and NameResolver::Driver needs it"));
+            return Some(format!("{setting}: unset, and NameResolver::Driver needs it"));
         }
     }
     if !ffi::is_safe_address(&interface, true) {
-        return invalid(format!("resolver_interface: {interface:?} is no address"));
+        return Some(format!("resolver_interface: {interface:?} is no address"));
     }
     let text = context.resolver_bootstrap_neighbor();
     let neighbors = || text.split(',').filter(|neighbor| !neighbor.is_empty());
     if let Some(neighbor) = neighbors().find(|neighbor| !ffi::is_safe_address(neighbor, false)) {
-        return invalid(format!("resolver_bootstrap_neighbor: {neighbor:?} is no address"));
+        return Some(format!("resolver_bootstrap_neighbor: {neighbor:?} is no address"));
     }
     // C allocates one byte for each byte of the text and one for each neighbor, and writes
     // addresses.
     let count = neighbors().count();
-    if text.len() + count < count * size_of::<usize>() {
-        return invalid(format!(
-            "resolver_bootstrap_neighbor: {text:?} is too short for {count} of hostname:port"
-        ));
-    }
-    Ok(())
-}
-
-fn invalid(text: String) -> Result<()> {
-    Err(Error::new(ErrorKind::InvalidArgument, text))
+    (text.len() + count < count * size_of::<usize>()).then(|| {
+        format!("resolver_bootstrap_neighbor: {text:?} is too short for {count} of hostname:port")
+    })
 }

@@ -24,7 +24,19 @@ pub(crate) fn check() -> Result<()> {
         let is_list = |names: &OsStr| names.as_encoded_bytes().iter().any(|&byte| byte != b',');
         check_variable(variable, is_list)?;
     }
-    Ok(())
+    check_resolver()
+}
+
+/// C refuses an interface without a name, and does not say how to set the name.
+fn check_resolver() -> Result<()> {
+    let (interface, name) = ("AERON_DRIVER_RESOLVER_INTERFACE", "AERON_DRIVER_RESOLVER_NAME");
+    match env::var_os(interface) {
+        Some(value) if env::var_os(name).is_none_or(|name| name.is_empty()) => {
+            let text = format!("{interface}={}: needs {name}", value.to_string_lossy());
+            Err(Error::new(ErrorKind::InvalidArgument, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_variable(variable: &str, is_valid: impl FnOnce(&OsStr) -> bool) -> Result<()> {

@@ -124,7 +124,7 @@ fn replace_settings(context: &Context) -> Result<()> {
         })
 }
 
-/// Checks and resolves the CPUs that threads are to be bound to. C does so only in its program.
+/// Resolves the CPUs that threads are to be bound to. C does so only in its program.
 ///
 /// Without any of these settings there is nothing to resolve, but C would fail where `/sys` cannot
 /// be read.
@@ -135,29 +135,12 @@ fn apply_affinity(context: &Context) -> Result<()> {
     if !is_of_interest {
         return Ok(());
     }
-    // C indexes tables of the machine's CPUs with the numbers, without a check.
-    let offsets = context.thread_affinity_use_cpuset_offsets();
-    let last = if offsets { i32::from(u8::MAX) } else { last_cpu() };
-    for (agent, cpu) in context.cpu_affinities() {
-        if !(-1..=last).contains(&cpu) {
-            let text = format!("{agent}_cpu_affinity: {cpu} is not within -1 (for none) to {last}");
-            return Err(Error::new(ErrorKind::InvalidArgument, text));
-        }
-    }
-    // SAFETY: the context is live and not yet used by a driver, and its CPUs exist.
+    // SAFETY: the context is live and not yet used by a driver, and its CPUs exist: they are checked.
     unsafe { sys::rusteron_driver_context_apply_affinity(context.as_ptr()) }
         .into_result()
         .map(drop)
         // C often puts an arbitrary number beside its text.
         .map_err(|error| error.with_kind(ErrorKind::InvalidArgument).with_line("CPU affinity"))
-}
-
-/// Returns the highest number of a CPU. C cuts numbers down to eight bits.
-fn last_cpu() -> i32 {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    // Such as `0-3,8-11`.
-    let last = online.trim().rsplit([',', '-']).next().and_then(|last| last.parse().ok());
-    last.unwrap_or(i32::from(u8::MAX)).min(i32::from(u8::MAX))
 }
 
 /// Refuses a directory with files that no driver has put there, because C deletes the directory.

@@ -71,12 +71,20 @@ mod driver_invoker;
 mod embedded_dir;
 mod environment;
 mod launch;
+mod limits;
 mod loss;
 mod media_driver;
 mod preset;
 mod properties;
 mod settings;
 mod strategy;
+
+#[doc(hidden)]
+pub mod __private {
+    //! The parts of this crate that its program needs. May change in every release.
+
+    pub use crate::limits::Limit;
+}
 
 /// Output of `rusteron-codegen` from Aeron's headers: the context's settings and their
 /// enumerations.

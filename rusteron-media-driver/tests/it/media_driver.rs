@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::IdleStrategyKind;
-use rusteron_media_driver::{Context, DriverInvoker, ErrorKind, MediaDriver, ThreadingMode};
+use rusteron_media_driver::{
+    Context, DriverInvoker, ErrorKind, MediaDriver, NameResolver, ThreadingMode,
+};
 use rusteron_test_support::{connect, driver_context_in};
 
 #[test]
@@ -193,14 +196,16 @@ fn embedded_dirs() -> Vec<PathBuf> {
 #[test]
 fn late_failure_deletes_embedded_dir() {
     let mut context = driver_context_in(Path::new("unused"));
-    // Aeron compares the two after it has made its files.
+    // Aeron binds the address after it has made its files.
+    let occupied = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let interface = occupied.local_addr().expect("an address").to_string();
     context
-        .set_client_liveness_timeout(Duration::from_secs(20))
-        .and_then(|context| context.set_publication_unblock_timeout(Duration::from_secs(15)))
+        .set_name_resolver(NameResolver::Driver)
+        .and_then(|context| context.set_resolver_name("first"))
+        .and_then(|context| context.set_resolver_interface(&interface))
         .expect("settings");
-    let error = MediaDriver::launch_embedded_with(context).expect_err("timeouts do not fit");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
-    assert!(error.message().contains("publication_unblock_timeout_ns"), "{error:?}");
+    let error = MediaDriver::launch_embedded_with(context).expect_err("an address in use");
+    assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse), "{error:?}");
     // Those of other tests are among them, and go when their drivers are dropped.
     let deadline = Instant::now() + Duration::from_secs(60);
     for dir in embedded_dirs() {

@@ -12,7 +12,7 @@ pub(crate) const HELP: &str = "Exit status:
   73  the directory cannot be made: no space, or in the way
   75  another driver has the directory, or died in it just now: try again later
   77  no permission
-  78  a setting is wrong, or a file of properties cannot be read";
+  78  a setting is wrong or, with --strict, unknown; or a file of properties cannot be read";
 
 pub(crate) const WRONG_SETTING: u8 = 78;
 

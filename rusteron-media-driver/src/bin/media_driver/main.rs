@@ -5,14 +5,21 @@
 //! standard output, one line says when the driver is ready, and one when it is closed. Standard
 //! error has only warnings and errors.
 //!
+//! A setting that is unknown or cannot be read is a warning, as in Aeron's program, or with `--strict`
+//! an error. `--check-config` checks the settings and starts nothing.
+//!
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
 mod configuration;
 mod exit_status;
+mod format;
 mod logger;
 mod options;
+mod problems;
 mod statistics;
+mod variables;
 
+use std::env;
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -25,23 +32,77 @@ use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_media_driver::{Context, DriverInvoker, ThreadNaming};
 
 use crate::options::Options;
+use crate::problems::Problem;
 use crate::statistics::Statistics;
 
 fn main() -> ExitCode {
     logger::install();
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
-    if let Err(error) = unsafe { options.apply_to_environment() } {
-        print_error(&error);
+    let (origins, errors) = unsafe { options.apply_to_environment() };
+    let problems = Problem::all(&origins);
+    errors.iter().for_each(print_error);
+    let are_refused = options.strict || options.check_config;
+    if are_refused {
+        problems.iter().for_each(print_error);
+    }
+    if !errors.is_empty() || are_refused && !problems.is_empty() {
         return exit_status::WRONG_SETTING.into();
     }
-    match run(&options) {
+    let outcome = if options.check_config {
+        // SAFETY: there is still no other thread.
+        unsafe { check_config(&options) }
+    } else {
+        run(&options, &problems)
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) => {
             print_error(&error);
             exit_status::of(&error).into()
         }
     }
+}
+
+/// Checks what depends on several settings.
+///
+/// # Safety
+/// There is no other thread.
+unsafe fn check_config(options: &Options) -> Result<ExitCode> {
+    // Making a context would open the file of the event log, and start a thread that writes it.
+    const EVENT_LOG: &str = "AERON_EVENT_LOG";
+    let events = env::var_os(EVENT_LOG);
+    // SAFETY: handed on to the caller.
+    unsafe { env::remove_var(EVENT_LOG) };
+    let context = Context::new();
+    if let Some(events) = events {
+        // SAFETY: making a context has started no thread, without an event log.
+        unsafe { env::set_var(EVENT_LOG, events) };
+    }
+    let context = context?;
+    context.check()?;
+    if options.print_config {
+        print_config(&context)?;
+    } else {
+        print("the configuration is valid\n");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Warns of settings that the driver does not know or cannot read. Returns whether it would refuse
+/// to start with the values that it takes instead.
+fn warn(problems: &[Problem], context: &Context) -> bool {
+    for problem in problems {
+        let instead = problem.value_instead(context);
+        if problem.is_fatal(context) {
+            print_error(problem);
+        } else if instead.is_empty() {
+            print_error(format_args!("warning: {problem}"));
+        } else {
+            print_error(format_args!("warning: {problem}; the driver takes {instead}"));
+        }
+    }
+    problems.iter().any(|problem| problem.is_fatal(context))
 }
 
 /// Prints text to standard output. A closed pipe is no reason to end a driver.
@@ -56,10 +117,21 @@ fn print_error(what: impl Display) {
 }
 
 /// Launches the driver and runs its idle loop. Errors are of the launch.
-fn run(options: &Options) -> Result<ExitCode> {
-    let mut context = Context::new()?;
+fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
+    let mut context = match Context::new() {
+        Err(error) if !problems.is_empty() => {
+            problems.iter().for_each(print_error);
+            print_error(error);
+            return Ok(exit_status::WRONG_SETTING.into());
+        }
+        context => context?,
+    };
+    let is_refused = warn(problems, &context);
     if options.print_config {
         return print_config(&context).map(|()| ExitCode::SUCCESS);
+    }
+    if is_refused {
+        return Ok(exit_status::WRONG_SETTING.into());
     }
     let is_running = Arc::new(AtomicBool::new(true));
     stop_on_signals(&is_running)?;

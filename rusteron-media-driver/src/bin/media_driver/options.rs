@@ -10,10 +10,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
-use rusteron_client::{IdleStrategyKind, Result, load_properties};
+use rusteron_client::{Error, IdleStrategyKind, load_properties};
 use rusteron_media_driver::{DirAccess, Preset, load_properties_from};
 
 use crate::exit_status;
+use crate::problems::Origins;
 
 /// Runs Aeron's media driver until it is interrupted or terminated.
 ///
@@ -73,8 +74,18 @@ pub(crate) struct Options {
     #[arg(long)]
     delete_on_start: bool,
 
-    /// Print what all settings are, as properties, and exit. This is no check: a driver may refuse
-    /// to start with what is printed
+    /// Refuse to start, with exit status 78, if a setting is unknown or its value cannot be read.
+    /// Otherwise each is a warning, and the driver takes another value
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Check all settings, print every problem, and exit without starting a driver: with exit status 0
+    /// if all settings are valid, or else 78
+    #[arg(long)]
+    pub(crate) check_config: bool,
+
+    /// Print what all settings are, as properties, and exit. This is no check without --check-config:
+    /// a driver may refuse to start with what is printed
     #[arg(long)]
     pub(crate) print_config: bool,
 
@@ -100,19 +111,26 @@ enum Threads {
 }
 
 impl Options {
-    /// Sets the environment variables that the command line asks for.
+    /// Sets the environment variables that the command line asks for. Returns the places of
+    /// properties, and the errors of properties that cannot be loaded.
     ///
     /// # Safety
     /// There is no other thread.
-    pub(crate) unsafe fn apply_to_environment(&self) -> Result<()> {
+    pub(crate) unsafe fn apply_to_environment(&self) -> (Origins, Vec<Error>) {
+        let (mut origins, mut errors) = (Origins::new(), Vec::new());
         for property in &self.define {
             // SAFETY: handed on to the caller.
-            unsafe { load_properties(property) }
-                .map_err(|error| error.with_line(&format!("-D {property}")))?;
+            if let Err(error) = unsafe { load_properties(property) } {
+                errors.push(error.with_line(&format!("-D {property}")));
+            }
         }
+        origins.add("-D");
         for location in &self.properties {
             // SAFETY: handed on to the caller.
-            unsafe { load_properties_from(location) }?;
+            if let Err(error) = unsafe { load_properties_from(location) } {
+                errors.push(error);
+            }
+            origins.add(&format!("{location}:"));
         }
         let set = |name: &str, value: &OsStr| {
             // SAFETY: handed on to the caller.
@@ -153,7 +171,7 @@ impl Options {
                 set(name, value.as_ref());
             }
         }
-        Ok(())
+        (origins, errors)
     }
 }
 

@@ -11,10 +11,10 @@ use rusteron_test_support::media_driver;
 
 use crate::MEDIA_DRIVER;
 
-/// The names in the sources of the C driver: every string that is one.
-fn names_in_the_sources() -> BTreeSet<String> {
+/// The names in the sources of a part of Aeron: every string that is one.
+pub(super) fn names_in_the_sources(dir: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut pending = vec![Path::new(env!("RUSTERON_DRIVER_SOURCE")).to_owned()];
+    let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
         for entry in fs::read_dir(&dir).expect("a directory").flatten() {
             let path = entry.path();
@@ -68,7 +68,7 @@ impl Way {
 
 /// Returns the printed text, and its names with their values or with the reason why there is no
 /// value.
-fn print_config(command: &mut Command) -> (BTreeMap<String, String>, String) {
+pub(super) fn print_config(command: &mut Command) -> (BTreeMap<String, String>, String) {
     let output = command.arg("--print-config").output().expect("the program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -88,6 +88,9 @@ fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
         "AERON_EVENT_LOG_FILENAME" => home.join("events").display().to_string(),
         "AERON_EVENT_LOG" | "AERON_EVENT_LOG_DISABLE" => "CMD_OUT_ERROR".into(),
         "AERON_EVENT_LOG_FILE_MAX_LENGTH" => "1m".into(),
+        // A power of two, and the trailer.
+        "AERON_CONDUCTOR_BUFFER_LENGTH" => ((2 << 20) + 768).to_string(),
+        "AERON_CLIENTS_BUFFER_LENGTH" => ((2 << 20) + 128).to_string(),
         "AERON_THREADING_MODE" => "SHARED_NETWORK".into(),
         "RUSTERON_DIR_ACCESS" => "group".into(),
         "AERON_THREAD_NAMING" => "new".into(),
@@ -143,7 +146,7 @@ fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
 #[test]
 fn every_setting_is_printed() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut names = names_in_the_sources();
+    let mut names = names_in_the_sources(Path::new(env!("RUSTERON_DRIVER_SOURCE")));
     assert!(names.len() > 120, "found {} only", names.len());
     // The variable that is not Aeron's.
     names.insert("RUSTERON_DIR_ACCESS".to_owned());

@@ -1,4 +1,5 @@
 //! The program `media_driver`.
 
 mod configuration;
+mod problems;
 mod process;

@@ -1,0 +1,335 @@
+//! The texts that the driver can read as the value of a setting.
+//!
+//! Aeron reads more: it takes `64kb` for `64k`, `truely` for `true` and, where it expects a number,
+//! `10s` for 10. Such texts are refused here, because they are probably mistakes.
+
+use std::env;
+use std::ops::RangeInclusive;
+
+use rusteron_media_driver::__private::Limit;
+
+/// The form of a setting's value, and its range.
+pub(crate) enum Format {
+    Flag,
+    /// Bytes, as a number or with k, m or g.
+    Size(Limit),
+    /// Nanoseconds from this minimum, as a number or with a unit.
+    Duration(u64),
+    /// A number as in C, which can be hexadecimal or octal.
+    Number(RangeInclusive<i128>),
+    Word(&'static [&'static str]),
+    /// The name of a function of Aeron or of a library.
+    Function(&'static [Names]),
+    /// Names of functions, separated by commas.
+    Functions(&'static [Names]),
+    /// Arguments of the idle strategy that this variable names.
+    IdleArguments(&'static str),
+    /// Two ports, separated by a space.
+    Ports,
+    /// Codes of the event log, separated by commas.
+    Events,
+    Text,
+}
+
+/// A short name, and the name of the C function.
+type Names = (&'static str, &'static str);
+
+const SLEEPING: &str = "aeron_idle_strategy_sleeping";
+const BACKOFF: &str = "aeron_idle_strategy_backoff";
+
+pub(crate) const IDLE_STRATEGIES: [Names; 6] = [
+    ("sleep-ns", SLEEPING),
+    ("sleeping", SLEEPING),
+    ("yield", "aeron_idle_strategy_yielding"),
+    ("spin", "aeron_idle_strategy_busy_spinning"),
+    ("noop", "aeron_idle_strategy_noop"),
+    ("backoff", BACKOFF),
+];
+pub(crate) const FLOW_CONTROLS: [Names; 4] = [
+    ("unicast_max", "aeron_unicast_flow_control_strategy_supplier"),
+    ("multicast_max", "aeron_max_multicast_flow_control_strategy_supplier"),
+    ("multicast_min", "aeron_min_flow_control_strategy_supplier"),
+    ("multicast_tagged", "aeron_tagged_flow_control_strategy_supplier"),
+];
+pub(crate) const CONGESTION_CONTROLS: [Names; 3] = [
+    ("default", "aeron_congestion_control_default_strategy_supplier"),
+    ("static", "aeron_static_window_congestion_control_strategy_supplier"),
+    ("cubic", "aeron_cubic_congestion_control_strategy_supplier"),
+];
+pub(crate) const NAME_RESOLVERS: [Names; 3] = [
+    ("default", "aeron_default_name_resolver_supplier"),
+    ("driver", "aeron_driver_name_resolver_supplier"),
+    ("csv_table", "aeron_csv_table_name_resolver_supplier"),
+];
+pub(crate) const TERMINATION_VALIDATORS: [Names; 2] = [
+    ("allow", "aeron_driver_termination_validator_default_allow"),
+    ("deny", "aeron_driver_termination_validator_default_deny"),
+];
+pub(crate) const BINDINGS: [Names; 1] =
+    [("default", "aeron_udp_channel_transport_bindings_default")];
+pub(crate) const INTERCEPTORS: [Names; 3] = [
+    ("loss", "aeron_udp_channel_interceptor_loss_load"),
+    ("fixed-loss", "aeron_udp_channel_interceptor_fixed_loss_load"),
+    ("multi-gap-loss", "aeron_udp_channel_interceptor_multi_gap_loss_load"),
+];
+
+const LAST_EVENT_ID: u8 = 62;
+
+/// The names of the event log's codes. A test compares them with Aeron's source.
+#[rustfmt::skip]
+const EVENTS: &[&str] = &[
+    "FRAME_IN", "FRAME_OUT", "CMD_IN_ADD_PUBLICATION", "CMD_IN_REMOVE_PUBLICATION",
+    "CMD_IN_ADD_SUBSCRIPTION", "CMD_IN_REMOVE_SUBSCRIPTION", "CMD_OUT_PUBLICATION_READY",
+    "CMD_OUT_AVAILABLE_IMAGE", "CMD_OUT_ON_OPERATION_SUCCESS", "CMD_IN_KEEPALIVE_CLIENT",
+    "REMOVE_PUBLICATION_CLEANUP", "REMOVE_SUBSCRIPTION_CLEANUP", "REMOVE_IMAGE_CLEANUP",
+    "CMD_OUT_ON_UNAVAILABLE_IMAGE", "SEND_CHANNEL_CREATION", "RECEIVE_CHANNEL_CREATION",
+    "SEND_CHANNEL_CLOSE", "RECEIVE_CHANNEL_CLOSE", "CMD_IN_ADD_DESTINATION",
+    "CMD_IN_REMOVE_DESTINATION", "CMD_IN_ADD_EXCLUSIVE_PUBLICATION",
+    "CMD_OUT_EXCLUSIVE_PUBLICATION_READY", "CMD_OUT_ERROR", "CMD_IN_ADD_COUNTER",
+    "CMD_IN_REMOVE_COUNTER", "CMD_OUT_SUBSCRIPTION_READY", "CMD_OUT_COUNTER_READY",
+    "CMD_OUT_ON_UNAVAILABLE_COUNTER", "CMD_IN_CLIENT_CLOSE", "CMD_IN_ADD_RCV_DESTINATION",
+    "CMD_IN_REMOVE_RCV_DESTINATION", "CMD_OUT_ON_CLIENT_TIMEOUT", "CMD_IN_TERMINATE_DRIVER",
+    "UNTETHERED_SUBSCRIPTION_STATE_CHANGE", "NAME_RESOLUTION_NEIGHBOR_ADDED",
+    "NAME_RESOLUTION_NEIGHBOR_REMOVED", "FLOW_CONTROL_RECEIVER_ADDED",
+    "FLOW_CONTROL_RECEIVER_REMOVED", "NAME_RESOLUTION_RESOLVE", "GENERIC_MESSAGE",
+    "NAME_RESOLUTION_LOOKUP", "NAME_RESOLUTION_HOST_NAME", "NAK_SENT", "RESEND",
+    "CMD_IN_REMOVE_DESTINATION_BY_ID", "CMD_IN_REJECT_IMAGE", "NAK_RECEIVED", "PUBLICATION_REVOKE",
+    "PUBLICATION_IMAGE_REVOKE", "ADD_DYNAMIC_DISSECTOR", "DYNAMIC_DISSECTOR_EVENT",
+    "SEND_NAK_MESSAGE",
+];
+
+impl Format {
+    /// Checks a text.
+    ///
+    /// # Errors
+    /// The texts that are permitted, such as `must be true or false`.
+    pub(crate) fn check(&self, text: &str) -> Result<(), String> {
+        let (is_valid, valid) = match self {
+            Self::Flag => {
+                let valid = ["true", "on", "1", "false", "off", "0"];
+                (valid.contains(&text), "true or false".into())
+            }
+            Self::Size(limit) => {
+                (size(text).is_some_and(|bytes| limit.admits(bytes)), limit.to_string())
+            }
+            Self::Duration(min) => (
+                duration(text).is_some_and(|nanos| nanos >= *min),
+                format!("a duration with ns, us, ms or s, {} or more", nanos(*min)),
+            ),
+            Self::Number(range) => (
+                number(text).is_some_and(|number| range.contains(&number)),
+                format!("an integer from {} to {}", range.start(), range.end()),
+            ),
+            Self::Word(words) => (words.contains(&text), list(words)),
+            Self::Function(names) => (is_function(names, text), functions(names)),
+            Self::Functions(names) => (
+                !text.is_empty() && text.split(',').all(|name| is_function(names, name)),
+                format!("a list, separated by commas, of {}", functions(names)),
+            ),
+            Self::IdleArguments(variable) => match strategy(variable).as_str() {
+                SLEEPING => (duration(text).is_some(), "a duration with ns, us, ms or s".into()),
+                BACKOFF => (
+                    is_backoff(text),
+                    "spins, yields, and the shortest and the longest sleep, such as 10-20-1us-1ms"
+                        .into(),
+                ),
+                _ => return Ok(()),
+            },
+            Self::Ports => {
+                (are_ports(text), "the first and the last port, such as 20000 20100".into())
+            }
+            Self::Events => (
+                text.split(',').all(is_event),
+                "codes of the event log, separated by commas, such as admin or CMD_OUT_ERROR"
+                    .into(),
+            ),
+            Self::Text => return Ok(()),
+        };
+        if is_valid { Ok(()) } else { Err(format!("must be {valid}")) }
+    }
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+fn size(text: &str) -> Option<u64> {
+    let (digits, unit) = digits(text);
+    let shift = match unit {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// As in Aeron, more than 63 bits count as the maximum.
+fn duration(text: &str) -> Option<u64> {
+    let (digits, unit) = digits(text);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" | "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    Some(digits.parse::<u64>().ok()?.saturating_mul(unit))
+}
+
+fn nanos(nanos: u64) -> String {
+    format!("{:?}", std::time::Duration::from_nanos(nanos)).replace('µ', "u")
+}
+
+fn number(text: &str) -> Option<i128> {
+    let (sign, magnitude) = match text.strip_prefix('-') {
+        Some(magnitude) => (-1, magnitude),
+        None => (1, text),
+    };
+    let (base, digits) = match magnitude.strip_prefix("0x").or(magnitude.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if magnitude.starts_with('0') => (8, magnitude),
+        None => (10, magnitude),
+    };
+    // `from_str_radix` would accept a second sign.
+    if !digits.starts_with(|c: char| c.is_digit(base)) {
+        return None;
+    }
+    i128::from_str_radix(digits, base).ok().map(|number| sign * number)
+}
+
+/// Returns whether the driver can find a function by this name. Libraries can have any function.
+fn is_function(names: &[Names], name: &str) -> bool {
+    let has_libraries =
+        env::var_os("AERON_DRIVER_DYNAMIC_LIBRARIES").is_some_and(|names| !names.is_empty());
+    has_libraries || names.iter().any(|(short, function)| *short == name || *function == name)
+}
+
+fn functions(names: &[Names]) -> String {
+    let short: Vec<_> = names.iter().map(|names| names.0).collect();
+    format!("{}, or a function of AERON_DRIVER_DYNAMIC_LIBRARIES", short.join(", "))
+}
+
+/// Writes `a, b or c`.
+fn list(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        words => words.join(""),
+    }
+}
+
+/// Returns the C function of the idle strategy that a variable names.
+fn strategy(variable: &str) -> String {
+    let default = match variable {
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY" => SLEEPING,
+        _ => BACKOFF,
+    };
+    let name = env::var(variable).unwrap_or_else(|_| default.to_owned());
+    let known = IDLE_STRATEGIES.iter().find(|(short, _)| *short == name);
+    known.map_or(name, |(_, function)| (*function).to_owned())
+}
+
+fn is_backoff(text: &str) -> bool {
+    let parts: Vec<_> = text.split('-').collect();
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    // In this place C knows no unit ns.
+    let is_time = |text: &str| duration(text).is_some() && !text.contains(['n', 'N']);
+    matches!(*parts, [spins, yields, shortest, longest]
+        if is_number(spins) && is_number(yields) && is_time(shortest) && is_time(longest))
+}
+
+fn are_ports(text: &str) -> bool {
+    let ports: Option<Vec<u16>> = text.split_whitespace().map(|port| port.parse().ok()).collect();
+    matches!(ports.as_deref(), Some([low, high]) if low <= high)
+}
+
+fn is_event(code: &str) -> bool {
+    let is_mask = || code.starts_with("0x") && number(code).is_some_and(|mask| mask != 0);
+    let is_id = || code.parse().is_ok_and(|id: u8| (1..=LAST_EVENT_ID).contains(&id));
+    matches!(code, "" | "all" | "admin") || EVENTS.contains(&code) || is_mask() || is_id()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked() {
+        let size = || Format::Size(Limit::range(0, 1 << 30));
+        for (format, valid, invalid) in [
+            (
+                Format::Flag,
+                &["true", "on", "1", "false", "off", "0"][..],
+                &["", "yes", "TRUE", "truely"][..],
+            ),
+            (
+                size(),
+                &["0", "4096", "64k", "1M", "1g"],
+                &["", "k", "64kb", "-1", "2g", " 64k", "1.5m"],
+            ),
+            (
+                Format::Duration(1_000),
+                &["1000", "1us", "1000ns", "5MS", "10s", "99999999999999s"],
+                &["", "999", "1ns", "1sec", "5m", "1 s", "-1s", "1h"],
+            ),
+            (
+                Format::Number(-1..=255),
+                &["-1", "0", "255", "0xff", "017", "0X1F"],
+                &["", "-2", "256", "08", "0x", "1k", "10s", "--1", "+1", "0x-1", "0x100"],
+            ),
+            (Format::Word(&["new", "classic"]), &["new"], &["", "New", "old"]),
+            (
+                Format::Function(&IDLE_STRATEGIES),
+                &["noop", "aeron_idle_strategy_noop"],
+                &["", "sleepy", "Noop"],
+            ),
+            (
+                Format::Functions(&INTERCEPTORS),
+                &["loss", "loss,fixed-loss"],
+                &["", "loss,", "gain"],
+            ),
+            (
+                Format::IdleArguments("AERON_SENDER_IDLE_STRATEGY"),
+                &["10-20-1us-1ms", "1-2-3-4"],
+                &["", "1ms", "1-2-3", "1-2-3-4ns", "a-2-3-4", "1-2-3-4-5"],
+            ),
+            (
+                Format::IdleArguments("AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY"),
+                &["1ms"],
+                &["", "soon"],
+            ),
+            (Format::Ports, &["20000 20100", "0 0"], &["", "1", "2 1", "1 65536", "1 2 3"]),
+            (
+                Format::Events,
+                &["", "all", "admin,FRAME_IN", "0xffff", "CMD_OUT_ERROR", "34"],
+                &["ALL", "CMD_OUT_EROR", "0x0", "0", "200", "admin FRAME_IN"],
+            ),
+            (Format::Text, &["", "anything"], &[]),
+        ] {
+            for text in valid {
+                assert_eq!(format.check(text), Ok(()), "{text:?}");
+            }
+            for text in invalid {
+                let error = format.check(text).expect_err(text);
+                assert!(error.starts_with("must be "), "{text:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn range_is_named() {
+        let error = |format: Format| format.check("?").expect_err("no value");
+        assert_eq!(error(Format::Flag), "must be true or false");
+        assert_eq!(
+            error(Format::Duration(1_000)),
+            "must be a duration with ns, us, ms or s, 1us or more"
+        );
+        assert_eq!(error(Format::Number(1..=256)), "must be an integer from 1 to 256");
+        assert_eq!(
+            error(Format::Size(Limit::TERM_LENGTH)),
+            "must be a power of two from 64k to 1g"
+        );
+        assert_eq!(error(Format::Word(&["a", "b", "c"])), "must be a, b or c");
+    }
+}

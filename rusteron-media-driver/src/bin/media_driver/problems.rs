@@ -1,0 +1,141 @@
+//! Settings that the driver does not know or cannot read.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+use rusteron_client::__private::nearest;
+use rusteron_media_driver::Context;
+
+use crate::variables::{VARIABLES, Value};
+
+/// Variables of Aeron's C clients and of this project's build. Settings that the driver shares with
+/// them are in the driver's table.
+const OF_OTHER_PROGRAMS: [&str; 5] = [
+    "AERON_CLIENT_IDLE_SLEEP_DURATION",
+    "AERON_CLIENT_NAME",
+    "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY",
+    "AERON_CLIENT_RESOURCE_LINGER_DURATION",
+    "AERON_SOURCE_DIR",
+];
+
+/// Beginnings of the names that Aeron's archive, its cluster and its Java programs read.
+const PREFIXES_OF_OTHER_PROGRAMS: [&str; 3] = ["AERON_ARCHIVE_", "AERON_CLUSTER_", "AGRONA_"];
+
+/// The places of the properties that have become variables: `-D`, or the location of a file.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    environment: BTreeMap<OsString, OsString>,
+    places: BTreeMap<OsString, String>,
+}
+
+impl Origins {
+    /// Begins before any property is loaded.
+    pub(crate) fn new() -> Self {
+        Self { environment: env::vars_os().collect(), places: BTreeMap::new() }
+    }
+
+    /// Adds all variables that have changed since the last call.
+    pub(crate) fn add(&mut self, place: &str) {
+        for (name, value) in env::vars_os() {
+            if self.environment.get(&name) != Some(&value) {
+                self.places.insert(name.clone(), place.to_owned());
+                self.environment.insert(name, value);
+            }
+        }
+    }
+
+    /// Returns a setting as the user has written it, with its place.
+    fn describe(&self, name: &OsStr) -> String {
+        match self.places.get(name) {
+            Some(place) => format!("{place} {}", property(&name.to_string_lossy())),
+            None => name.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// A setting that the driver does not know or cannot read.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    setting: String,
+    value: String,
+    reason: String,
+    /// The position in the table, of a setting that the driver reads.
+    index: Option<usize>,
+}
+
+impl Problem {
+    /// Returns all problems of the environment, in the order of the names.
+    pub(crate) fn all(origins: &Origins) -> Vec<Self> {
+        let variables: BTreeMap<_, _> = env::vars_os().collect();
+        let problem = |(name, value): (OsString, OsString)| {
+            let (reason, index) = reason(origins, &name, &value.to_string_lossy())?;
+            let value = value.to_string_lossy().escape_debug().to_string();
+            Some(Self { setting: origins.describe(&name), value, reason, index })
+        };
+        variables.into_iter().filter_map(problem).collect()
+    }
+
+    /// Returns the value that the driver has instead. Empty if it has none.
+    pub(crate) fn value_instead(&self, context: &Context) -> String {
+        match self.index.map(|index| &VARIABLES[index].2) {
+            Some(Value::Of(get)) => get(context),
+            Some(Value::Named(get)) => get(context).unwrap_or_default().to_owned(),
+            Some(Value::Verbatim | Value::Unread) | None => String::new(),
+        }
+    }
+
+    /// Returns whether a launch would refuse the value that the driver has instead.
+    pub(crate) fn is_fatal(&self, context: &Context) -> bool {
+        let instead = self.value_instead(context);
+        self.index
+            .is_some_and(|index| !instead.is_empty() && VARIABLES[index].1.check(&instead).is_err())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}: {}", self.setting, self.value, self.reason)
+    }
+}
+
+/// Returns the reason why a variable is a problem, and its position in the table if the driver reads
+/// it.
+fn reason(origins: &Origins, name: &OsStr, value: &str) -> Option<(String, Option<usize>)> {
+    if let Some(index) = VARIABLES.iter().position(|(known, ..)| *known == name) {
+        let (_, format, source) = &VARIABLES[index];
+        return match (source, format.check(value)) {
+            (Value::Unread, _) => Some(("read by no part of the driver".into(), None)),
+            (_, Err(valid)) => Some((valid, Some(index))),
+            (_, Ok(())) => None,
+        };
+    }
+    let name_in_capitals = name.to_string_lossy().to_ascii_uppercase().replace('.', "_");
+    let is_foreign = OF_OTHER_PROGRAMS.contains(&&*name_in_capitals)
+        || PREFIXES_OF_OTHER_PROGRAMS.iter().any(|prefix| name_in_capitals.starts_with(prefix));
+    if is_foreign {
+        return None;
+    }
+    let known = nearest(&name_in_capitals, VARIABLES.iter().map(|(known, ..)| *known));
+    // In the environment, other names are other programs'.
+    let is_ours = origins.places.contains_key(name)
+        || name_in_capitals.starts_with("AERON_")
+        || name_in_capitals.starts_with("RUSTERON_") && known.is_some();
+    if !is_ours {
+        return None;
+    }
+    let reason = match known {
+        Some(known) if origins.places.contains_key(name) => {
+            format!("no such setting; {} is one", property(known))
+        }
+        Some(known) => format!("no such setting; {known} is one"),
+        None => "no such setting".into(),
+    };
+    Some((reason, None))
+}
+
+/// Returns the name of the property that becomes a variable.
+fn property(variable: &str) -> String {
+    variable.to_ascii_lowercase().replace('_', ".")
+}
