@@ -77,12 +77,12 @@ impl Problem {
         variables.into_iter().filter_map(problem).collect()
     }
 
-    /// Returns the value that the driver has instead. Empty if it has none.
+    /// Returns the value that the driver has instead. Empty if the driver does not tell.
     pub(crate) fn value_instead(&self, context: &Context) -> String {
         match self.index.map(|index| &VARIABLES[index].2) {
             Some(Value::Of(get)) => get(context),
-            Some(Value::Named(get)) => get(context).unwrap_or_default().to_owned(),
-            Some(Value::Verbatim | Value::Unread) | None => String::new(),
+            // There is a context, so the driver has found a function of this name.
+            Some(Value::Named(_) | Value::Verbatim | Value::Unread) | None => String::new(),
         }
     }
 
