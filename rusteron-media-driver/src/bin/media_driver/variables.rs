@@ -41,6 +41,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// name, the values that the driver can read, and the value that the driver has.
 ///
 /// The name of the property is the variable's in lower case, with dots: `aeron.dir` for `AERON_DIR`.
+/// Aeron takes underscores for dots: `aeron.socket.so_rcvbuf`.
 pub(crate) const VARIABLES: &[(&str, Format, Value)] = &[
     // The directory and its files.
     ("AERON_DIR", Text, Of(|c| c.dir().display().to_string())),
