@@ -14,6 +14,7 @@ use crate::checks;
 use crate::dir_access::DirAccess;
 use crate::environment;
 use crate::loss::RetainedLoss;
+use crate::segmentation_offload::RetainedOffload;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
 ///
@@ -38,6 +39,7 @@ pub struct Context {
     /// Set until the launch, which makes one function of this hook and the CPU affinity.
     pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
     pub(crate) dir_access: DirAccess,
+    pub(crate) segmentation_offload: bool,
 }
 
 /// State that C has pointers to, until the context is closed.
@@ -47,6 +49,7 @@ pub(crate) struct RetainedState {
     strings: Vec<CString>,
     pub(crate) callbacks: Callbacks,
     pub(crate) losses: Vec<RetainedLoss>,
+    pub(crate) segmentation_offload: Option<RetainedOffload>,
 }
 
 // SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
@@ -79,9 +82,11 @@ impl Context {
             retained: RetainedState::default(),
             agent_on_start: None,
             dir_access: DirAccess::default(),
+            segmentation_offload: true,
         };
         context.name_idle_strategies()?;
         context.init_dir_access()?;
+        context.init_segmentation_offload()?;
         Ok(context)
     }
 

@@ -46,12 +46,16 @@ impl Running {
             check_replaceable(&dir)?;
         }
         replace_settings(&context)?;
+        context.install_segmentation_offload()?;
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let access = context.dir_access();
         let raw = dir_access::make_files(access, &dir, || init(&context))
             .map_err(|error| explain(error, &dir, context.driver_timeout()))?;
         let running = Self { raw, context: Some(context), dir, is_embedded };
+        if let Some(context) = &running.context {
+            context.add_segmentation_offload_counters()?;
+        }
         dir_access::set_modes(access, &running.dir)?;
         Ok(running)
     }

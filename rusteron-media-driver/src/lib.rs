@@ -76,6 +76,7 @@ mod loss;
 mod media_driver;
 mod preset;
 mod properties;
+mod segmentation_offload;
 mod settings;
 mod strategy;
 

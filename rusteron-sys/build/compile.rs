@@ -112,7 +112,11 @@ impl Plan {
 
 fn shim_files(features: Features) -> Vec<PathBuf> {
     let driver: &[_] = match features.driver {
-        true => &["rusteron_driver_shim.c", "rusteron_driver_guards.c"],
+        true => &[
+            "rusteron_driver_shim.c",
+            "rusteron_driver_guards.c",
+            "rusteron_segmentation_offload.c",
+        ],
         false => &[],
     };
     let archive: &[_] = match features.archive {

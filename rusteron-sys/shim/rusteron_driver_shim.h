@@ -82,6 +82,33 @@ void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rus
  */
 int rusteron_thread_umask(void);
 
+/* UDP transport bindings of one driver that send and read several datagrams as one buffer. */
+typedef struct rusteron_segmentation_offload_stct rusteron_segmentation_offload_t;
+
+/* The type of the bindings' two counters. The key is an int32_t: 0 counts sends, 1 counts reads. */
+#define RUSTERON_SEGMENTATION_OFFLOAD_COUNTER_TYPE_ID (54001)
+
+/*
+ * Called on the sender's thread when a transport's buffers of several datagrams are refused. The transport sends single
+ * datagrams from then on.
+ */
+typedef void (*rusteron_offload_refused_func_t)(int error_code, const char *address);
+
+/*
+ * Makes the context use such bindings, which have to be freed after the driver. `*offload` is NULL if the context has
+ * other bindings than Aeron's default, or on other systems than Linux. Meanwhile, no context may be initialised.
+ */
+int rusteron_segmentation_offload_install(
+    rusteron_segmentation_offload_t **offload,
+    aeron_driver_context_t *context,
+    rusteron_offload_refused_func_t on_refused);
+
+/* Adds the bindings' counters to a driver that is initialised and not yet started. */
+int rusteron_segmentation_offload_add_counters(
+    rusteron_segmentation_offload_t *offload, aeron_driver_context_t *context);
+
+void rusteron_segmentation_offload_free(rusteron_segmentation_offload_t *offload);
+
 /*
  * Checks the CPU affinities and resolves them to CPUs of the machine, as Aeron's program does before
  * it starts a driver. Warnings go to the standard error output.

@@ -16,6 +16,8 @@ mod media_driver;
 mod network;
 #[cfg(all(unix, feature = "binary"))]
 mod program;
+#[cfg(target_os = "linux")]
+mod segmentation_offload;
 mod settings;
 
 #[cfg(all(unix, feature = "binary"))]

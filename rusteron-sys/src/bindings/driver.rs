@@ -119,6 +119,7 @@ pub const AERON_THREAD_AFFINITY_FAIL_ON_VALIDATION_ERRORS_ENV_VAR: &[u8; 48] = b
 pub const AERON_DRIVER_DYNAMIC_LIBRARIES_ENV_VAR: &[u8; 31] = b"AERON_DRIVER_DYNAMIC_LIBRARIES\0";
 pub const AERON_ENABLE_EXPERIMENTAL_FEATURES_ENV_VAR: &[u8; 35] = b"AERON_ENABLE_EXPERIMENTAL_FEATURES\0";
 pub const AERON_DRIVER_STREAM_SESSION_LIMIT_ENV_VAR: &[u8; 34] = b"AERON_DRIVER_STREAM_SESSION_LIMIT\0";
+pub const RUSTERON_SEGMENTATION_OFFLOAD_COUNTER_TYPE_ID: u32 = 54001;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aeron_driver_context_stct {
@@ -281,6 +282,18 @@ pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP: rusteron_dir_acces
 pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK: rusteron_dir_access_enum = 2;
 pub type rusteron_dir_access_enum = ::core::ffi::c_uint;
 pub use self::rusteron_dir_access_enum as rusteron_dir_access_t;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_segmentation_offload_stct {
+    _unused: [u8; 0],
+}
+pub type rusteron_segmentation_offload_t = rusteron_segmentation_offload_stct;
+pub type rusteron_offload_refused_func_t = ::core::option::Option<
+    unsafe extern "C" fn(
+        error_code: ::core::ffi::c_int,
+        address: *const ::core::ffi::c_char,
+    ),
+>;
 unsafe extern "C" {
     pub fn aeron_driver_context_set_dir(
         context: *mut aeron_driver_context_t,
@@ -1215,6 +1228,18 @@ unsafe extern "C" {
         access: rusteron_dir_access_t,
     );
     pub fn rusteron_thread_umask() -> ::core::ffi::c_int;
+    pub fn rusteron_segmentation_offload_install(
+        offload: *mut *mut rusteron_segmentation_offload_t,
+        context: *mut aeron_driver_context_t,
+        on_refused: rusteron_offload_refused_func_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_segmentation_offload_add_counters(
+        offload: *mut rusteron_segmentation_offload_t,
+        context: *mut aeron_driver_context_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_segmentation_offload_free(
+        offload: *mut rusteron_segmentation_offload_t,
+    );
     pub fn rusteron_driver_context_apply_affinity(
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;
