@@ -1,6 +1,8 @@
 //! Settings to start from.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::fs;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use crate::{Context, ThreadingMode};
 /// program `media_driver`.
 ///
 /// Settings that a preset does not name keep Aeron's default or the value from the environment.
+///
+/// [`Throughput`](Self::Throughput) lists its settings itself. The other presets:
 ///
 /// | setting | Aeron's default | `LowLatency` | `Shared` | `Embedded` |
 /// |---|---|---|---|---|
@@ -85,18 +89,41 @@ pub enum Preset {
     /// many streams with few messages, or for long terms, `sparse=true` in a channel or
     /// [`set_term_buffer_sparse_file(true)`](Context::set_term_buffer_sparse_file) saves the space.
     Embedded,
+    /// For the most bytes a second over UDP.
+    ///
+    /// Threads and idle strategies stay as they are. The preset lets as many datagrams pass each
+    /// system call as Linux takes ([`set_segmentation_offload`](Context::set_segmentation_offload)),
+    /// and gives them room.
+    ///
+    /// | setting | Aeron's default | `Throughput` | reason |
+    /// |---|---|---|---|
+    /// | [`network_publication_max_messages_per_send`](Context::set_network_publication_max_messages_per_send) | 4 | 46 | 46 datagrams of 1,408 bytes are the most that fit into one buffer of Linux, 65,507 bytes |
+    /// | [`sender_io_vector_capacity`](Context::set_sender_io_vector_capacity) | 4 | 46 | the upper limit of the setting above |
+    /// | [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
+    /// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
+    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 2 MiB | what a sender may send before the receiver answers, many buffers of datagrams |
+    ///
+    /// Linux limits the lengths of socket buffers (`net.core.rmem_max` and `net.core.wmem_max`). The
+    /// window is no longer than `net.core.rmem_max`, so that a driver starts with any limit. With
+    /// Debian's limit of 208 KiB, most of the gain is lost: raise both limits to 4 MiB.
+    ///
+    /// The receiving driver needs the preset too. A stream's window is half of its term length at
+    /// the most. A subscriber that falls behind has more to catch up.
+    Throughput,
 }
 
 impl Preset {
     /// All presets.
-    pub const ALL: &[Self] = &[Self::LowLatency, Self::Shared, Self::Embedded];
+    pub const ALL: &[Self] = &[Self::LowLatency, Self::Shared, Self::Embedded, Self::Throughput];
 
-    /// Returns the name of the preset in options: `low-latency`, `shared`, `embedded`.
+    /// Returns the name of the preset in options: `low-latency`, `shared`, `embedded`,
+    /// `throughput`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LowLatency => "low-latency",
             Self::Shared => "shared",
             Self::Embedded => "embedded",
+            Self::Throughput => "throughput",
         }
     }
 
@@ -110,11 +137,11 @@ impl Preset {
     /// use rusteron_media_driver::Preset;
     ///
     /// let variables: Vec<_> = Preset::Shared.variables().collect();
-    /// let (mode, idle) = (("AERON_THREADING_MODE", "SHARED"), ("AERON_SHARED_IDLE_STRATEGY", "backoff"));
-    /// assert_eq!(variables, [mode, idle]);
+    /// assert_eq!(variables[0], ("AERON_THREADING_MODE", "SHARED".into()));
+    /// assert_eq!(variables[1], ("AERON_SHARED_IDLE_STRATEGY", "backoff".into()));
     /// ```
-    pub fn variables(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.settings().map(|setting| (setting.variable, setting.value))
+    pub fn variables(self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
+        self.settings().map(|setting| (setting.variable, setting.value.text()))
     }
 
     fn settings(self) -> impl Iterator<Item = &'static Setting> {
@@ -122,6 +149,7 @@ impl Preset {
             Self::LowLatency => (LOW_LATENCY, &[]),
             Self::Shared => (SHARED, &[]),
             Self::Embedded => (SHARED, EMBEDDED),
+            Self::Throughput => (THROUGHPUT, &[]),
         };
         first.iter().chain(rest)
     }
@@ -130,34 +158,49 @@ impl Preset {
 /// A setting: the environment variable for programs, and the setter for contexts.
 struct Setting {
     variable: &'static str,
-    value: &'static str,
+    value: Value,
     set: fn(&mut Context) -> Result<&mut Context>,
+}
+
+enum Value {
+    Fixed(&'static str),
+    /// A number that the machine decides.
+    Computed(fn() -> usize),
+}
+
+impl Value {
+    fn text(&self) -> Cow<'static, str> {
+        match self {
+            Self::Fixed(text) => Cow::Borrowed(text),
+            Self::Computed(number) => Cow::Owned(number().to_string()),
+        }
+    }
 }
 
 const LOW_LATENCY: &[Setting] = &[
     Setting {
         variable: "AERON_THREADING_MODE",
-        value: "DEDICATED",
+        value: Value::Fixed("DEDICATED"),
         set: |context| context.set_threading_mode(ThreadingMode::Dedicated),
     },
     Setting {
         variable: "AERON_CONDUCTOR_IDLE_STRATEGY",
-        value: "yield",
+        value: Value::Fixed("yield"),
         set: |context| context.set_conductor_idle_strategy(IdleStrategyKind::Yielding),
     },
     Setting {
         variable: "AERON_SENDER_IDLE_STRATEGY",
-        value: "noop",
+        value: Value::Fixed("noop"),
         set: |context| context.set_sender_idle_strategy(IdleStrategyKind::NoOp),
     },
     Setting {
         variable: "AERON_RECEIVER_IDLE_STRATEGY",
-        value: "noop",
+        value: Value::Fixed("noop"),
         set: |context| context.set_receiver_idle_strategy(IdleStrategyKind::NoOp),
     },
     Setting {
         variable: "AERON_TERM_BUFFER_SPARSE_FILE",
-        value: "false",
+        value: Value::Fixed("false"),
         set: |context| context.set_term_buffer_sparse_file(false),
     },
 ];
@@ -165,12 +208,12 @@ const LOW_LATENCY: &[Setting] = &[
 const SHARED: &[Setting] = &[
     Setting {
         variable: "AERON_THREADING_MODE",
-        value: "SHARED",
+        value: Value::Fixed("SHARED"),
         set: |context| context.set_threading_mode(ThreadingMode::Shared),
     },
     Setting {
         variable: "AERON_SHARED_IDLE_STRATEGY",
-        value: "backoff",
+        value: Value::Fixed("backoff"),
         set: |context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff),
     },
 ];
@@ -179,25 +222,62 @@ const SHARED: &[Setting] = &[
 const EMBEDDED: &[Setting] = &[
     Setting {
         variable: "AERON_TERM_BUFFER_SPARSE_FILE",
-        value: "false",
+        value: Value::Fixed("false"),
         set: |context| context.set_term_buffer_sparse_file(false),
     },
     Setting {
         variable: "AERON_TERM_BUFFER_LENGTH",
-        value: "1048576",
+        value: Value::Fixed("1048576"),
         set: |context| context.set_term_buffer_length(1 << 20),
     },
     Setting {
         variable: "AERON_IPC_TERM_BUFFER_LENGTH",
-        value: "1048576",
+        value: Value::Fixed("1048576"),
         set: |context| context.set_ipc_term_buffer_length(1 << 20),
     },
     Setting {
         variable: "AERON_TIMER_INTERVAL",
-        value: "100ms",
+        value: Value::Fixed("100ms"),
         set: |context| context.set_timer_interval(Duration::from_millis(100)),
     },
 ];
+
+const THROUGHPUT: &[Setting] = &[
+    Setting {
+        variable: "AERON_SENDER_IO_VECTOR_CAPACITY",
+        value: Value::Fixed("46"),
+        set: |context| context.set_sender_io_vector_capacity(46),
+    },
+    Setting {
+        variable: "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
+        value: Value::Fixed("46"),
+        set: |context| context.set_network_publication_max_messages_per_send(46),
+    },
+    Setting {
+        variable: "AERON_SOCKET_SO_SNDBUF",
+        value: Value::Fixed("4194304"),
+        set: |context| context.set_socket_so_sndbuf(4 << 20),
+    },
+    Setting {
+        variable: "AERON_SOCKET_SO_RCVBUF",
+        value: Value::Fixed("4194304"),
+        set: |context| context.set_socket_so_rcvbuf(4 << 20),
+    },
+    Setting {
+        variable: "AERON_RCV_INITIAL_WINDOW_LENGTH",
+        value: Value::Computed(throughput_window),
+        set: |context| context.set_rcv_initial_window_length(throughput_window()),
+    },
+];
+
+/// Returns 2 MiB, or less if the system's limit of a receive buffer is lower. Aeron refuses a window
+/// that is longer than the buffer.
+fn throughput_window() -> usize {
+    const WINDOW: usize = 2 << 20;
+    let limit = fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
+    let limit = limit.and_then(|text| text.trim().parse().ok());
+    WINDOW.min(limit.unwrap_or(WINDOW))
+}
 
 impl Context {
     /// Creates a context with Aeron's defaults, the values of the `AERON_*` environment variables,
@@ -272,6 +352,17 @@ mod tests {
                     "AERON_TERM_BUFFER_LENGTH" => context.term_buffer_length().to_string(),
                     "AERON_IPC_TERM_BUFFER_LENGTH" => context.ipc_term_buffer_length().to_string(),
                     "AERON_TIMER_INTERVAL" => format!("{}ms", context.timer_interval().as_millis()),
+                    "AERON_SENDER_IO_VECTOR_CAPACITY" => {
+                        context.sender_io_vector_capacity().to_string()
+                    }
+                    "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" => {
+                        context.network_publication_max_messages_per_send().to_string()
+                    }
+                    "AERON_SOCKET_SO_SNDBUF" => context.socket_so_sndbuf().to_string(),
+                    "AERON_SOCKET_SO_RCVBUF" => context.socket_so_rcvbuf().to_string(),
+                    "AERON_RCV_INITIAL_WINDOW_LENGTH" => {
+                        context.rcv_initial_window_length().to_string()
+                    }
                     _ => panic!("how is {variable} read?"),
                 };
                 assert_eq!(set, value, "{preset}: {variable}");

@@ -63,7 +63,7 @@ impl Settings {
             }
             Self::Preset(preset) => preset
                 .variables()
-                .map(|(name, value)| (name.to_lowercase().replace('_', "."), value.to_owned()))
+                .map(|(name, value)| (name.to_lowercase().replace('_', "."), value.into_owned()))
                 .collect(),
         }
     }

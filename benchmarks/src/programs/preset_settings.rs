@@ -317,8 +317,9 @@ mod tests {
             let mut context = Context::new().expect("a context");
             (case.set)(&mut context).expect(case.setting);
         }
-        // A preset with another setting wants another case.
-        let variables: Vec<_> = Preset::ALL.iter().flat_map(|preset| preset.variables()).collect();
+        // A preset with another setting wants another case. `Throughput` has a benchmark over UDP.
+        let presets = Preset::ALL.iter().filter(|preset| **preset != Preset::Throughput);
+        let variables: Vec<_> = presets.flat_map(|preset| preset.variables()).collect();
         assert_eq!(variables.len(), 5 + 2 + 6, "{variables:?}");
     }
 }

@@ -35,7 +35,8 @@ pub(crate) struct Options {
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     define: Vec<String>,
 
-    /// Settings to start from, which all others win over: low-latency, shared or embedded
+    /// Settings to start from, which all others win over: low-latency, shared, embedded or
+    /// throughput
     #[arg(long, value_name = "PRESET")]
     preset: Option<Preset>,
 
@@ -47,6 +48,11 @@ pub(crate) struct Options {
     /// umask says). The default is private [env: RUSTERON_DIR_ACCESS]
     #[arg(long, value_name = "ACCESS")]
     dir_access: Option<DirAccess>,
+
+    /// Whether Linux gets several UDP datagrams in one call. The default is on
+    /// [env: RUSTERON_SEGMENTATION_OFFLOAD]
+    #[arg(long, value_name = "on|off")]
+    segmentation_offload: Option<Switch>,
 
     /// How the driver's work is spread over threads [env: AERON_THREADING_MODE]
     #[arg(long, value_name = "MODE")]
@@ -99,6 +105,12 @@ pub(crate) struct Options {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum Threads {
     /// Conductor, sender, receiver and native resource agent each on a thread
     Dedicated,
@@ -142,6 +154,13 @@ impl Options {
         if let Some(access) = self.dir_access {
             set("RUSTERON_DIR_ACCESS", access.name().as_ref());
         }
+        if let Some(switch) = self.segmentation_offload {
+            let value = match switch {
+                Switch::On => "on",
+                Switch::Off => "off",
+            };
+            set("RUSTERON_SEGMENTATION_OFFLOAD", value.as_ref());
+        }
         if let Some(threads) = self.threading_mode {
             set("AERON_THREADING_MODE", threads.name().as_ref());
         }
@@ -168,7 +187,7 @@ impl Options {
         for (name, value) in self.preset.iter().flat_map(|preset| preset.variables()) {
             // A variable that is already set overrides the preset.
             if env::var_os(name).is_none() {
-                set(name, value.as_ref());
+                set(name, OsStr::new(&*value));
             }
         }
         (origins, errors)

@@ -49,6 +49,11 @@ pub(crate) const VARIABLES: &[(&str, Format, Value)] = &[
     ("AERON_DIR_DELETE_ON_START", Flag, Of(|c| plain(c.dir_delete_on_start()))),
     ("AERON_DIR_DELETE_ON_SHUTDOWN", Flag, Of(|c| plain(c.dir_delete_on_shutdown()))),
     ("RUSTERON_DIR_ACCESS", Word(&["private", "group", "umask"]), Of(|c| plain(c.dir_access()))),
+    (
+        "RUSTERON_SEGMENTATION_OFFLOAD",
+        Word(&["on", "off"]),
+        Of(|c| on_or_off(c.segmentation_offload())),
+    ),
     ("AERON_FILE_PAGE_SIZE", Size(Limit::PAGE_SIZE), Of(|c| plain(c.file_page_size()))),
     ("AERON_PERFORM_STORAGE_CHECKS", Flag, Of(|c| plain(c.perform_storage_checks()))),
     (
@@ -465,6 +470,10 @@ pub(crate) const VARIABLES: &[(&str, Format, Value)] = &[
 
 fn plain(value: impl Display) -> String {
     value.to_string()
+}
+
+fn on_or_off(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
 }
 
 /// Formats a duration in the largest of Aeron's units of which it is a whole number.

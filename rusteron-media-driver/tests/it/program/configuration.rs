@@ -93,6 +93,7 @@ fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
         "AERON_CLIENTS_BUFFER_LENGTH" => ((2 << 20) + 128).to_string(),
         "AERON_THREADING_MODE" => "SHARED_NETWORK".into(),
         "RUSTERON_DIR_ACCESS" => "group".into(),
+        "RUSTERON_SEGMENTATION_OFFLOAD" => "off".into(),
         "AERON_THREAD_NAMING" => "new".into(),
         "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
         "AERON_RECEIVER_GROUP_TAG" => "-77".into(),
@@ -148,8 +149,8 @@ fn every_setting_is_printed() {
     let home = tempfile::tempdir().expect("a directory");
     let mut names = names_in_the_sources(Path::new(env!("RUSTERON_DRIVER_SOURCE")));
     assert!(names.len() > 120, "found {} only", names.len());
-    // The variable that is not Aeron's.
-    names.insert("RUSTERON_DIR_ACCESS".to_owned());
+    // The variables that are not Aeron's.
+    names.extend(["RUSTERON_DIR_ACCESS", "RUSTERON_SEGMENTATION_OFFLOAD"].map(str::to_owned));
     let (defaults, text) = print_config(&mut media_driver(MEDIA_DRIVER));
     let shown: BTreeSet<_> = text
         .lines()
@@ -241,7 +242,7 @@ fn preset_has_lowest_precedence() {
     for preset in Preset::ALL {
         let mut expected = defaults.clone();
         let variables = preset.variables();
-        expected.extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        expected.extend(variables.map(|(name, value)| (name.to_owned(), value.into_owned())));
         assert_ne!(expected, defaults, "{preset}");
         assert_eq!(
             with_preset(&mut media_driver(MEDIA_DRIVER), preset.name()),
