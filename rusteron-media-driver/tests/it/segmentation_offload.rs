@@ -84,7 +84,7 @@ fn exchange_coalesced(aeron: &Aeron, publication: &Publication, subscription: &m
         for length in [Some(1344), Some(32), None] {
             let sent = messages(&mut random, length);
             await_that("a window", || {
-                publication.available_window().is_ok_and(|window| window as usize >= WINDOW / 2)
+                publication.available_window().is_ok_and(|window| window >= WINDOW / 2)
             });
             send_at_once(publication, &sent);
             assert!(receive(subscription, sent.len()) == sent, "messages changed");
@@ -330,7 +330,7 @@ mod own_network {
         for seed in 0..3 {
             let sent = messages(&mut Random::new(seed), Some(1344));
             await_that("a window", || {
-                publication.available_window().is_ok_and(|window| window as usize >= WINDOW / 2)
+                publication.available_window().is_ok_and(|window| window >= WINDOW / 2)
             });
             send_at_once(&publication, &sent);
             assert!(receive(&mut subscription, sent.len()) == sent, "messages changed");
