@@ -1,8 +1,6 @@
 //! The client: a connection to a media driver.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -13,7 +11,8 @@ use rusteron_sys as sys;
 use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::counter::{self, Counter};
 use crate::client::{Client, NextSessionId, Registration, next_session_id};
-use crate::cnc::{CountersReader, epoch};
+use crate::cnc::refusal::{Access, Refusal};
+use crate::cnc::{CncFile, CountersReader, epoch};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::handlers::Handler;
@@ -56,24 +55,38 @@ impl Aeron {
     /// the context [asks for no conductor thread](Context::set_use_conductor_agent_invoker), none
     /// is started.
     ///
-    /// Blocks until the driver answers, at most for the context's driver timeout. Logs a warning if
-    /// the directory is the [default](Context::default_dir) and belongs to another user. That user
-    /// can read and forge all messages.
+    /// Blocks until the driver answers, at most for the context's driver timeout. A driver may be
+    /// started during that time. Errors that no driver can end are returned at once.
+    ///
+    /// Logs a warning if the directory is the [default](Context::default_dir) and belongs to another
+    /// user. That user can read and forge all messages.
     ///
     /// # Errors
+    /// After the driver timeout:
     /// - [`ErrorKind::DriverTimeout`]: no driver is running in the directory, or the driver's
-    ///   heartbeat has stopped, or the driver has not finished initialising its files;
+    ///   heartbeat has stopped, or the driver has not finished initialising its files; the text
+    ///   names the directory, the process of a dead driver, and the age of its last heartbeat.
+    ///
+    /// At once:
+    /// - [`ErrorKind::Io`] with [`PermissionDenied`](std::io::ErrorKind::PermissionDenied): this
+    ///   process may not read and write the driver's files; if the directory has changed within the
+    ///   last second, a driver may be starting there, so the call first waits for that second;
+    /// - [`ErrorKind::Io`] with [`NotADirectory`](std::io::ErrorKind::NotADirectory): the directory,
+    ///   or a part of its path, is a file;
+    /// - [`ErrorKind::Io`] with other kinds: the driver's files cannot be opened or mapped;
     /// - [`ErrorKind::IncompatibleDriver`]: the driver is of another major version of the protocol;
-    /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
-    /// - [`ErrorKind::Io`]: the directory or its files cannot be read and written.
+    /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
     ///
     /// Corresponds to `aeron_init` and `aeron_start`.
     pub fn connect(context: Context) -> Result<Self> {
         callback::forbid_blocking("connect")?;
-        let (dir, cnc) = (context.dir().to_owned(), context.dir().join("cnc.dat"));
-        let client = await_driver(&context)
-            .and_then(|()| Client::start(context))
-            .map_err(|error| explain_timeout(error, &cnc))?;
+        let dir = context.dir().to_owned();
+        await_driver(&context)?;
+        let client = Client::start(context).map_err(|error| match error.kind() {
+            // The driver has gone since.
+            ErrorKind::DriverTimeout => error.with_line(&format!("{}: {ADVICE}", dir.display())),
+            _ => error,
+        })?;
         warn_of_owner(&dir);
         Ok(Self { client: Arc::new(client) })
     }
@@ -496,41 +509,36 @@ fn warn_of_owner(dir: &Path) {
 #[cfg(not(unix))]
 fn warn_of_owner(_dir: &Path) {}
 
-/// Adds the reason that C leaves out. C treats a file that it may not open as a missing file.
-fn explain_timeout(error: Error, cnc: &Path) -> Error {
-    if error.kind() != ErrorKind::DriverTimeout {
-        return error;
-    }
-    match OpenOptions::new().read(true).write(true).open(cnc) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            error.with_line("no media driver runs in this directory, or it uses another one")
-        }
-        Err(cause) => error
-            .with_kind(ErrorKind::Io(cause.kind()))
-            .with_line(&format!("{}: {cause}", cnc.display())),
-        Ok(_) => error,
-    }
-}
+/// Help for a user whose program finds no driver.
+const ADVICE: &str = "start a media driver with this directory, or name the directory of a running \
+                      driver with Context::set_dir or AERON_DIR";
 
 /// Waits for a driver with a heartbeat that is no older than the driver timeout.
 ///
 /// C waits for the same heartbeat. But C has no deadline while the file is shorter than the length
-/// that the file states. After this function C finds everything on its first attempt.
+/// that the file states, and also waits if nothing can change. After this function C finds
+/// everything on its first attempt.
 fn await_driver(context: &Context) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
     let dir = c_path("dir", context.dir())?;
     let timeout = context.driver_timeout();
     let start = Instant::now();
     loop {
+        let refusal = Refusal::find(context.dir(), Access::ReadWrite);
+        if let Some(refusal) = refusal.as_ref().filter(|refusal| !refusal.may_end()) {
+            return Err(refusal.to_error());
+        }
         let mut heartbeat = 0;
         // SAFETY: `dir` is a terminated string; the function maps the file and unmaps it again.
         let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
         match state {
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
-                return Err(last_error().with_kind(ErrorKind::IncompatibleDriver));
+                return Err(incompatible(last_error(), context.dir()));
             }
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(last_error()),
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY if is_recent(heartbeat, timeout) => {
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY
+                if refusal.is_none() && is_recent(heartbeat, timeout) =>
+            {
                 return Ok(());
             }
             _ => {}
@@ -538,7 +546,10 @@ fn await_driver(context: &Context) -> Result<()> {
         let Some(remaining) =
             timeout.checked_sub(start.elapsed()).filter(|remaining| !remaining.is_zero())
         else {
-            return Err(driver_timeout(context, state));
+            return Err(refusal.map_or_else(
+                || driver_timeout(context, state, heartbeat),
+                |refusal| refusal.to_error(),
+            ));
         };
         thread::sleep(remaining.min(PAUSE));
     }
@@ -550,17 +561,58 @@ fn is_recent(heartbeat: i64, timeout: Duration) -> bool {
     heartbeat != 0 && heartbeat >= oldest
 }
 
-/// Uses C's text, except for an incomplete file: C has no text for that case.
-fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t) -> Error {
+/// Adds directory and advice to C's text, which names both versions.
+fn incompatible(error: Error, dir: &Path) -> Error {
+    error.with_kind(ErrorKind::IncompatibleDriver).with_line(&format!(
+        "{}: use a driver and a client of the same major version",
+        dir.join("cnc.dat").display()
+    ))
+}
+
+/// Describes the absence of a driver. The first line is C's, except for an incomplete file: C has no
+/// text for that case.
+fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t, heartbeat: i64) -> Error {
     let (dir, timeout) = (context.dir(), context.driver_timeout().as_millis());
+    let name = dir.display();
     let message = match state {
         sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT => {
-            format!("CnC file not created: {}", dir.join("cnc.dat").display())
+            let file = dir.join("cnc.dat");
+            let finding = if dir.exists() { "has no cnc.dat" } else { "does not exist" };
+            format!(
+                "CnC file not created: {}\nno media driver runs in {name}, which {finding} after {timeout} ms; \
+                 {ADVICE}",
+                file.display()
+            )
         }
         sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {
-            format!("no driver heartbeat detected after: {timeout}ms")
+            let driver = silent_driver(dir, heartbeat);
+            format!("no driver heartbeat detected after: {timeout}ms\n{name}: {driver}")
         }
-        _ => format!("the CnC file in {} is not complete after {timeout} ms", dir.display()),
+        _ => format!(
+            "the CnC file in {name} is not complete after {timeout} ms; if its driver is not \
+             starting, start a new one with dir_delete_on_start"
+        ),
     };
     Error::from_code(-(sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT as i32), message)
+}
+
+/// Describes a driver that has stopped to report.
+fn silent_driver(dir: &Path, heartbeat: i64) -> String {
+    let process = match CncFile::open(dir, Duration::ZERO) {
+        Ok(cnc) => format!("the media driver, process {},", cnc.pid()),
+        // Another driver is about to replace the file.
+        Err(_) => "the media driver".to_owned(),
+    };
+    let advice = "start a new one, with dir_delete_on_start to replace the directory at once";
+    match epoch::time(heartbeat).filter(|_| heartbeat > 0) {
+        Some(last) => {
+            let age = SystemTime::now().duration_since(last).unwrap_or_default();
+            format!("{process} gave its last heartbeat {age:.1?} ago; if it has died, {advice}")
+        }
+        None if heartbeat == 0 => {
+            format!("{process} has given no heartbeat yet; if it has died, {advice}")
+        }
+        // A driver that ends in good order writes a negative number.
+        None => format!("{process} has ended; {advice}"),
+    }
 }

@@ -8,12 +8,18 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, ErrorKind, ExclusivePublication, Subscription};
+use rusteron_client::{
+    Aeron, CncFile, Context, ErrorKind, ExclusivePublication, Subscription,
+    request_driver_termination,
+};
 use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::{
-    connect, connected_pair, context, driver_context, driver_context_in, free_port, offer, receive,
+    DEADLINE, connect, connected_pair, context, driver_context, driver_context_in, free_port,
+    offer, receive,
 };
 
 const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
@@ -225,6 +231,11 @@ const DIR: &str = "RUSTERON_TEST_DIR";
 
 /// Runs a client as another user, and returns its output.
 fn run_client(dir: &Path, user: u32, group: u32) -> String {
+    run_as(user, group, "client_for_other_tests", dir)
+}
+
+/// Runs an ignored test as another user, and returns its output.
+fn run_as(user: u32, group: u32, test: &str, dir: &Path) -> String {
     use std::os::unix::process::CommandExt;
     let home = tempfile::tempdir().expect("a directory");
     // Where the other user can get at it.
@@ -232,7 +243,7 @@ fn run_client(dir: &Path, user: u32, group: u32) -> String {
     fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let output = Command::new(&program)
-        .args(["--exact", "client_for_other_tests", "--ignored", "--nocapture"])
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .env(DIR, dir)
         .current_dir("/")
         .gid(group)
@@ -249,14 +260,88 @@ fn run_client(dir: &Path, user: u32, group: u32) -> String {
 fn client_for_other_tests() {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
     let mut context = context(&dir);
-    context.set_driver_timeout(std::time::Duration::from_secs(2)).expect("a timeout");
-    match Aeron::connect(context) {
+    context.set_driver_timeout(Duration::from_secs(3600)).expect("a timeout");
+    let (sender, outcome) = mpsc::channel();
+    // Not joined: a call that waits for an hour fails the test below.
+    thread::spawn(move || sender.send(Aeron::connect(context)));
+    match outcome.recv_timeout(DEADLINE).expect("an outcome before the driver timeout") {
         Ok(_) => {
             drop(streams(&dir));
             println!("exchanged");
         }
         Err(error) => println!("{:?}: {error}", error.kind()),
     }
+}
+
+#[test]
+#[ignore = "run by other tests as another user"]
+fn reader_for_other_tests() {
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
+    for outcome in
+        [CncFile::open(&dir, Duration::ZERO).map(drop), request_driver_termination(&dir, b"")]
+    {
+        match outcome {
+            Ok(()) => println!("accepted"),
+            Err(error) => println!("{:?}: {error}", error.kind()),
+        }
+    }
+}
+
+/// Nothing but a change of modes lets the other user in, so no call waits for the driver timeout.
+#[test]
+fn refused_user_is_told_why() {
+    set_umask();
+    if !is_superuser() {
+        return;
+    }
+    for (access, refusing, action, mode) in [
+        (DirAccess::Private, "", "search this directory", "0700"),
+        (DirAccess::Umask, "cnc.dat", "read and write this file", "0644"),
+    ] {
+        let mut context = driver_context();
+        context.set_dir_access(access).expect("an access");
+        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+        let dir = driver.aeron_dir();
+        let refusing = if refusing.is_empty() { dir.to_owned() } else { dir.join(refusing) };
+        let refusal = format!("{}: user {OTHER} may not {action} of user 0", refusing.display());
+        let outcome = run_client(dir, OTHER, OTHER);
+        for expected in ["Io(PermissionDenied)", &refusal, mode, "--dir-access group"] {
+            assert!(outcome.contains(expected), "{expected}: {outcome}");
+        }
+        let readers = run_as(OTHER, OTHER, "reader_for_other_tests", dir);
+        let refused = readers.matches("Io(PermissionDenied)").count();
+        // All users may read the file of the second driver.
+        assert_eq!(refused, if access == DirAccess::Private { 2 } else { 1 }, "{readers}");
+    }
+}
+
+/// A driver that starts lets its group in after all its files have been made.
+#[test]
+fn group_client_awaits_starting_driver() {
+    set_umask();
+    if !is_superuser() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+    let dir = home.path().join("aeron");
+    fs::create_dir(&dir).expect("a directory");
+    // SAFETY: reads a number of the process's.
+    let own_group = unsafe { libc::getegid() };
+    thread::scope(|scope| {
+        let client = scope.spawn(|| run_client(&dir, OTHER, own_group));
+        // Shuts out the client for longer than the client would wait for an unchanged directory.
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(2) && !client.is_finished() {
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).expect("a mode");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let mut context = driver_context_in(&dir);
+        context.set_dir_access(DirAccess::Group).expect("an access");
+        let _driver = MediaDriver::launch(context).expect("a driver");
+        let outcome = client.join().expect("a client");
+        assert!(outcome.contains("exchanged"), "{outcome}");
+    });
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusteron_sys as sys;
 
+use crate::cnc::refusal::{Access, Refusal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, c_path};
 
@@ -18,7 +19,7 @@ use crate::ffi::{Fallible, c_path};
 /// - [`ErrorKind::InvalidArgument`]: the token is longer than 4,096 bytes or than the driver's
 ///   command buffer accepts, or the file does not belong to a driver that this client can talk to;
 /// - [`ErrorKind::BufferFull`]: the driver's command buffer is full; try again;
-/// - [`ErrorKind::Io`]: the file cannot be written to.
+/// - [`ErrorKind::Io`]: this process may not read and write the file.
 ///
 /// ```
 /// use rusteron_client::request_driver_termination;
@@ -39,6 +40,9 @@ pub fn request_driver_termination(dir: impl AsRef<Path>, token: &[u8]) -> Result
         let text = format!("no media driver's CnC file in {}", dir.display());
         Error::new(ErrorKind::DriverTimeout, text)
     };
+    if let Some(refusal) = Refusal::find(dir, Access::ReadWrite) {
+        return Err(refusal.to_error());
+    }
     if !dir.join("cnc.dat").is_file() {
         return Err(absent());
     }

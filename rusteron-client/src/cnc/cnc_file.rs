@@ -14,6 +14,7 @@ use rusteron_sys as sys;
 
 use crate::cnc::error_log::{self, ErrorLogEntry};
 use crate::cnc::loss_report::{self, LossReportEntry};
+use crate::cnc::refusal::{Access, Refusal};
 use crate::cnc::shared_memory::SharedMemory;
 use crate::cnc::{CountersReader, epoch};
 use crate::constants::CncConstants;
@@ -84,7 +85,8 @@ impl CncFile {
     /// - [`ErrorKind::DriverTimeout`]: the file did not exist, or was not complete, in time;
     /// - [`ErrorKind::IncompatibleDriver`]: the file has another major version, or is no CnC file;
     /// - [`ErrorKind::InvalidArgument`]: the path is empty or too long;
-    /// - [`ErrorKind::Io`]: the file cannot be read.
+    /// - [`ErrorKind::Io`]: the file cannot be read; returned at once, unless the directory has
+    ///   changed within the last second and a driver may be starting there.
     ///
     /// Corresponds to `aeron_cnc_init`.
     pub fn open(dir: impl AsRef<Path>, timeout: Duration) -> Result<Self> {
@@ -94,12 +96,19 @@ impl CncFile {
         let c_dir = c_path("dir", dir)?;
         let start = Instant::now();
         loop {
+            let refusal = Refusal::find(dir, Access::Read);
+            if let Some(refusal) = refusal.as_ref().filter(|refusal| !refusal.may_end()) {
+                return Err(refusal.to_error());
+            }
             match Self::open_at_once(dir, &c_dir) {
                 Err(error) if error.kind() == ErrorKind::DriverTimeout => {}
                 outcome => return outcome,
             }
             let remaining = timeout.saturating_sub(start.elapsed());
             if remaining.is_zero() {
+                if let Some(refusal) = refusal {
+                    return Err(refusal.to_error());
+                }
                 let (dir, timeout) = (dir.display(), timeout.as_millis());
                 return Err(Error::new(
                     ErrorKind::DriverTimeout,
@@ -123,7 +132,10 @@ impl CncFile {
                 && unsafe { sys::rusteron_cnc_state(c_dir.as_ptr(), ptr::null_mut()) }
                     == sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE;
             return Err(if incompatible {
-                error.with_kind(ErrorKind::IncompatibleDriver)
+                let file = dir.join("cnc.dat");
+                error
+                    .with_kind(ErrorKind::IncompatibleDriver)
+                    .with_line(&file.display().to_string())
             } else {
                 error
             });

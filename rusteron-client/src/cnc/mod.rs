@@ -5,6 +5,7 @@ pub(crate) mod counters_reader;
 pub(crate) mod epoch;
 mod error_log;
 mod loss_report;
+pub(crate) mod refusal;
 mod shared_memory;
 mod stream_positions;
 mod system_counter;

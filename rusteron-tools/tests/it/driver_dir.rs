@@ -46,6 +46,18 @@ fn foreign_cnc_file_exits_1() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn file_as_directory_exits_1() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    for command in ["stat", "errors", "loss", "streams", "driver"] {
+        let finished = run(rusteron(file.path(), [command]));
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{command}");
+        let reason = format!("{} is a file", file.path().display());
+        assert!(finished.stderr.contains(&reason), "{finished:?}");
+    }
+}
+
 #[test]
 fn environment_names_directory() {
     let driver = launch();

@@ -7,7 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ErrorKind, UncheckedChannel};
-use rusteron_test_support::{DEADLINE, await_that, connect, context, launch};
+#[cfg(unix)]
+use rusteron_client::{CncFile, request_driver_termination};
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::{DEADLINE, await_that, connect, context, driver_context_in, launch};
 
 /// The file through which clients find a driver. Its first words are the version and the lengths of
 /// the buffers that follow.
@@ -53,12 +56,55 @@ fn without_driver_is_driver_timeout() {
     assert!(shown.contains("nobody") && shown.contains("no media driver runs"), "{shown}");
 }
 
+/// Returns the error of a connection that does not wait for the driver timeout.
+fn connect_at_once(dir: &Path) -> Error {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let (sender, failed) = mpsc::channel();
+    let connecting = dir.to_owned();
+    // Not joined: a call that waits for an hour fails the test below.
+    thread::spawn(move || sender.send(connect_within(HOUR, &connecting)));
+    failed.recv_timeout(DEADLINE).expect("an error at once")
+}
+
 #[test]
-fn file_as_directory_is_named() {
+fn missing_directory_is_named_with_advice() {
+    let home = tempfile::tempdir().expect("a directory");
+    let missing = home.path().join("aeron");
+    let shown = connect_soon_or_not(&missing).to_string();
+    assert!(shown.contains(&format!("{}, which does not exist", missing.display())), "{shown}");
+    assert!(shown.contains("start a media driver") && shown.contains("AERON_DIR"), "{shown}");
+    fs::create_dir(&missing).expect("a directory");
+    let shown = connect_soon_or_not(&missing).to_string();
+    assert!(shown.contains("which has no cnc.dat"), "{shown}");
+}
+
+#[cfg(unix)]
+#[test]
+fn file_as_directory_fails_at_once() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let error = connect_soon_or_not(file.path());
-    assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotADirectory), "{error}");
-    assert!(error.to_string().contains("cnc.dat"), "{error}");
+    for dir in [file.path(), &file.path().join("below/aeron")] {
+        let error = connect_at_once(dir);
+        assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotADirectory), "{error}");
+        let shown = error.to_string();
+        assert!(shown.contains(&format!("{} is a file", file.path().display())), "{shown}");
+        assert!(shown.contains(&format!("directory is {};", dir.display())), "{shown}");
+        let error = CncFile::open(dir, Duration::ZERO).expect_err("a file");
+        assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotADirectory), "{error}");
+        let error = request_driver_termination(dir, b"").expect_err("a file");
+        assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotADirectory), "{error}");
+    }
+}
+
+/// Even the superuser cannot follow a link to itself.
+#[cfg(unix)]
+#[test]
+fn unopened_file_fails_at_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join(CNC_FILE);
+    std::os::unix::fs::symlink(&file, &file).expect("a link");
+    let error = connect_at_once(home.path());
+    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+    assert!(error.to_string().contains(&file.display().to_string()), "{error}");
 }
 
 #[test]
@@ -93,7 +139,9 @@ fn other_major_version_is_named() {
     let error = connect_soon_or_not(dir.path());
     assert_eq!(error.kind(), ErrorKind::IncompatibleDriver);
     assert!(error.message().contains("CnC version not compatible"), "{error:?}");
-    assert!(error.to_string().contains("file=9.2.0"), "{error}");
+    let shown = error.to_string();
+    assert!(shown.contains("app=0.") && shown.contains("file=9.2.0"), "{shown}");
+    assert!(shown.contains(&dir.path().display().to_string()), "{shown}");
 }
 
 #[test]
@@ -163,6 +211,21 @@ fn missing_heartbeat_is_driver_timeout() {
     let error = connect_soon_or_not(remains.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert!(error.message().contains("no driver heartbeat"), "{error:?}");
+    let shown = error.to_string();
+    assert!(shown.contains(&remains.path().display().to_string()), "{shown}");
+    assert!(shown.contains(&format!("process {},", std::process::id())), "{shown}");
+    assert!(shown.contains("last heartbeat") && shown.contains("dir_delete_on_start"), "{shown}");
+}
+
+#[test]
+fn ended_driver_is_named() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
+    let error = connect_soon_or_not(&dir);
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    let shown = error.to_string();
+    assert!(shown.contains(&format!("process {}, has ended", std::process::id())), "{shown}");
 }
 
 #[test]
