@@ -30,6 +30,8 @@ mod context;
 mod credentials;
 mod error;
 mod events;
+#[cfg(doctest)]
+mod misuse;
 mod persistent_subscription;
 mod recording_descriptor;
 mod recording_event;

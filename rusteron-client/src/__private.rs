@@ -20,6 +20,7 @@ pub use crate::ffi::{
 #[cfg(feature = "__hangup")]
 pub use crate::hangup::keep_hangup_ignored;
 pub use crate::nearest::nearest;
+pub use crate::threads::SharedBetweenThreads;
 
 /// The C client behind a handle, and the rules for calling it.
 ///

@@ -121,6 +121,7 @@ mod misuse;
 mod nearest;
 mod publication;
 mod subscription;
+mod threads;
 mod version;
 
 pub use aeron::Aeron;

@@ -123,6 +123,78 @@
 //! }
 //! ```
 //!
+//! Two threads do not share a subscription.
+//!
+//! ```compile_fail,E0277
+//! use rusteron_client::Subscription;
+//!
+//! fn share(subscription: &Subscription) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(|| subscription.is_connected());
+//!     });
+//! }
+//! ```
+//!
+//! Two threads do not share an exclusive publication.
+//!
+//! ```compile_fail,E0277
+//! use std::sync::Arc;
+//!
+//! use rusteron_client::ExclusivePublication;
+//!
+//! fn share(publication: Arc<ExclusivePublication>) {
+//!     std::thread::spawn(move || publication.is_connected());
+//! }
+//! ```
+//!
+//! Two threads do not share an image.
+//!
+//! ```compile_fail,E0277
+//! use rusteron_client::Image;
+//!
+//! fn share(image: &Image<'_>) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(|| image.session_id());
+//!     });
+//! }
+//! ```
+//!
+//! Two threads do not share a request.
+//!
+//! ```compile_fail,E0277
+//! use rusteron_client::{Publication, Registration};
+//!
+//! fn share(request: &Registration<Publication>) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(|| request.registration_id());
+//!     });
+//! }
+//! ```
+//!
+//! A header stays on the polling thread.
+//!
+//! ```compile_fail,E0277
+//! use rusteron_client::Header;
+//!
+//! fn pass_on(header: &Header<'_>) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(|| header.position());
+//!     });
+//! }
+//! ```
+//!
+//! The messages of a batch stay on the polling thread.
+//!
+//! ```compile_fail,E0277
+//! use rusteron_client::Messages;
+//!
+//! fn pass_on(messages: &mut Messages<'_>) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(move || messages.count());
+//!     });
+//! }
+//! ```
+//!
 //! A handle that is dropped at once is a warning.
 //!
 //! ```compile_fail

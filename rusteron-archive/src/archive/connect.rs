@@ -7,7 +7,8 @@ use std::ptr::{self, NonNull};
 use std::task::{self, Poll};
 
 use rusteron_client::__private::{
-    Fallible, RawClient, last_error, publication_channel, subscription_channel, wake_soon,
+    Fallible, RawClient, SharedBetweenThreads, last_error, publication_channel,
+    subscription_channel, wake_soon,
 };
 use rusteron_client::{Aeron, Error, ErrorKind};
 use rusteron_sys::archive as sys;
@@ -41,6 +42,9 @@ pub struct AsyncConnect {
     attempt: Option<Attempt>,
     aeron: Aeron,
 }
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for AsyncConnect where for<'a> Self: SharedBetweenThreads<'a> {}
 
 /// The C structure, and the context that it points to.
 struct Attempt {

@@ -9,7 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use rusteron_client::__private::{Fallible, RawClient, Retained, last_error, lossy, mark};
+use rusteron_client::__private::{
+    Fallible, RawClient, Retained, SharedBetweenThreads, last_error, lossy, mark,
+};
 use rusteron_client::{Action, Aeron, Error, ErrorKind, Position};
 use rusteron_sys::archive as sys;
 
@@ -89,6 +91,9 @@ pub struct PersistentSubscription {
     counters: PersistentSubscriptionCounters,
     aeron: Aeron,
 }
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for PersistentSubscription where for<'a> Self: SharedBetweenThreads<'a> {}
 
 /// The C structure and the objects that it has pointers to. Fields are dropped in order, after the
 /// structure.

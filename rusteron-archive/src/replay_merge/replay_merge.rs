@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-use rusteron_client::__private::{Fallible, catch};
+use rusteron_client::__private::{Fallible, SharedBetweenThreads, catch};
 use rusteron_client::{AsChannel, ErrorKind, Header, Image, Subscription};
 use rusteron_sys::archive as sys;
 
@@ -70,6 +70,9 @@ pub(super) struct Parts {
 // SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
 // with it.
 unsafe impl Send for ReplayMerge {}
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for ReplayMerge where for<'a> Self: SharedBetweenThreads<'a> {}
 
 pub(super) const OPERATION: &str = "replay_merge";
 

@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::client::registration::{Deadline, wait_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr, last_error, wake};
+use crate::threads::SharedBetweenThreads;
 
 /// A pending request to the media driver to add or to remove a destination.
 ///
@@ -57,6 +58,9 @@ pub struct DestinationRegistration {
 // SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
 // structure has one owner here; neither depends on the thread.
 unsafe impl Send for DestinationRegistration {}
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for DestinationRegistration where for<'a> Self: SharedBetweenThreads<'a> {}
 
 pub(crate) type PollFunction = unsafe extern "C" fn(*mut sys::aeron_async_destination_t) -> i32;
 

@@ -15,6 +15,7 @@ use crate::client::Client;
 use crate::client::subscription_callbacks::CallbackList;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, SendPtr, callback, last_error, wake};
+use crate::threads::SharedBetweenThreads;
 
 /// A pending request for a publication, subscription, counter or session id.
 ///
@@ -56,6 +57,9 @@ pub struct Registration<R: Resource> {
 // SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
 // structure has one owner here; neither depends on the thread.
 unsafe impl<R: Resource> Send for Registration<R> {}
+
+// SAFETY: the bound never holds.
+unsafe impl<R: Resource> Sync for Registration<R> where for<'a> Self: SharedBetweenThreads<'a> {}
 
 /// A resource that a client can request from a media driver.
 ///

@@ -19,6 +19,7 @@ use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
 use crate::publication::reserved_value::Supplier;
 use crate::publication::{BufferClaim, message_parts};
+use crate::threads::SharedBetweenThreads;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///
@@ -44,6 +45,9 @@ pub struct ExclusivePublication {
 // SAFETY: nothing in the C structure is tied to a thread; its fields for one writer are reached by
 // `&mut self` only, so that moving it is moving the writer.
 unsafe impl Send for ExclusivePublication {}
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for ExclusivePublication where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl ExclusivePublication {
     /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::ffi::callback;
 use crate::subscription::Subscription;
 use crate::subscription::image::ImageInfo;
+use crate::threads::SharedBetweenThreads;
 
 /// Builds a subscription with handlers for available and unavailable images.
 ///
@@ -81,6 +82,9 @@ pub struct SubscriptionBuilder<'a> {
     stream_id: i32,
     callbacks: SubscriptionCallbacks,
 }
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for SubscriptionBuilder<'_> where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl<'a> SubscriptionBuilder<'a> {
     pub(crate) fn new(client: &'a Arc<Client>, channel: impl AsChannel, stream_id: i32) -> Self {

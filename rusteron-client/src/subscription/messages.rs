@@ -5,6 +5,7 @@ use std::fmt;
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::Header;
 use crate::subscription::image::frames::{Frame, Frames};
+use crate::threads::UsedByOtherThreads;
 
 /// The messages of one publisher that a batch poll has found, with their headers, in order.
 ///
@@ -26,6 +27,11 @@ pub struct Messages<'a> {
     source: Source<'a>,
     left: usize,
 }
+
+// SAFETY: the bound never holds.
+unsafe impl Send for Messages<'_> where for<'a> Self: UsedByOtherThreads<'a> {}
+// SAFETY: as above.
+unsafe impl Sync for Messages<'_> where for<'a> Self: UsedByOtherThreads<'a> {}
 
 enum Source<'a> {
     /// Whole messages in the log.

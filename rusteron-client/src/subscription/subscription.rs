@@ -24,6 +24,7 @@ use crate::subscription::assembly::Assembly;
 use crate::subscription::closing::{Closing, clientd};
 use crate::subscription::image::fields::ImageFields;
 use crate::subscription::image::{Action, Header, Image, Images, SubscribedImage};
+use crate::threads::SharedBetweenThreads;
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
 ///
@@ -72,6 +73,9 @@ pub struct Subscription {
 // SAFETY: nothing in the C structure is tied to a thread; its fields for one poller are reached by
 // `&mut self` only, so that moving it is moving the poller.
 unsafe impl Send for Subscription {}
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for Subscription where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl Subscription {
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::error::Position;
 use crate::log_buffer::{self, HEADER_LENGTH, align};
 use crate::subscription::image::fields::ImageFields;
+use crate::threads::UsedByOtherThreads;
 
 /// The header of a received message or fragment. It is valid during the handler's call only.
 ///
@@ -29,6 +30,11 @@ pub struct Header<'a> {
     /// frame, less than the frame's own length.
     assembled_length: usize,
 }
+
+// SAFETY: the bound never holds.
+unsafe impl Send for Header<'_> where for<'a> Self: UsedByOtherThreads<'a> {}
+// SAFETY: as above.
+unsafe impl Sync for Header<'_> where for<'a> Self: UsedByOtherThreads<'a> {}
 
 impl<'a> Header<'a> {
     /// Returns the header of the frame at an address.

@@ -15,6 +15,7 @@ use crate::subscription::image::frames::{Frame, Frames};
 use crate::subscription::image::info::raw_constants;
 use crate::subscription::image::{Action, Header};
 use crate::subscription::messages::{self, Messages};
+use crate::threads::SharedBetweenThreads;
 
 /// The stream of one publisher, as it arrives at a subscription.
 ///
@@ -52,6 +53,9 @@ pub struct Image<'a> {
     image: &'a mut SubscribedImage,
 }
 
+// SAFETY: the bound never holds.
+unsafe impl Sync for Image<'_> where for<'a> Self: SharedBetweenThreads<'a> {}
+
 /// The images of a subscription, in the order in which they became available.
 ///
 /// Made by [`Subscription::images`](crate::Subscription::images).
@@ -59,6 +63,9 @@ pub struct Image<'a> {
 pub struct Images<'a> {
     images: slice::IterMut<'a, SubscribedImage>,
 }
+
+// SAFETY: the bound never holds.
+unsafe impl Sync for Images<'_> where for<'a> Self: SharedBetweenThreads<'a> {}
 
 /// An image and its partly assembled message.
 ///
