@@ -53,23 +53,29 @@ fn context() -> ContextSpec {
                  for threads that may still be reading it. The default is 3 s.",
         ))
         .setting(Setting::new("idle_sleep_duration_ns").summary(
-            "How often the conductor checks timeouts and keep-alives. The default is 16 ms. \
-                 Before the context is made, the environment variable also sets how long the \
-                 conductor's default idle strategy sleeps; the setter does not.",
+            "How often the conductor checks timeouts and sends keep-alives. The default is 16 ms. \
+                 This does not set how long the conductor sleeps: \
+                 [`set_idle_strategy`](Self::set_idle_strategy) does. The environment variable \
+                 sets both, for contexts that are made afterwards.",
         ))
         .setting(
             Setting::new("idle_strategy_init_args")
                 .copied()
                 .summary(
-                    "Arguments of the conductor's idle strategy: a duration such as `1ms` for \
-                     sleeping; spins, yields, shortest and longest park as in `10-20-1us-1ms` for \
-                     backing off. The default is the idle sleep duration in nanoseconds.",
+                    "Parameters of the conductor's idle strategy. For \
+                     [`Sleeping`](crate::IdleStrategyKind::Sleeping), the duration of a sleep, such as \
+                     `1ms`. For [`Backoff`](crate::IdleStrategyKind::Backoff), the number of spins, the \
+                     number of yields, the shortest and the longest sleep, such as `10-20-1us-1ms`. \
+                     Other strategies have none. The default is the idle sleep duration in nanoseconds.",
                 )
-                .note("Aeron reads them when the idle strategy is set, so set them first."),
+                .note(
+                    "Aeron reads the parameters when [`set_idle_strategy`](Self::set_idle_strategy) is \
+                     called, which has an example. Set the parameters first, then the strategy.",
+                ),
         )
         .setting(Setting::new("idle_strategy").choice("crate::IdleStrategyKind").summary(
-            "What the conductor's thread does when there is nothing to do. The default is to \
-                     sleep, until a command of this client ends it.",
+            "What the conductor's thread does when it finds no work. The default is to sleep, \
+                     until a command of this client ends the sleep.",
         ))
         .setting(Setting::new("pre_touch_mapped_memory").summary(
             "Whether to touch every page of a log buffer when it is mapped, so that the \

@@ -85,29 +85,49 @@ fn strings(mut spec: ContextSpec) -> ContextSpec {
         "The default is `/dev/shm/aeron-<user>` on Linux, and below the directory for temporary files \
          elsewhere.",
     ));
-    for (agent, rust_name) in [
-        ("sender", "sender"),
-        ("conductor", "conductor"),
-        ("receiver", "receiver"),
-        ("sharednetwork", "shared_network"),
-        ("shared", "shared"),
-        ("native_resource_agent", "native_resource_agent"),
+    for (agent, rust_name, thread, modes) in [
+        ("conductor", "conductor", "the conductor, which answers clients", IDLE_NOT_SHARED),
+        ("sender", "sender", "the sender, which sends to the network", IDLE_DEDICATED),
+        ("receiver", "receiver", "the receiver, which receives from the network", IDLE_DEDICATED),
+        ("sharednetwork", "shared_network", "sender and receiver together", IDLE_SHARED_NETWORK),
+        ("shared", "shared", "conductor, sender and receiver together", IDLE_SHARED),
+        (
+            "native_resource_agent",
+            "native_resource_agent",
+            "the native resource agent, which maps files and resolves names",
+            IDLE_NOT_SHARED,
+        ),
     ] {
+        let default = if agent == "native_resource_agent" { "Sleeping" } else { "Backoff" };
+        let strategy = format!("set_{rust_name}_idle_strategy");
         spec = spec
             .setting(
                 Setting::new(format!("{agent}_idle_strategy"))
                     .rename(format!("{rust_name}_idle_strategy"))
                     .choice("rusteron_client::IdleStrategyKind")
-                    .note(default_strategy(agent)),
+                    .summary(format!(
+                        "What the thread of {thread} does when it finds no work: spin, yield or sleep. \
+                         Spinning reacts soonest and takes a whole CPU. {modes} The default is \
+                         [`{default}`](rusteron_client::IdleStrategyKind::{default})."
+                    ))
+                    .note(idle_example(agent)),
             )
             .setting(
                 Setting::new(format!("{agent}_idle_strategy_init_args"))
                     .rename(format!("{rust_name}_idle_strategy_init_args"))
                     .copied()
-                    .note(
-                        "Aeron reads them when the idle strategy is set, so set them first. There are \
-                         none by default.",
-                    ),
+                    .summary(format!(
+                        "Parameters of the idle strategy of {thread}. For \
+                         [`Sleeping`](rusteron_client::IdleStrategyKind::Sleeping), the duration of a \
+                         sleep, such as `1ms`. For \
+                         [`Backoff`](rusteron_client::IdleStrategyKind::Backoff), the number of spins, \
+                         the number of yields, the shortest and the longest sleep, such as \
+                         `10-20-1us-1ms`. Other strategies have none. There are none by default."
+                    ))
+                    .note(format!(
+                        "Aeron reads the parameters when [`{strategy}`](Self::{strategy}) is called. Set \
+                         the parameters first, then the strategy."
+                    )),
             );
     }
     // The driver keeps these pointers and reads them when it starts and later.
@@ -131,12 +151,37 @@ fn strings(mut spec: ContextSpec) -> ContextSpec {
     )
 }
 
-fn default_strategy(agent: &str) -> &'static str {
+// The threading modes in which an idle strategy is in use.
+const IDLE_DEDICATED: &str = "In use with [`ThreadingMode::Dedicated`].";
+const IDLE_NOT_SHARED: &str =
+    "In use with [`ThreadingMode::Dedicated`] and [`ThreadingMode::SharedNetwork`].";
+const IDLE_SHARED_NETWORK: &str = "In use with [`ThreadingMode::SharedNetwork`].";
+const IDLE_SHARED: &str = "In use with [`ThreadingMode::Shared`], and with \
+                           [`ThreadingMode::Invoker`] by \
+                           [`DriverInvoker::idle`](crate::DriverInvoker::idle).";
+
+fn idle_example(agent: &str) -> &'static str {
     match agent {
-        "native_resource_agent" => {
-            "The default is [`Sleeping`](rusteron_client::IdleStrategyKind::Sleeping)."
+        "conductor" => {
+            "```\n\
+             use rusteron_client::IdleStrategyKind;\n\
+             use rusteron_media_driver::{Context, ThreadingMode};\n\
+             \n\
+             # fn main() -> Result<(), rusteron_media_driver::Error> {\n\
+             let mut context = Context::new()?;\n\
+             context\n    \
+             .set_threading_mode(ThreadingMode::Dedicated)?\n    \
+             .set_conductor_idle_strategy_init_args(\"1ms\")?\n    \
+             .set_conductor_idle_strategy(IdleStrategyKind::Sleeping)?\n    \
+             .set_sender_idle_strategy(IdleStrategyKind::BusySpin)?;\n\
+             # Ok(())\n\
+             # }\n\
+             ```"
         }
-        _ => "The default is [`Backoff`](rusteron_client::IdleStrategyKind::Backoff).",
+        _ => {
+            "[`set_conductor_idle_strategy`](Self::set_conductor_idle_strategy) has an example with \
+             parameters."
+        }
     }
 }
 

@@ -15,6 +15,19 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// [`ArchiveErrorKind::Client`]. The operator `?` converts them.
 ///
 /// It is one machine word, so that a `Result` of a handle stays small.
+///
+/// ```
+/// use rusteron_archive::{Archive, ArchiveErrorKind, Result};
+///
+/// /// Returns where a recording begins, and `None` if there is no such recording.
+/// fn begin_of(archive: &Archive, recording_id: i64) -> Result<Option<i64>> {
+///     match archive.start_position(recording_id) {
+///         Ok(position) => Ok(Some(position)),
+///         Err(error) if error.kind() == ArchiveErrorKind::UnknownRecording => Ok(None),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ArchiveError(Box<Content>);
 

@@ -284,13 +284,24 @@ impl Aeron {
         counter::begin(&self.client, type_id, key, label, Some(registration_id))
     }
 
-    /// Reads the counters of the media driver and of all its clients, as long as this handle exists:
+    /// Returns a reader of the counters of the media driver and of all its clients. The reader
+    /// borrows this handle.
     ///
-    /// ```compile_fail,E0505
-    /// # fn read(aeron: rusteron_client::Aeron) {
+    /// ```
+    /// # use rusteron_client::{Aeron, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # use rusteron_client::SystemCounter;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
     /// let counters = aeron.counters_reader();
-    /// drop(aeron);
-    /// counters.value(0);
+    /// println!("{:?} bytes sent", SystemCounter::BytesSent.read(&counters));
+    /// for counter in counters.iter() {
+    ///     println!("{}: {}", counter.label, counter.value);
+    /// }
+    /// # Ok(())
     /// # }
     /// ```
     ///
@@ -305,8 +316,30 @@ impl Aeron {
     /// counter that is not static. Dropping the returned [`Handler`] removes the handler.
     ///
     /// The handler's arguments and limits are those of [`Context::set_on_available_counter`].
-    /// Neither adding nor removing waits for the conductor; both can be done in callbacks. The
-    /// handler runs on another thread, so everything that it owns has to be `Send`:
+    /// Neither adding nor removing waits for the conductor; both can be done in callbacks.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// # use rusteron_client::{Aeron, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// let (sender, added) = mpsc::channel();
+    /// let _handler = aeron.add_available_counter_handler(move |_counters, registration_id, _id| {
+    ///     let _ = sender.send(registration_id);
+    /// });
+    /// let counter = aeron.add_counter(1001, b"key", "requests of my service")?;
+    /// assert!(added.iter().any(|registration_id| registration_id == counter.registration_id()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The handler runs on another thread, so everything that it owns has to be `Send`. This does
+    /// not compile:
     ///
     /// ```compile_fail,E0277
     /// # use rusteron_client::{Aeron, Handler};

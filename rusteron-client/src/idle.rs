@@ -12,6 +12,18 @@ use std::time::Duration;
 /// The choice trades latency against processor time. Spinning reacts soonest, and needs a core for
 /// itself. With fewer cores than spinning threads, the media driver's conductor starves. Then
 /// everything that waits for the conductor starves, too.
+///
+/// ```
+/// use rusteron_client::{Backoff, IdleStrategy, PollError, Subscription};
+///
+/// fn run(mut subscription: Subscription) -> Result<(), PollError> {
+///     let mut idle = Backoff::default();
+///     loop {
+///         let fragments = subscription.poll(|message, _header| println!("{message:?}"), 10)?;
+///         idle.idle(fragments);
+///     }
+/// }
+/// ```
 pub trait IdleStrategy {
     /// Idles if `work_count` is 0, and starts over otherwise. Call this after every duty cycle.
     fn idle(&mut self, work_count: usize);

@@ -32,12 +32,60 @@
 //! invalid channel is refused before a media driver sees it. The error has the name and the range
 //! of the [`Parameter`].
 //!
+//! With `control-mode=manual`, a channel has no endpoint of its own. The caller adds
+//! **destinations**, while the stream runs. A publication sends each message to all its
+//! destinations. A subscription receives from all its destinations. A destination is itself a
+//! channel, with an endpoint:
+//!
+//! ```
+//! # use rusteron_client::{Aeron, Context};
+//! # use rusteron_media_driver::MediaDriver;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let driver = MediaDriver::launch_embedded()?;
+//! # let mut context = Context::new()?;
+//! # context.set_dir(driver.aeron_dir())?;
+//! # let aeron = Aeron::connect(context)?;
+//! let publication = aeron.add_publication("aeron:udp?control-mode=manual", 1001)?;
+//! let first = publication.add_destination("aeron:udp?endpoint=127.0.0.1:24331")?;
+//! let _second = publication.add_destination("aeron:udp?endpoint=127.0.0.1:24332")?;
+//! // From here on, messages go to both. A destination is removed by its id, or by its channel.
+//! publication.remove_destination_by_id(first)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With `control-mode=dynamic` and a `control` address in the publication's channel, subscribers
+//! register themselves, and the publisher adds nothing.
+//!
 //! # Handlers
-//! A closure that is written where it is used needs no types. A closure in a variable needs them:
-//! `|message: &[u8], header: &Header<'_>|`. To get an error out of a handler, store it in a
-//! variable that the handler captures. To end the poll at once as well, use
-//! [`controlled_poll`](Subscription::controlled_poll) with [`Action::Break`]. If a value owns both
-//! a subscription and the target of its handler, destructure the value first:
+//! A handler is a closure that the caller gives away. There are two kinds.
+//!
+//! **Handlers of polls** receive messages. They run on the calling thread, and end before the poll
+//! returns. So they may borrow local variables:
+//!
+//! ```
+//! # use rusteron_client::{Aeron, Context};
+//! # use rusteron_media_driver::MediaDriver;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let driver = MediaDriver::launch_embedded()?;
+//! # let mut context = Context::new()?;
+//! # context.set_dir(driver.aeron_dir())?;
+//! # let aeron = Aeron::connect(context)?;
+//! # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+//! let mut bytes = 0;
+//! subscription.poll(|message, _header| bytes += message.len(), 10)?;
+//! println!("{bytes} bytes");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - Message and header are lent for the call. To keep a message, copy its bytes.
+//! - A closure in a variable needs types: `|message: &[u8], header: &Header<'_>| …`.
+//! - A handler returns nothing. To get an error out, store the error in a variable that the handler
+//!   captures. To end the poll at once as well, use
+//!   [`controlled_poll`](Subscription::controlled_poll) with [`Action::Break`].
+//! - If one value owns the subscription and the target of its messages, destructure the value
+//!   first. Then the poll borrows one field, and the handler another:
 //!
 //! ```
 //! # use rusteron_client::{Error, ExclusivePublication, Header, Subscription};
@@ -61,6 +109,38 @@
 //!     }
 //! }
 //! ```
+//!
+//! **Handlers of events** learn of errors, images and counters. They run on the client's conductor
+//! thread, at any time, and live as long as their owner. So they must own what they use, and that
+//! has to be `Send`. A channel, an `Arc` or an atomic passes the event on:
+//!
+//! ```
+//! # use rusteron_client::{Aeron, Context};
+//! # use rusteron_media_driver::MediaDriver;
+//! use std::sync::mpsc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let driver = MediaDriver::launch_embedded()?;
+//! # let mut context = Context::new()?;
+//! # context.set_dir(driver.aeron_dir())?;
+//! # let aeron = Aeron::connect(context)?;
+//! let (sender, sessions) = mpsc::channel();
+//! let subscription = aeron
+//!     .subscription_builder("aeron:ipc", 1001)
+//!     .on_available_image(move |image| {
+//!         let _ = sender.send(image.session_id());
+//!     })
+//!     .add()?;
+//! for session_id in sessions.try_iter() {
+//!     println!("publisher {session_id} has come");
+//! }
+//! # drop(subscription);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The conductor waits for these handlers. Keep them short. In a handler, calls that would wait for
+//! the conductor return [`ErrorKind::CalledFromConductor`].
 //!
 //! # Errors
 //! All operations outside the message path return an [`Error`], with Aeron's own text. The message

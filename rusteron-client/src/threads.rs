@@ -3,7 +3,7 @@
 //! By default the compiler lists each raw pointer in a type, with the path to the pointer. A type
 //! with a conditional implementation has one reason instead:
 //!
-//! ```ignore
+//! ```text
 //! // SAFETY: the bound never holds.
 //! unsafe impl Sync for Subscription where for<'a> Self: SharedBetweenThreads<'a> {}
 //! ```

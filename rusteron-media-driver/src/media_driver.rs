@@ -14,6 +14,16 @@ use crate::{ThreadingMode, embedded_dir};
 ///
 /// Several drivers can run in one process, each in a directory of its own. If clients are still
 /// connected when a driver is dropped, their publications and subscriptions are closed.
+///
+/// ```
+/// use rusteron_media_driver::MediaDriver;
+///
+/// # fn main() -> Result<(), rusteron_media_driver::Error> {
+/// let driver = MediaDriver::launch_embedded()?;
+/// println!("clients connect with the directory {}", driver.aeron_dir().display());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "the driver ends when this is dropped"]
 pub struct MediaDriver {
     running: Running,

@@ -19,6 +19,18 @@ const PAGE: i32 = 128;
 impl Archive {
     /// Lists all recordings, by ascending id.
     ///
+    /// ```
+    /// use rusteron_archive::{Archive, Result};
+    ///
+    /// fn print_all(archive: &Archive) -> Result<()> {
+    ///     for recording in archive.recordings() {
+    ///         let recording = recording?;
+    ///         println!("{}: {}", recording.recording_id, recording.original_channel);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
     /// The iterator requests pages of 128. Other requests can be made between two items. An
     /// iterator that has returned an error ends.
     ///

@@ -32,7 +32,9 @@ pub enum StartPosition {
     At(Position),
 }
 
-/// The configuration of a persistent subscription.
+/// The configuration of a persistent subscription. [`PersistentSubscription`] has an example.
+///
+/// [`PersistentSubscription`]: crate::PersistentSubscription
 #[must_use = "a context does nothing by itself"]
 pub struct PersistentSubscriptionContext {
     pub(crate) recording_id: i64,

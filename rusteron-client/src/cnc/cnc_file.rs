@@ -233,16 +233,7 @@ impl CncFile {
         self.heartbeat_age().is_some_and(|age| age <= timeout)
     }
 
-    /// Returns a reader of the counters of the driver and its clients, valid while the file is
-    /// open:
-    ///
-    /// ```compile_fail,E0505
-    /// # fn read(cnc: rusteron_client::CncFile) {
-    /// let counters = cnc.counters();
-    /// drop(cnc);
-    /// counters.value(0);
-    /// # }
-    /// ```
+    /// Returns a reader of the counters of the driver and its clients. The reader borrows this file.
     ///
     /// Corresponds to `aeron_cnc_counters_reader`.
     pub fn counters(&self) -> CountersReader<'_> {

@@ -15,6 +15,21 @@ use crate::error::Position;
 /// channel differently are in two groups.
 ///
 /// It is printed as one line, as in that tool. Made by [`CountersReader::stream_positions`].
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// for stream in aeron.counters_reader().stream_positions() {
+///     println!("{stream}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamPositions {

@@ -87,18 +87,35 @@ impl Context {
         Ok(context)
     }
 
-    /// Sets the idle strategy of the conductor's thread. The default is to sleep for 16 ms.
+    /// Sets what the conductor's thread does when it finds no work: sleep, yield or spin. The default
+    /// is to sleep for 16 ms, which suits nearly all programs.
+    ///
+    /// The conductor adds publications and subscriptions and calls handlers of events. Messages do
+    /// not pass through it, so this setting does not change their latency. A loop that polls or
+    /// offers has an [`IdleStrategy`](crate::IdleStrategy) of its own.
+    ///
+    /// A sleeping conductor notices events that the driver reports by itself after one sleep at
+    /// most. Example: the image of a later publisher. Shorter sleeps, yielding and spinning notice
+    /// such events sooner, and take more processor time. Spinning takes a whole CPU.
+    ///
+    /// ```
+    /// use rusteron_client::{Context, IdleStrategyKind};
+    ///
+    /// # fn main() -> Result<(), rusteron_client::Error> {
+    /// let mut context = Context::new()?;
+    /// context.set_idle_strategy_init_args("1ms")?.set_idle_strategy(IdleStrategyKind::Sleeping)?;
+    /// assert_eq!(context.idle_strategy(), Some(IdleStrategyKind::Sleeping));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// If [`set_idle_strategy_init_args`](Self::set_idle_strategy_init_args) was called before, the
+    /// strategy has those parameters. Otherwise, it has Aeron's defaults.
     ///
     /// A command of this client, such as adding a publication, ends a sleep. In C nothing ends a
     /// sleep. The next sleeps are short, so that the driver's answer is noticed soon. Each lasts a
     /// quarter of the time since that command, but at least 50 µs, unless the strategy's sleep is
     /// shorter. It also lasts at least the resolution of the operating system's clock.
-    ///
-    /// Events that the driver reports by itself, such as the image of a later publisher, are
-    /// noticed after one sleep at most.
-    ///
-    /// If [`set_idle_strategy_init_args`](Self::set_idle_strategy_init_args) was called before, the
-    /// strategy has those parameters. Otherwise, it has Aeron's defaults.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for parameters that the

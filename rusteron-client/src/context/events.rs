@@ -103,6 +103,22 @@ impl Context {
     /// client. If the handler owns a handle of the client, it keeps the client open. Without a
     /// handler, errors are logged.
     ///
+    /// ```
+    /// # use rusteron_client::Context;
+    /// use std::sync::mpsc;
+    ///
+    /// # fn main() -> Result<(), rusteron_client::Error> {
+    /// let (sender, _errors) = mpsc::channel();
+    /// let mut context = Context::new()?;
+    /// context.set_error_handler(move |error| {
+    ///     let _ = sender.send(error.to_string());
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// What the handler owns has to be `Send` and `Sync`. This does not compile:
+    ///
     /// ```compile_fail,E0277
     /// # use rusteron_client::Context;
     /// fn count(context: &mut Context, errors: std::cell::Cell<u32>) {

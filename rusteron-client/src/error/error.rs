@@ -12,6 +12,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// The text is captured when the operation fails. An `Error` is one machine word, so a `Result` of
 /// a handle stays small.
+///
+/// ```
+/// use rusteron_client::{Aeron, Context, Error, ErrorKind};
+///
+/// /// Connects, and returns `None` if no media driver runs.
+/// fn connect(context: Context) -> Result<Option<Aeron>, Error> {
+///     match Aeron::connect(context) {
+///         Ok(aeron) => Ok(Some(aeron)),
+///         Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Error(Box<Content>);
 

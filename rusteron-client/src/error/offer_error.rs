@@ -11,6 +11,20 @@ use crate::error::{Error, ErrorKind};
 pub type Position = i64;
 
 /// The reason why a message was rejected. Nothing of the message has been sent.
+///
+/// ```
+/// use rusteron_client::{OfferError, Publication};
+///
+/// /// Returns whether the message was sent.
+/// fn try_send(publication: &Publication, message: &[u8]) -> Result<bool, OfferError> {
+///     match publication.offer(message) {
+///         Ok(_position) => Ok(true),
+///         Err(OfferError::NotConnected) => Ok(false), // nobody subscribes: drop the message
+///         Err(error) if error.is_retryable() => Ok(false), // call again
+///         Err(error) => Err(error), // closed, too long, …
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OfferError {

@@ -23,6 +23,20 @@ use crate::ffi::callback;
 /// This value does not keep the client open. But a handler that owns a handle of its own client
 /// keeps that client open until the handler is removed. This value can be dropped on any thread,
 /// and after the client. The client frees all handlers when it closes.
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// let handler = aeron.add_close_handler(|| println!("the client closes"));
+/// drop(handler); // the client calls it no more
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "the handler is removed when this is dropped"]
 pub struct Handler {
     entry: Arc<dyn Remove>,

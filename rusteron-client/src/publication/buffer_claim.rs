@@ -21,6 +21,26 @@ use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 /// subscriber: hold a claim briefly. The bytes are initially those that the media driver left
 /// there, usually zeros.
 ///
+/// ```
+/// # use rusteron_client::{Aeron, Context, OfferError};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+/// # while !publication.is_connected() { std::thread::yield_now(); }
+/// let mut claim = publication.try_claim(12)?;
+/// claim[..4].copy_from_slice(&7_i32.to_le_bytes());
+/// claim[4..].copy_from_slice(&[0xff; 8]);
+/// let position = claim.commit()?;
+/// assert_eq!(publication.position(), Ok(position));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Held too long, or forgotten
 /// A claim is never finished if it was passed to [`std::mem::forget`], or if its process died. The
 /// media driver then unblocks the stream: it turns the claimed range into padding, and the stream
@@ -41,7 +61,7 @@ use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 ///
 /// Made by [`Publication::try_claim`](crate::Publication::try_claim) and
 /// [`ExclusivePublication::try_claim`](crate::ExclusivePublication::try_claim). A claim does not
-/// outlive the publication:
+/// outlive the publication. This does not compile:
 ///
 /// ```compile_fail,E0505
 /// # use rusteron_client::{OfferError, Publication};
@@ -49,26 +69,6 @@ use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 /// let claim = publication.try_claim(8)?;
 /// drop(publication);
 /// claim.commit()?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// ```
-/// # use rusteron_client::{Aeron, Context, OfferError};
-/// # use rusteron_media_driver::MediaDriver;
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let driver = MediaDriver::launch_embedded()?;
-/// # let mut context = Context::new()?;
-/// # context.set_dir(driver.aeron_dir())?;
-/// # let aeron = Aeron::connect(context)?;
-/// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
-/// let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
-/// # while !publication.is_connected() { std::thread::yield_now(); }
-/// let mut claim = publication.try_claim(12)?;
-/// claim[..4].copy_from_slice(&7_i32.to_le_bytes());
-/// claim[4..].copy_from_slice(&[0xff; 8]);
-/// let position = claim.commit()?;
-/// assert_eq!(publication.position(), Ok(position));
 /// # Ok(())
 /// # }
 /// ```

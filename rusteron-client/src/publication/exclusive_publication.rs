@@ -28,6 +28,27 @@ use crate::threads::SharedBetweenThreads;
 /// media driver that this publisher is gone, after the offered messages have been delivered.
 ///
 /// Made by [`Aeron::add_exclusive_publication`](crate::Aeron::add_exclusive_publication).
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+/// // An offer fails before a subscriber is connected, and under back pressure. Repeat it.
+/// while let Err(error) = publication.offer(b"hello") {
+///     if !error.is_retryable() {
+///         return Err(error.into());
+///     }
+///     std::thread::yield_now();
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "the publication is closed when this is dropped"]
 pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
@@ -98,29 +119,43 @@ impl ExclusivePublication {
         self.outcome(returned, message.len(), self.fields.max_message_length)
     }
 
-    /// Offers one message that consists of several slices, without joining them first; otherwise as
-    /// [`offer`](Self::offer). An empty list of parts is an empty message.
+    /// Offers one message whose bytes lie in several slices, such as a header and a body.
     ///
-    /// Does not block; does not allocate, except for a message of several fragments on Windows.
+    /// The parts are written one after the other into the log buffer. Subscribers receive one
+    /// message. The caller needs no buffer in which the parts are joined first. An
+    /// [`IoSlice`] is a borrowed slice of bytes. No parts, or parts that are all empty, make an
+    /// empty message.
+    ///
+    /// Otherwise as [`offer`](Self::offer). Does not block; does not allocate, except for a message
+    /// of several fragments on Windows.
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
     ///
     /// ```
-    /// # use rusteron_client::{Aeron, Context, OfferError};
+    /// # use rusteron_client::{Aeron, Context};
     /// # use rusteron_media_driver::MediaDriver;
+    /// use std::io::IoSlice;
+    ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let driver = MediaDriver::launch_embedded()?;
     /// # let mut context = Context::new()?;
     /// # context.set_dir(driver.aeron_dir())?;
     /// # let aeron = Aeron::connect(context)?;
-    /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
     /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
     /// # while !publication.is_connected() { std::thread::yield_now(); }
-    /// use std::io::IoSlice;
-    ///
-    /// let (header, body) = (7_u32.to_le_bytes(), b"body");
+    /// let header = 7_u32.to_le_bytes();
+    /// let body = b"body";
     /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
+    ///
+    /// // The subscriber receives one message of 8 bytes.
+    /// let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+    ///     assert_eq!(message, b"\x07\0\0\0body");
+    /// };
+    /// while subscription.poll(handler, 10)? == 0 {
+    ///     std::thread::yield_now();
+    /// }
     /// # Ok(())
     /// # }
     /// ```
@@ -232,14 +267,21 @@ impl ExclusivePublication {
     /// # Errors
     /// Nothing has been claimed; see [`OfferError`].
     ///
-    /// ```compile_fail,E0499
-    /// # use rusteron_client::{ExclusivePublication, OfferError};
-    /// # fn test(publication: &mut ExclusivePublication) -> Result<(), OfferError> {
-    /// let claim = publication.try_claim(8)?;
-    /// publication.offer(b"the claim before is not finished")?;
-    /// claim.commit()?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use rusteron_client::{ExclusivePublication, OfferError};
+    ///
+    /// fn send(publication: &mut ExclusivePublication, value: u64) -> Result<(), OfferError> {
+    ///     loop {
+    ///         match publication.try_claim(8) {
+    ///             Ok(mut claim) => {
+    ///                 claim.copy_from_slice(&value.to_le_bytes());
+    ///                 return claim.commit().map(drop);
+    ///             }
+    ///             Err(error) if error.is_retryable() => std::thread::yield_now(),
+    ///             Err(error) => return Err(error),
+    ///         }
+    ///     }
+    /// }
     /// ```
     ///
     /// Corresponds to `aeron_exclusive_publication_try_claim`.

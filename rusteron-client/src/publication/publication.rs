@@ -27,6 +27,33 @@ use crate::publication::{BufferClaim, message_parts};
 /// gone, after the offered messages have been delivered.
 ///
 /// Made by [`Aeron::add_publication`](crate::Aeron::add_publication).
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// use std::thread;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// let publication = aeron.add_publication("aeron:ipc", 1001)?;
+/// thread::scope(|scope| {
+///     for message in ["one", "two"] {
+///         let publication = &publication;
+///         scope.spawn(move || {
+///             // An offer fails before a subscriber is connected, and under back pressure.
+///             while publication.offer(message.as_bytes()).is_err_and(|error| error.is_retryable()) {
+///                 thread::yield_now();
+///             }
+///         });
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "the publication is closed when this is dropped"]
 pub struct Publication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
@@ -106,13 +133,46 @@ impl Publication {
         OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
-    /// Offers one message that consists of several slices, without joining them first; otherwise as
-    /// [`offer`](Self::offer). An empty list of parts is an empty message.
+    /// Offers one message whose bytes lie in several slices, such as a header and a body.
     ///
-    /// Does not block; does not allocate, except for a message of several fragments on Windows.
+    /// The parts are written one after the other into the log buffer. Subscribers receive one
+    /// message. The caller needs no buffer in which the parts are joined first. An
+    /// [`IoSlice`] is a borrowed slice of bytes. No parts, or parts that are all empty, make an
+    /// empty message.
+    ///
+    /// Otherwise as [`offer`](Self::offer). Does not block; does not allocate, except for a message
+    /// of several fragments on Windows.
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// use std::io::IoSlice;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let publication = aeron.add_publication("aeron:ipc", 1001)?;
+    /// # while !publication.is_connected() { std::thread::yield_now(); }
+    /// let header = 7_u32.to_le_bytes();
+    /// let body = b"body";
+    /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
+    ///
+    /// // The subscriber receives one message of 8 bytes.
+    /// let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+    ///     assert_eq!(message, b"\x07\0\0\0body");
+    /// };
+    /// while subscription.poll(handler, 10)? == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// Corresponds to `aeron_publication_offerv`.
     #[inline]

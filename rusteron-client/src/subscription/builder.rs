@@ -53,7 +53,7 @@ use crate::threads::SharedBetweenThreads;
 /// ```
 ///
 /// The handlers run on another thread, and as long as the subscription exists. So they have to be
-/// `Send` and must not borrow:
+/// `Send` and must not borrow. Neither of these functions compiles:
 ///
 /// ```compile_fail,E0277
 /// # use rusteron_client::Aeron;

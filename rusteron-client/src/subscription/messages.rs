@@ -11,7 +11,37 @@ use crate::threads::UsedByOtherThreads;
 ///
 /// Messages that the handler takes from the iterator count as received. The remaining messages come
 /// again with the next poll. Messages and headers are read in place, and valid until the handler
-/// returns:
+/// returns.
+///
+/// Made by [`Subscription::poll_batch`](crate::Subscription::poll_batch) and
+/// [`Image::poll_batch`](crate::Image::poll_batch).
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// # let publication = aeron.add_publication("aeron:ipc", 1001)?;
+/// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+/// let mut total = 0;
+/// while total == 0 {
+///     let handler = |messages: &mut rusteron_client::Messages<'_>| {
+///         for (message, _header) in messages {
+///             total += message.len();
+///         }
+///     };
+///     subscription.poll_batch(handler, 10)?;
+/// }
+/// assert_eq!(total, 5);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A message cannot be kept. This does not compile:
 ///
 /// ```compile_fail,E0521
 /// # use rusteron_client::Subscription;
@@ -20,9 +50,6 @@ use crate::threads::UsedByOtherThreads;
 ///     let _ = subscription.poll_batch(|messages| kept = messages.next().unwrap().0, 10);
 /// }
 /// ```
-///
-/// Made by [`Subscription::poll_batch`](crate::Subscription::poll_batch) and
-/// [`Image::poll_batch`](crate::Image::poll_batch).
 pub struct Messages<'a> {
     source: Source<'a>,
     left: usize,

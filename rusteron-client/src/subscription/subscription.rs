@@ -38,7 +38,34 @@ use crate::threads::SharedBetweenThreads;
 /// available and unavailable images,
 /// [`Aeron::subscription_builder`](crate::Aeron::subscription_builder).
 ///
-/// A handler's arguments are valid during its call only:
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// # let publication = aeron.add_publication("aeron:ipc", 1001)?;
+/// let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+/// let mut received = Vec::new();
+/// while received.is_empty() {
+///     // The message is lent to the handler. A copy outlives the poll.
+///     let fragments = subscription.poll(|message, _header| received.push(message.to_vec()), 10)?;
+///     if fragments == 0 {
+///         std::thread::yield_now();
+///     }
+/// }
+/// assert_eq!(received, [b"hello"]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Only one thread at a time may poll a subscription. Several threads can share it in a
+/// [`Mutex`](std::sync::Mutex).
+///
+/// A handler's arguments are valid during its call only. This does not compile:
 ///
 /// ```compile_fail,E0521
 /// # use rusteron_client::Subscription;
@@ -46,14 +73,6 @@ use crate::threads::SharedBetweenThreads;
 ///     let mut kept: &[u8] = &[];
 ///     let _ = subscription.poll(|message, _header| kept = message, 10);
 /// }
-/// ```
-///
-/// Only one thread at a time may poll a subscription. Several threads can share it in a
-/// [`Mutex`](std::sync::Mutex):
-///
-/// ```compile_fail,E0277
-/// fn share<T: Sync>() {}
-/// share::<rusteron_client::Subscription>();
 /// ```
 #[must_use = "the subscription is closed when this is dropped"]
 pub struct Subscription {

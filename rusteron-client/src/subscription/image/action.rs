@@ -3,6 +3,22 @@
 /// The action that a handler of a controlled poll requests for the stream's position, after a
 /// message or fragment.
 ///
+/// ```
+/// use rusteron_client::{Action, PollError, Subscription};
+///
+/// /// Passes on messages until the target is full. The rejected message comes again.
+/// fn fill(subscription: &mut Subscription, target: &mut Vec<Vec<u8>>) -> Result<usize, PollError> {
+///     let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+///         if target.len() == 100 {
+///             return Action::Abort;
+///         }
+///         target.push(message.to_vec());
+///         Action::Continue
+///     };
+///     subscription.controlled_poll(handler, 10)
+/// }
+/// ```
+///
 /// Corresponds to `aeron_controlled_fragment_handler_action_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {

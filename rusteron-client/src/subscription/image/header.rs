@@ -15,6 +15,28 @@ use crate::threads::UsedByOtherThreads;
 ///
 /// Every method reads the frame in memory, without a call into C.
 ///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// let publication = aeron.add_publication("aeron:ipc", 1001)?;
+/// let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+/// let mut last_position = None;
+/// while last_position.is_none() {
+///     subscription.poll(|_message, header| last_position = Some(header.position()), 10)?;
+/// }
+/// assert_eq!(last_position, publication.position().ok());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A header cannot be kept. This does not compile:
+///
 /// ```compile_fail,E0521
 /// # use rusteron_client::{Header, Subscription};
 /// fn keep_one(subscription: &mut Subscription) {

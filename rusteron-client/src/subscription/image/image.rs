@@ -30,7 +30,28 @@ use crate::threads::SharedBetweenThreads;
 ///
 /// Made by [`Subscription::images`](crate::Subscription::images) and its relatives.
 ///
-/// While an image exists, its subscription can neither be used nor dropped:
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// # let aeron = Aeron::connect(context)?;
+/// # let publication = aeron.add_publication("aeron:ipc", 1001)?;
+/// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+/// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+/// # while !subscription.is_connected() { std::thread::yield_now(); }
+/// // Polls each publisher by itself, at most 10 fragments at a time.
+/// for mut image in subscription.images() {
+///     let session_id = image.session_id();
+///     image.poll(|message, _header| println!("{session_id}: {} bytes", message.len()), 10);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// While an image exists, its subscription can neither be used nor dropped. This does not compile:
 ///
 /// ```compile_fail,E0499
 /// # use rusteron_client::Subscription;
