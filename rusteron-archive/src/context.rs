@@ -36,6 +36,7 @@ use crate::reentry::entered;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "aeron_archive_context_t")]
 pub struct Context {
     raw: NonNull<sys::aeron_archive_context_t>,
     /// State that C has pointers to. C copies the pointers when it connects, and uses them as long
@@ -89,6 +90,7 @@ impl Context {
     /// that cannot be parsed.
     ///
     /// Corresponds to `aeron_archive_context_init`.
+    #[doc(alias = "aeron_archive_context_init")]
     pub fn new() -> Result<Self> {
         let mut raw = ptr::null_mut();
         let lock = lock_context_init();
@@ -111,6 +113,7 @@ impl Context {
     /// None that are known.
     ///
     /// Corresponds to `aeron_archive_context_set_credentials_supplier`.
+    #[doc(alias = "aeron_archive_context_set_credentials_supplier")]
     pub fn set_credentials_supplier(
         &mut self,
         supplier: impl CredentialsSupplier + 'static,
@@ -143,6 +146,7 @@ impl Context {
     /// None that are known.
     ///
     /// Corresponds to `aeron_archive_context_set_recording_signal_consumer`.
+    #[doc(alias = "aeron_archive_context_set_recording_signal_consumer")]
     pub fn set_recording_signal_consumer(
         &mut self,
         consumer: impl FnMut(&RecordingSignal) + Send + 'static,
@@ -173,6 +177,7 @@ impl Context {
     /// None that are known.
     ///
     /// Corresponds to `aeron_archive_context_set_error_handler`.
+    #[doc(alias = "aeron_archive_context_set_error_handler")]
     pub fn set_error_handler(
         &mut self,
         handler: impl FnMut(&ArchiveError) + Send + 'static,
@@ -190,6 +195,7 @@ impl Context {
     /// None that are known.
     ///
     /// Corresponds to `aeron_archive_context_set_idle_strategy`.
+    #[doc(alias = "aeron_archive_context_set_idle_strategy")]
     pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> Result<&mut Self> {
         let strategy = Retained::new(Box::new(value.new_strategy()));
         // SAFETY: the context is live and not connected yet; the strategy lives as long as it.
@@ -217,6 +223,7 @@ impl Context {
     /// None.
     ///
     /// Corresponds to `aeron_archive_context_set_delegating_invoker`.
+    #[doc(alias = "aeron_archive_context_set_delegating_invoker")]
     pub fn set_delegating_invoker(
         &mut self,
         invoker: impl FnMut() + Send + 'static,

@@ -28,6 +28,7 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 ///     }
 /// }
 /// ```
+#[doc(alias = "ArchiveException")]
 #[derive(Clone)]
 pub struct ArchiveError(Box<Content>);
 
@@ -164,6 +165,7 @@ impl ArchiveError {
     /// numbers of the client and of the system.
     ///
     /// Corresponds to `aeron_errcode`, without its sign and the numbers that are not the archive's.
+    #[doc(alias = "aeron_errcode")]
     pub fn code(&self) -> i32 {
         self.0.code
     }
@@ -184,6 +186,7 @@ impl ArchiveError {
     /// has the same number.
     ///
     /// Corresponds to a part of the text of `aeron_errmsg`.
+    #[doc(alias = "aeron_errmsg")]
     pub fn correlation_id(&self) -> Option<i64> {
         self.0.correlation_id
     }
@@ -193,6 +196,7 @@ impl ArchiveError {
     /// request, the name is `archive`.
     ///
     /// Corresponds to the functions that `aeron_errmsg` names.
+    #[doc(alias = "aeron_errmsg")]
     pub fn operation(&self) -> &'static str {
         self.0.operation
     }
@@ -200,6 +204,7 @@ impl ArchiveError {
     /// Returns the text of the archive or of the client.
     ///
     /// Corresponds to `aeron_errmsg`, without locations in C's sources and without numbers.
+    #[doc(alias = "aeron_errmsg")]
     pub fn message(&self) -> &str {
         &self.0.message
     }

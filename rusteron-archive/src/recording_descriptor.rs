@@ -10,6 +10,7 @@ use crate::argument::NULL_VALUE;
 use crate::error::Result;
 
 /// Description of a recording, copied when it was listed.
+#[doc(alias = "RecordingDescriptorConsumer")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordingDescriptor {
@@ -78,6 +79,7 @@ impl RecordingDescriptor {
     /// [`ArchiveErrorKind::Client`](crate::ArchiveErrorKind::Client): the channel is not valid.
     ///
     /// Corresponds to `aeron_uri_string_builder_set_initial_position`.
+    #[doc(alias = "aeron_uri_string_builder_set_initial_position")]
     pub fn continuation(&self, channel: &str) -> Result<Option<ChannelUri>> {
         let Some(stop_position) = self.stop_position else { return Ok(None) };
         let uri: ChannelUri = channel.parse().map_err(Error::from)?;
@@ -98,6 +100,7 @@ impl RecordingDescriptor {
     /// meaningless.
     ///
     /// Corresponds to `aeron_archive_segment_file_base_position`.
+    #[doc(alias = "aeron_archive_segment_file_base_position")]
     pub fn segment_file_base_position(&self, position: Position) -> Position {
         // In C, numbers of callers that no archive sends would overflow.
         let begin = |position: Position, length: usize| {
@@ -110,6 +113,7 @@ impl RecordingDescriptor {
 }
 
 /// A subscription of an archive, which records a channel and stream.
+#[doc(alias = "RecordingSubscriptionDescriptorConsumer")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordingSubscriptionDescriptor {

@@ -35,6 +35,7 @@ use crate::recording_pos::{i32_at, i64_at};
 /// }
 /// # }
 /// ```
+#[doc(alias("RecordingEventsAdapter", "RecordingEventsListener", "RecordingEventsPoller"))]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordingEvent {

@@ -52,6 +52,7 @@ impl RecordingPos {
     /// archive.
     ///
     /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
+    #[doc(alias = "aeron_archive_recording_pos_find_counter_id_by_recording_id")]
     pub fn find_by_recording_id(
         aeron: &Aeron,
         recording_id: i64,
@@ -64,6 +65,7 @@ impl RecordingPos {
     /// media driver. `archive_id` is as for [`find_by_recording_id`](Self::find_by_recording_id).
     ///
     /// Corresponds to `aeron_archive_recording_pos_find_counter_id_by_session_id`.
+    #[doc(alias = "aeron_archive_recording_pos_find_counter_id_by_session_id")]
     pub fn find_by_session_id(
         aeron: &Aeron,
         session_id: i32,
@@ -104,6 +106,7 @@ impl RecordingPos {
     /// Returns the position of the recording, or `None` if the recording is no longer active.
     ///
     /// Corresponds to `aeron_counters_reader_addr`.
+    #[doc(alias = "aeron_counters_reader_addr")]
     pub fn position(&self) -> Option<Position> {
         let value = self.aeron.counters_reader().value(self.counter_id)?;
         // Checked afterwards: another counter may have got the id meanwhile.
@@ -113,6 +116,7 @@ impl RecordingPos {
     /// Returns whether the recording is still active.
     ///
     /// Corresponds to `aeron_archive_recording_pos_is_active`.
+    #[doc(alias = "aeron_archive_recording_pos_is_active")]
     pub fn is_active(&self) -> bool {
         let counters = self.aeron.counters_reader();
         counters.type_id(self.counter_id) == Some(TYPE_ID)
@@ -126,6 +130,7 @@ impl RecordingPos {
     /// bounded](crate::ReplayParams::bounding_limit_counter_id).
     ///
     /// Corresponds to the result of `aeron_archive_recording_pos_find_counter_id_by_recording_id`.
+    #[doc(alias = "aeron_archive_recording_pos_find_counter_id_by_recording_id")]
     pub fn counter_id(&self) -> i32 {
         self.counter_id
     }
@@ -133,6 +138,7 @@ impl RecordingPos {
     /// Returns the id of the recording.
     ///
     /// Corresponds to `aeron_archive_recording_pos_get_recording_id`.
+    #[doc(alias = "aeron_archive_recording_pos_get_recording_id")]
     pub fn recording_id(&self) -> i64 {
         self.recording_id
     }
@@ -147,6 +153,7 @@ impl RecordingPos {
     /// Returns the source of the publication: an address, or `aeron:ipc`.
     ///
     /// Corresponds to `aeron_archive_recording_pos_get_source_identity`.
+    #[doc(alias = "aeron_archive_recording_pos_get_source_identity")]
     pub fn source_identity(&self) -> &str {
         &self.source_identity
     }

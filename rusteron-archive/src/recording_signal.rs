@@ -8,6 +8,7 @@ use rusteron_sys::archive as sys;
 /// Passed to the consumer that [`Context::set_recording_signal_consumer`] sets.
 ///
 /// [`Context::set_recording_signal_consumer`]: crate::Context::set_recording_signal_consumer
+#[doc(alias = "RecordingSignalConsumer")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RecordingSignal {

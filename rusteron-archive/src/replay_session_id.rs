@@ -21,6 +21,7 @@ impl ReplaySessionId {
     /// the low 32 bits. The upper bits count the archive's replays.
     ///
     /// Corresponds to the conversion to `int32_t` that users of `aeron_archive_start_replay` write.
+    #[doc(alias = "aeron_archive_start_replay")]
     pub fn image_session_id(self) -> i32 {
         self.0 as i32
     }

@@ -78,6 +78,7 @@ impl Aeron {
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
     ///
     /// Corresponds to `aeron_init` and `aeron_start`.
+    #[doc(alias("aeron_init", "aeron_start"))]
     pub fn connect(context: Context) -> Result<Self> {
         callback::forbid_blocking("connect")?;
         let dir = context.dir().to_owned();
@@ -107,6 +108,7 @@ impl Aeron {
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
     ///
     /// Corresponds to `aeron_async_add_publication` and `aeron_async_add_publication_poll`.
+    #[doc(alias("aeron_async_add_publication", "aeron_async_add_publication_poll"))]
     pub fn add_publication(&self, channel: impl AsChannel, stream_id: i32) -> Result<Publication> {
         callback::forbid_blocking("add_publication")?;
         self.async_add_publication(channel, stream_id)?.wait()
@@ -124,6 +126,7 @@ impl Aeron {
     /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `channel`.
     ///
     /// Corresponds to `aeron_async_add_publication`.
+    #[doc(alias = "aeron_async_add_publication")]
     pub fn async_add_publication(
         &self,
         channel: impl AsChannel,
@@ -143,6 +146,10 @@ impl Aeron {
     ///
     /// Corresponds to `aeron_async_add_exclusive_publication` and
     /// `aeron_async_add_exclusive_publication_poll`.
+    #[doc(alias(
+        "aeron_async_add_exclusive_publication",
+        "aeron_async_add_exclusive_publication_poll"
+    ))]
     pub fn add_exclusive_publication(
         &self,
         channel: impl AsChannel,
@@ -158,6 +165,7 @@ impl Aeron {
     /// As for [`async_add_publication`](Self::async_add_publication).
     ///
     /// Corresponds to `aeron_async_add_exclusive_publication`.
+    #[doc(alias = "aeron_async_add_exclusive_publication")]
     pub fn async_add_exclusive_publication(
         &self,
         channel: impl AsChannel,
@@ -175,6 +183,7 @@ impl Aeron {
     /// As for [`add_publication`](Self::add_publication).
     ///
     /// Corresponds to `aeron_async_add_subscription` and `aeron_async_add_subscription_poll`.
+    #[doc(alias("aeron_async_add_subscription", "aeron_async_add_subscription_poll"))]
     pub fn add_subscription(
         &self,
         channel: impl AsChannel,
@@ -190,6 +199,7 @@ impl Aeron {
     /// As for [`async_add_publication`](Self::async_add_publication).
     ///
     /// Corresponds to `aeron_async_add_subscription`.
+    #[doc(alias = "aeron_async_add_subscription")]
     pub fn async_add_subscription(
         &self,
         channel: impl AsChannel,
@@ -217,6 +227,7 @@ impl Aeron {
     /// - others that the media driver reports, with its text, such as no space for another counter.
     ///
     /// Corresponds to `aeron_async_add_counter` and `aeron_async_add_counter_poll`.
+    #[doc(alias("aeron_async_add_counter", "aeron_async_add_counter_poll"))]
     pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter> {
         callback::forbid_blocking("add_counter")?;
         self.async_add_counter(type_id, key, label)?.wait()
@@ -233,6 +244,7 @@ impl Aeron {
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_async_add_counter`.
+    #[doc(alias = "aeron_async_add_counter")]
     pub fn async_add_counter(
         &self,
         type_id: i32,
@@ -254,6 +266,7 @@ impl Aeron {
     /// same type and registration id that is not static.
     ///
     /// Corresponds to `aeron_async_add_static_counter` and `aeron_async_add_counter_poll`.
+    #[doc(alias("aeron_async_add_static_counter", "aeron_async_add_counter_poll"))]
     pub fn add_static_counter(
         &self,
         type_id: i32,
@@ -274,6 +287,7 @@ impl Aeron {
     /// As for [`async_add_counter`](Self::async_add_counter).
     ///
     /// Corresponds to `aeron_async_add_static_counter`.
+    #[doc(alias = "aeron_async_add_static_counter")]
     pub fn async_add_static_counter(
         &self,
         type_id: i32,
@@ -306,6 +320,7 @@ impl Aeron {
     /// ```
     ///
     /// Corresponds to `aeron_counters_reader`.
+    #[doc(alias = "aeron_counters_reader")]
     pub fn counters_reader(&self) -> CountersReader<'_> {
         // SAFETY: the reader is a part of the C client, which lives as long as `self`. The mapping
         // that it reads goes with the context and lives as long, too.
@@ -350,6 +365,12 @@ impl Aeron {
     ///
     /// Corresponds to `aeron_add_available_counter_handler` and
     /// `aeron_remove_available_counter_handler`.
+    #[doc(alias(
+        "aeron_add_available_counter_handler",
+        "aeron_remove_available_counter_handler",
+        "AvailableCounterHandler",
+        "removeAvailableCounterHandler"
+    ))]
     pub fn add_available_counter_handler(
         &self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
@@ -365,6 +386,12 @@ impl Aeron {
     ///
     /// Corresponds to `aeron_add_unavailable_counter_handler` and
     /// `aeron_remove_unavailable_counter_handler`.
+    #[doc(alias(
+        "aeron_add_unavailable_counter_handler",
+        "aeron_remove_unavailable_counter_handler",
+        "UnavailableCounterHandler",
+        "removeUnavailableCounterHandler"
+    ))]
     pub fn add_unavailable_counter_handler(
         &self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
@@ -380,6 +407,7 @@ impl Aeron {
     /// [`Handler`] is dropped.
     ///
     /// Corresponds to `aeron_add_close_handler` and `aeron_remove_close_handler`.
+    #[doc(alias("aeron_add_close_handler", "aeron_remove_close_handler", "removeCloseHandler"))]
     pub fn add_close_handler(&self, handler: impl FnMut() + Send + 'static) -> Handler {
         self.context().close_handlers.add(Box::new(handler))
     }
@@ -399,6 +427,7 @@ impl Aeron {
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback.
     ///
     /// Corresponds to `aeron_main_do_work`.
+    #[doc(alias("aeron_main_do_work", "conductorAgentInvoker", "AgentInvoker"))]
     pub fn do_work(&self) -> Result<usize> {
         self.client.do_work()
     }
@@ -434,6 +463,7 @@ impl Aeron {
     /// ```
     ///
     /// Corresponds to `aeron_async_next_session_id` and `aeron_async_next_session_id_poll`.
+    #[doc(alias("aeron_async_next_session_id", "aeron_async_next_session_id_poll"))]
     pub fn next_session_id(&self, stream_id: i32) -> Result<i32> {
         callback::forbid_blocking("next_session_id")?;
         self.async_next_session_id(stream_id)?.wait().map(NextSessionId::get)
@@ -449,6 +479,7 @@ impl Aeron {
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_async_next_session_id`.
+    #[doc(alias = "aeron_async_next_session_id")]
     pub fn async_next_session_id(&self, stream_id: i32) -> Result<Registration<NextSessionId>> {
         next_session_id::begin(&self.client, stream_id)
     }
@@ -456,6 +487,7 @@ impl Aeron {
     /// Returns a number that no other caller, client or process gets from this media driver.
     ///
     /// Corresponds to `aeron_next_correlation_id`.
+    #[doc(alias = "aeron_next_correlation_id")]
     pub fn next_correlation_id(&self) -> i64 {
         // SAFETY: the client is live; the function adds to a number in memory shared with the driver,
         // which stays mapped as long as the client.
@@ -465,6 +497,11 @@ impl Aeron {
     /// Returns a builder for a subscription with handlers for available and unavailable images.
     ///
     /// Corresponds to the handlers that `aeron_async_add_subscription` takes.
+    #[doc(alias(
+        "aeron_async_add_subscription",
+        "AvailableImageHandler",
+        "UnavailableImageHandler"
+    ))]
     pub fn subscription_builder(
         &self,
         channel: impl AsChannel,
@@ -479,6 +516,7 @@ impl Aeron {
     /// stays valid until the last handle is dropped.
     ///
     /// Corresponds to `aeron_is_closed`.
+    #[doc(alias = "aeron_is_closed")]
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
@@ -486,6 +524,7 @@ impl Aeron {
     /// Returns the id by which the media driver knows this client.
     ///
     /// Corresponds to `aeron_client_id`.
+    #[doc(alias = "aeron_client_id")]
     pub fn client_id(&self) -> i64 {
         // SAFETY: the client is live; it only reads a number that never changes.
         unsafe { sys::aeron_client_id(self.client.as_ptr()) }
@@ -498,6 +537,7 @@ impl Aeron {
     /// Returns the configuration of this client.
     ///
     /// Corresponds to `aeron_context`.
+    #[doc(alias = "aeron_context")]
     pub fn context(&self) -> &Context {
         self.client.context()
     }

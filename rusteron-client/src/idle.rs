@@ -35,6 +35,7 @@ pub trait IdleStrategy {
 /// Spins with the processor's pause instruction. It takes a whole core.
 ///
 /// Corresponds to Aeron's strategy `spin`.
+#[doc(alias = "BusySpinIdleStrategy")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BusySpin;
 
@@ -52,6 +53,7 @@ impl IdleStrategy for BusySpin {
 /// Yields the rest of its time slice to any other thread that is ready, with one system call.
 ///
 /// Corresponds to Aeron's strategy `yield`.
+#[doc(alias = "YieldingIdleStrategy")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Yielding;
 
@@ -69,6 +71,7 @@ impl IdleStrategy for Yielding {
 /// Sleeps for a fixed time. The operating system adds its own granularity, often 50 µs.
 ///
 /// Corresponds to Aeron's strategy `sleep-ns`.
+#[doc(alias("SleepingIdleStrategy", "SleepingMillisIdleStrategy"))]
 #[derive(Debug, Clone, Copy)]
 pub struct Sleeping {
     period: Duration,
@@ -103,6 +106,7 @@ impl IdleStrategy for Sleeping {
 /// maximum.
 ///
 /// Corresponds to Aeron's strategy `backoff`.
+#[doc(alias = "BackoffIdleStrategy")]
 #[derive(Debug, Clone)]
 pub struct Backoff {
     max_spins: u64,
@@ -187,6 +191,7 @@ impl Backoff {
 /// Does nothing, so the loop around it spins. It takes a whole core.
 ///
 /// Corresponds to Aeron's strategy `noop`.
+#[doc(alias = "NoOpIdleStrategy")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOp;
 
@@ -262,6 +267,7 @@ impl IdleStrategyKind {
     /// the client's context names.
     ///
     /// Corresponds to `aeron_main_idle_strategy`.
+    #[doc(alias = "aeron_main_idle_strategy")]
     pub fn new_strategy(self) -> AnyIdleStrategy {
         match self {
             Self::BusySpin => AnyIdleStrategy::BusySpin(BusySpin),

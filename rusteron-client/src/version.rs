@@ -30,6 +30,14 @@ impl AeronVersion {
     ///
     /// Corresponds to `aeron_version_major`, `aeron_version_minor`, `aeron_version_patch`,
     /// `aeron_version_text`, `aeron_version_gitsha` and `aeron_version_full`.
+    #[doc(alias(
+        "aeron_version_major",
+        "aeron_version_minor",
+        "aeron_version_patch",
+        "aeron_version_text",
+        "aeron_version_gitsha",
+        "aeron_version_full"
+    ))]
     pub fn linked() -> Self {
         // SAFETY: the functions return constants; the strings are literals of the C code.
         unsafe {

@@ -137,7 +137,9 @@ impl ConstantsSpec {
             ("", "")
         };
         let summary = summary.unwrap_or_default();
-        let mut out = doc::comment(&format!("{summary}\n\nCorresponds to `{c_name}`."), 0);
+        let given_name = &self.c_name;
+        let mut out = doc::comment(&format!("{summary}\n\nCorresponds to `{given_name}`."), 0);
+        out += &doc::alias(given_name);
         let _ = write!(
             out,
             "#[derive(Debug, Clone, PartialEq, Eq)]\n\

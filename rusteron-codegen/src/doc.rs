@@ -53,6 +53,11 @@ pub(crate) fn comment(markdown: &str, indent: usize) -> String {
     out
 }
 
+/// Returns the attribute by which rustdoc's search finds an item by its name in C.
+pub(crate) fn alias(c_name: &str) -> String {
+    format!("#[doc(alias = \"{c_name}\")]\n")
+}
+
 /// Returns a description that fits both a setter and a getter: a noun phrase instead of an
 /// instruction.
 pub(crate) fn neutral(markdown: &str) -> String {

@@ -89,7 +89,9 @@ impl EnumSpec {
             problems.push(format!("{rust_name}: neither header nor spec describes the enum"));
             return String::new();
         };
-        let mut out = doc::comment(&format!("{summary}\n\nCorresponds to `{c_name}`."), 0);
+        let given_name = &self.c_name;
+        let mut out = doc::comment(&format!("{summary}\n\nCorresponds to `{given_name}`."), 0);
+        out += &doc::alias(given_name);
         let _ = writeln!(out, "#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]");
         let _ = writeln!(out, "pub enum {rust_name} {{");
         for (variant, value) in variants.iter().zip(&values) {

@@ -41,8 +41,10 @@ const VALID: &str =
 impl Method {
     pub(crate) fn render(&self) -> String {
         let docs = doc::comment(&self.docs, 4);
+        let c_name = self.function.rsplit("::").next().unwrap_or(&self.function);
+        let alias = doc::alias(c_name);
         let method = if self.access == Access::Set { self.setter() } else { self.getter() };
-        format!("{docs}{method}    }}\n")
+        format!("{docs}    {alias}{method}    }}\n")
     }
 
     fn setter(&self) -> String {

@@ -34,6 +34,7 @@ use rusteron_client::{CncFile, ErrorKind, Result};
 /// ```
 ///
 /// Corresponds to `aeron_is_driver_active`, which believes the lengths that it finds in the file.
+#[doc(alias = "aeron_is_driver_active")]
 pub fn is_driver_active(dir: impl AsRef<Path>, timeout: Duration) -> Result<bool> {
     let dir = dir.as_ref();
     let is_there = dir.join("cnc.dat").is_file();

@@ -57,6 +57,7 @@ impl Context {
     /// ```
     ///
     /// Corresponds to `aeron_driver_context_set_driver_termination_hook`.
+    #[doc(alias = "aeron_driver_context_set_driver_termination_hook")]
     pub fn set_termination_hook(
         &mut self,
         hook: impl FnMut() + Send + 'static,
@@ -90,6 +91,7 @@ impl Context {
     /// None with a valid context.
     ///
     /// Corresponds to `aeron_driver_context_set_driver_termination_validator`.
+    #[doc(alias = "aeron_driver_context_set_driver_termination_validator")]
     pub fn set_termination_validator(
         &mut self,
         validator: impl FnMut(&[u8]) -> bool + Send + 'static,
@@ -119,6 +121,7 @@ impl Context {
     /// None with a valid context.
     ///
     /// Corresponds to `aeron_driver_context_set_agent_on_start_function`.
+    #[doc(alias = "aeron_driver_context_set_agent_on_start_function")]
     pub fn set_agent_on_start(
         &mut self,
         hook: impl Fn(&str) + Send + Sync + 'static,

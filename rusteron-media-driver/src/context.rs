@@ -33,6 +33,7 @@ use crate::segmentation_offload::RetainedOffload;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "aeron_driver_context_t")]
 pub struct Context {
     raw: NonNull<sys::aeron_driver_context_t>,
     pub(crate) retained: RetainedState,
@@ -68,6 +69,7 @@ impl Context {
     /// environment variable with a value that cannot be used.
     ///
     /// Corresponds to `aeron_driver_context_init`.
+    #[doc(alias = "aeron_driver_context_init")]
     pub fn new() -> Result<Self> {
         environment::check()?;
         let mut raw = ptr::null_mut();

@@ -52,6 +52,7 @@ use crate::launch::Running;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("sharedAgentInvoker", "AgentInvoker"))]
 #[must_use = "the driver ends when this is dropped"]
 pub struct DriverInvoker {
     running: Running,
@@ -67,6 +68,7 @@ impl DriverInvoker {
     /// the directory. Every threading mode is valid.
     ///
     /// Corresponds to `aeron_driver_init` and `aeron_driver_start` with a manual main loop.
+    #[doc(alias("aeron_driver_init", "aeron_driver_start"))]
     pub fn launch(context: Context) -> Result<Self> {
         launch(context, false)
     }
@@ -89,6 +91,7 @@ impl DriverInvoker {
     /// that cannot be sent, are no such failure; the agents write them to the driver's error log.
     ///
     /// Corresponds to `aeron_driver_main_do_work`.
+    #[doc(alias = "aeron_driver_main_do_work")]
     pub fn do_work(&mut self) -> Result<usize> {
         // SAFETY: the driver is live and started with a manual main loop, and by the exclusive
         // borrow this is the only invocation.
@@ -99,6 +102,7 @@ impl DriverInvoker {
     /// Idles with the context's strategy for the main agent. Takes the work count of an invocation.
     ///
     /// Corresponds to `aeron_driver_main_idle_strategy`.
+    #[doc(alias = "aeron_driver_main_idle_strategy")]
     pub fn idle(&mut self, work_count: usize) {
         let work_count = i32::try_from(work_count).unwrap_or(i32::MAX);
         // SAFETY: as in `do_work`; the strategy's state is the main agent's alone.
@@ -115,6 +119,7 @@ impl DriverInvoker {
     /// to the thread.
     ///
     /// Corresponds to `aeron_driver_close` and `aeron_driver_context_close`.
+    #[doc(alias("aeron_driver_close", "aeron_driver_context_close"))]
     pub fn close(self) -> Result<()> {
         self.running.close()
     }

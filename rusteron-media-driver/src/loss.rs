@@ -134,6 +134,7 @@ impl Context {
     /// None with a valid context and up to ten interceptors.
     ///
     /// Corresponds to `aeron_driver_context_set_udp_channel_incoming_interceptors`.
+    #[doc(alias = "aeron_driver_context_set_udp_channel_incoming_interceptors")]
     pub fn set_incoming_interceptors(
         &mut self,
         interceptors: &[UdpInterceptor],

@@ -24,6 +24,7 @@ use crate::{ThreadingMode, embedded_dir};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("aeron_driver_t", "aeronmd"))]
 #[must_use = "the driver ends when this is dropped"]
 pub struct MediaDriver {
     running: Running,
@@ -59,6 +60,7 @@ impl MediaDriver {
     ///   which there are no threads to start: see [`DriverInvoker`](crate::DriverInvoker).
     ///
     /// Corresponds to `aeron_driver_init` and `aeron_driver_start`.
+    #[doc(alias("aeron_driver_init", "aeron_driver_start"))]
     pub fn launch(context: Context) -> Result<Self> {
         launch(context, false)
     }
@@ -111,6 +113,7 @@ impl MediaDriver {
     /// ```
     ///
     /// Corresponds to `aeron_driver_close` and `aeron_driver_context_close`.
+    #[doc(alias("aeron_driver_close", "aeron_driver_context_close"))]
     pub fn close(self) -> Result<()> {
         self.running.close()
     }

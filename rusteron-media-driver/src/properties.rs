@@ -20,6 +20,7 @@ use rusteron_sys::driver as sys;
 /// Call this at the beginning of `main`, as [`std::env::set_var`] requires.
 ///
 /// Corresponds to `aeron_properties_load`, which takes a missing file for an empty one.
+#[doc(alias = "aeron_properties_load")]
 pub unsafe fn load_properties_from(location: &str) -> Result<()> {
     let loaded = if location.starts_with("http://") {
         let url = ffi::c_string("location", location)?;

@@ -18,6 +18,7 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_receiver_group_tag`; the environment variable is
     /// `AERON_RECEIVER_GROUP_TAG`.
+    #[doc(alias("aeron_driver_context_set_receiver_group_tag", "AERON_RECEIVER_GROUP_TAG"))]
     pub fn set_receiver_group_tag(&mut self, tag: Option<i64>) -> Result<&mut Self> {
         // SAFETY: the context is live and not yet used by a driver.
         unsafe {
@@ -35,6 +36,10 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_get_receiver_group_tag_is_present` and
     /// `aeron_driver_context_get_receiver_group_tag_value`.
+    #[doc(alias(
+        "aeron_driver_context_get_receiver_group_tag_is_present",
+        "aeron_driver_context_get_receiver_group_tag_value"
+    ))]
     pub fn receiver_group_tag(&self) -> Option<i64> {
         // SAFETY: the context is live.
         unsafe { sys::aeron_driver_context_get_receiver_group_tag_is_present(self.as_ptr()) }
@@ -52,6 +57,10 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_sender_wildcard_port_range`; the environment variable
     /// is `AERON_SENDER_WILDCARD_PORT_RANGE`, such as `20000 20100`.
+    #[doc(alias(
+        "aeron_driver_context_set_sender_wildcard_port_range",
+        "AERON_SENDER_WILDCARD_PORT_RANGE"
+    ))]
     pub fn set_sender_wildcard_port_range(
         &mut self,
         ports: Option<RangeInclusive<u16>>,
@@ -68,6 +77,7 @@ impl Context {
     /// Returns the range of ports for control addresses of publications.
     ///
     /// Corresponds to `aeron_driver_context_get_sender_wildcard_port_range`.
+    #[doc(alias = "aeron_driver_context_get_sender_wildcard_port_range")]
     pub fn sender_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
         let (mut low, mut high) = (0, 0);
         // SAFETY: the context is live; C writes two numbers.
@@ -89,6 +99,10 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_receiver_wildcard_port_range`; the environment variable
     /// is `AERON_RECEIVER_WILDCARD_PORT_RANGE`.
+    #[doc(alias(
+        "aeron_driver_context_set_receiver_wildcard_port_range",
+        "AERON_RECEIVER_WILDCARD_PORT_RANGE"
+    ))]
     pub fn set_receiver_wildcard_port_range(
         &mut self,
         ports: Option<RangeInclusive<u16>>,
@@ -105,6 +119,7 @@ impl Context {
     /// Returns the range of ports for endpoints of subscriptions.
     ///
     /// Corresponds to `aeron_driver_context_get_receiver_wildcard_port_range`.
+    #[doc(alias = "aeron_driver_context_get_receiver_wildcard_port_range")]
     pub fn receiver_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
         let (mut low, mut high) = (0, 0);
         // SAFETY: the context is live; C writes two numbers.

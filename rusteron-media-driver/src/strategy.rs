@@ -125,6 +125,7 @@ impl Context {
     /// None with a valid context.
     ///
     /// Corresponds to `aeron_driver_context_set_unicast_flowcontrol_supplier`.
+    #[doc(alias = "aeron_driver_context_set_unicast_flowcontrol_supplier")]
     pub fn set_unicast_flow_control(&mut self, value: FlowControlStrategy) -> Result<&mut Self> {
         let supplier = flow_control_supplier(value);
         // SAFETY: the context is live and not yet used by a driver; the function is C's own.
@@ -139,6 +140,7 @@ impl Context {
     /// which only the environment can set.
     ///
     /// Corresponds to `aeron_driver_context_get_unicast_flowcontrol_supplier`.
+    #[doc(alias = "aeron_driver_context_get_unicast_flowcontrol_supplier")]
     pub fn unicast_flow_control(&self) -> Option<FlowControlStrategy> {
         // SAFETY: the context is live.
         let set =
@@ -154,6 +156,7 @@ impl Context {
     /// None with a valid context.
     ///
     /// Corresponds to `aeron_driver_context_set_multicast_flowcontrol_supplier`.
+    #[doc(alias = "aeron_driver_context_set_multicast_flowcontrol_supplier")]
     pub fn set_multicast_flow_control(&mut self, value: FlowControlStrategy) -> Result<&mut Self> {
         let supplier = flow_control_supplier(value);
         // SAFETY: as in `set_unicast_flow_control`.
@@ -168,6 +171,7 @@ impl Context {
     /// Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_multicast_flowcontrol_supplier`.
+    #[doc(alias = "aeron_driver_context_get_multicast_flowcontrol_supplier")]
     pub fn multicast_flow_control(&self) -> Option<FlowControlStrategy> {
         // SAFETY: the context is live.
         let set =
@@ -183,6 +187,7 @@ impl Context {
     /// None with a valid context.
     ///
     /// Corresponds to `aeron_driver_context_set_congestioncontrol_supplier`.
+    #[doc(alias = "aeron_driver_context_set_congestioncontrol_supplier")]
     pub fn set_congestion_control(
         &mut self,
         value: CongestionControlStrategy,
@@ -199,6 +204,7 @@ impl Context {
     /// Returns the congestion control of images. `None` for a strategy that is not Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_congestioncontrol_supplier`.
+    #[doc(alias = "aeron_driver_context_get_congestioncontrol_supplier")]
     pub fn congestion_control(&self) -> Option<CongestionControlStrategy> {
         // SAFETY: the context is live.
         let set =
@@ -217,6 +223,7 @@ impl Context {
     /// None with a valid context.
     ///
     /// Corresponds to `aeron_driver_context_set_name_resolver_supplier`.
+    #[doc(alias = "aeron_driver_context_set_name_resolver_supplier")]
     pub fn set_name_resolver(&mut self, value: NameResolver) -> Result<&mut Self> {
         let supplier = name_resolver_supplier(value);
         // SAFETY: as in `set_unicast_flow_control`.
@@ -228,6 +235,7 @@ impl Context {
     /// Returns the name resolver. `None` for a resolver that is not Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_name_resolver_supplier`.
+    #[doc(alias = "aeron_driver_context_get_name_resolver_supplier")]
     pub fn name_resolver(&self) -> Option<NameResolver> {
         // SAFETY: the context is live.
         let set = unsafe { sys::aeron_driver_context_get_name_resolver_supplier(self.as_ptr()) };

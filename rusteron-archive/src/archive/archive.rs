@@ -74,6 +74,7 @@ use crate::reentry::{forbid_reentry, is_entered};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("AeronArchive", "aeron_archive_t"))]
 #[must_use = "the session is closed when its last handle is dropped"]
 pub struct Archive {
     connection: ManuallyDrop<Connection>,
@@ -132,6 +133,7 @@ impl Archive {
     ///   client or the media driver failed.
     ///
     /// Corresponds to `aeron_archive_connect`.
+    #[doc(alias = "aeron_archive_connect")]
     pub fn connect(aeron: &Aeron, context: Context) -> Result<Self> {
         let mut connect = AsyncConnect::begin(aeron, context)?;
         let mut failure = None;
@@ -159,6 +161,7 @@ impl Archive {
     ///   failed.
     ///
     /// Corresponds to `aeron_archive_async_connect`.
+    #[doc(alias = "aeron_archive_async_connect")]
     pub fn async_connect(aeron: &Aeron, context: Context) -> Result<AsyncConnect> {
         AsyncConnect::begin(aeron, context)
     }
@@ -185,6 +188,7 @@ impl Archive {
     /// The client that this session belongs to.
     ///
     /// Corresponds to `aeron_archive_context_get_aeron`.
+    #[doc(alias = "aeron_archive_context_get_aeron")]
     pub fn aeron(&self) -> &Aeron {
         &self.aeron
     }
@@ -193,6 +197,7 @@ impl Archive {
     /// connecting added.
     ///
     /// Corresponds to `aeron_archive_get_archive_context`.
+    #[doc(alias = "aeron_archive_get_archive_context")]
     pub fn context(&self) -> &Context {
         &self.connection.context
     }
@@ -201,6 +206,7 @@ impl Archive {
     /// id.
     ///
     /// Corresponds to `aeron_archive_get_archive_id`.
+    #[doc(alias = "aeron_archive_get_archive_id")]
     pub fn archive_id(&self) -> Option<i64> {
         (self.archive_id != NULL_VALUE).then_some(self.archive_id)
     }
@@ -208,6 +214,7 @@ impl Archive {
     /// The id that the archive has given this session.
     ///
     /// Corresponds to `aeron_archive_control_session_id`.
+    #[doc(alias = "aeron_archive_control_session_id")]
     pub fn control_session_id(&self) -> i64 {
         self.control_session_id
     }
@@ -219,6 +226,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_subscription_is_connected`, of what
     /// `aeron_archive_get_control_response_subscription` returns.
+    #[doc(alias(
+        "aeron_subscription_is_connected",
+        "aeron_archive_get_control_response_subscription"
+    ))]
     pub fn is_connected(&self) -> bool {
         // Does not wait for the lock: this thread can be its owner, in a delegating invoker.
         let lock = match self.requests.try_lock() {
@@ -249,6 +260,7 @@ impl Archive {
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_poll_for_recording_signals`.
+    #[doc(alias = "aeron_archive_poll_for_recording_signals")]
     pub fn poll_for_recording_signals(&self) -> Result<usize> {
         let mut count = 0;
         self.request("poll_for_recording_signals", None, |raw| {
@@ -265,6 +277,7 @@ impl Archive {
     /// [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_poll_for_error_response`.
+    #[doc(alias = "aeron_archive_poll_for_error_response")]
     pub fn poll_for_error_response(&self) -> Result<Option<String>> {
         let mut buffer = [0 as c_char; 4096];
         self.request("poll_for_error_response", None, |raw| {
@@ -287,6 +300,7 @@ impl Archive {
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_check_for_error_response`.
+    #[doc(alias = "aeron_archive_check_for_error_response")]
     pub fn check_for_error_response(&self) -> Result<()> {
         self.request("check_for_error_response", None, |raw| {
             // SAFETY: `request` passes the live structure.
@@ -298,6 +312,7 @@ impl Archive {
     /// Closes the session, as dropping it does.
     ///
     /// Corresponds to `aeron_archive_close`.
+    #[doc(alias = "aeron_archive_close")]
     pub fn close(self) {}
 
     /// Runs a C function on the session, and then passes C's reports to the handlers.

@@ -36,6 +36,7 @@ use crate::reentry::forbid_reentry;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "aeron_archive_async_connect_t")]
 #[must_use = "the attempt ends when this is dropped"]
 pub struct AsyncConnect {
     /// `None` once the outcome has been returned.
@@ -96,6 +97,7 @@ impl AsyncConnect {
     /// return [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`].
     ///
     /// Corresponds to `aeron_archive_async_connect_poll`.
+    #[doc(alias = "aeron_archive_async_connect_poll")]
     pub fn poll(&mut self) -> Result<Option<Archive>> {
         forbid_reentry(OPERATION)?;
         let Some(attempt) = &self.attempt else {

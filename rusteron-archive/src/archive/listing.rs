@@ -35,6 +35,7 @@ impl Archive {
     /// iterator that has returned an error ends.
     ///
     /// Corresponds to `aeron_archive_list_recordings`.
+    #[doc(alias("aeron_archive_list_recordings", "listRecordings"))]
     pub fn recordings(&self) -> Recordings<'_> {
         self.recordings_from(0)
     }
@@ -43,6 +44,7 @@ impl Archive {
     /// only item is an error.
     ///
     /// Corresponds to `aeron_archive_list_recordings`.
+    #[doc(alias("aeron_archive_list_recordings", "listRecordings"))]
     pub fn recordings_from(&self, recording_id: i64) -> Recordings<'_> {
         Recordings::new(self, Filter::All, recording_id)
     }
@@ -55,6 +57,7 @@ impl Archive {
     /// - [`Client`](crate::ArchiveErrorKind::Client): a NUL byte in the text.
     ///
     /// Corresponds to `aeron_archive_list_recordings_for_uri`.
+    #[doc(alias("aeron_archive_list_recordings_for_uri", "listRecordingsForUri"))]
     pub fn recordings_for_uri(
         &self,
         channel_fragment: &str,
@@ -70,6 +73,7 @@ impl Archive {
     /// As for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_list_recording`.
+    #[doc(alias("aeron_archive_list_recording", "listRecording"))]
     pub fn recording(&self, recording_id: i64) -> Result<Option<RecordingDescriptor>> {
         let mut found = Vec::new();
         let mut count = 0;
@@ -98,6 +102,7 @@ impl Archive {
     /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_find_last_matching_recording`.
+    #[doc(alias = "aeron_archive_find_last_matching_recording")]
     pub fn find_last_matching_recording(
         &self,
         min_recording_id: i64,
@@ -136,6 +141,7 @@ impl Archive {
     /// - [`Client`](crate::ArchiveErrorKind::Client): a NUL byte in the text.
     ///
     /// Corresponds to `aeron_archive_list_recording_subscriptions`.
+    #[doc(alias("aeron_archive_list_recording_subscriptions", "listRecordingSubscriptions"))]
     pub fn recording_subscriptions(
         &self,
         channel_fragment: &str,

@@ -51,6 +51,7 @@ impl Archive {
     /// - others, as for the two methods; the publication is then closed again.
     ///
     /// Corresponds to `aeron_archive_add_recorded_publication`.
+    #[doc(alias = "aeron_archive_add_recorded_publication")]
     pub fn add_recorded_publication(
         &self,
         channel: impl AsChannel,
@@ -79,6 +80,7 @@ impl Archive {
     /// first case the publication is closed again.
     ///
     /// Corresponds to `aeron_archive_add_recorded_exclusive_publication`.
+    #[doc(alias = "aeron_archive_add_recorded_exclusive_publication")]
     pub fn add_recorded_exclusive_publication(
         &self,
         channel: impl AsChannel,
@@ -120,6 +122,7 @@ impl Archive {
     /// - [`ArchiveErrorKind::Client`]: the channel is not valid, or this is a callback of a conductor.
     ///
     /// Corresponds to `aeron_archive_start_recording`.
+    #[doc(alias = "aeron_archive_start_recording")]
     pub fn start_recording(
         &self,
         channel: impl AsChannel,
@@ -160,6 +163,7 @@ impl Archive {
     /// - others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_extend_recording`.
+    #[doc(alias = "aeron_archive_extend_recording")]
     pub fn extend_recording(
         &self,
         recording_id: i64,
@@ -196,6 +200,7 @@ impl Archive {
     /// `start_recording`.
     ///
     /// Corresponds to `aeron_archive_stop_recording_subscription`.
+    #[doc(alias = "aeron_archive_stop_recording_subscription")]
     pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<()> {
         self.request(
             "stop_recording_subscription",
@@ -216,6 +221,7 @@ impl Archive {
     /// As for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_subscription`.
+    #[doc(alias = "aeron_archive_try_stop_recording_subscription")]
     pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
         self.try_stop(
             "try_stop_recording_subscription",
@@ -241,6 +247,7 @@ impl Archive {
     /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_recording_channel_and_stream`.
+    #[doc(alias = "aeron_archive_stop_recording_channel_and_stream")]
     pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<()> {
         let channel = subscription_channel(&channel)?;
         self.request("stop_recording", None, |raw| {
@@ -264,6 +271,7 @@ impl Archive {
     /// As for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_channel_and_stream`.
+    #[doc(alias = "aeron_archive_try_stop_recording_channel_and_stream")]
     pub fn try_stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<bool> {
         let channel = subscription_channel(&channel)?;
         self.try_stop("try_stop_recording", None, |stopped, raw| {
@@ -286,6 +294,7 @@ impl Archive {
     /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_by_identity`.
+    #[doc(alias = "aeron_archive_try_stop_recording_by_identity")]
     pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
         self.try_stop(
             "try_stop_recording_by_identity",
@@ -306,6 +315,7 @@ impl Archive {
     /// As for [`stop_recording`](Self::stop_recording).
     ///
     /// Corresponds to `aeron_archive_stop_recording_publication`.
+    #[doc(alias = "aeron_archive_stop_recording_publication")]
     pub fn stop_recording_publication(&self, publication: &Publication) -> Result<()> {
         self.stop_recording_of(publication.constants())
     }
@@ -318,6 +328,7 @@ impl Archive {
     /// As for [`stop_recording`](Self::stop_recording).
     ///
     /// Corresponds to `aeron_archive_stop_recording_exclusive_publication`.
+    #[doc(alias = "aeron_archive_stop_recording_exclusive_publication")]
     pub fn stop_recording_exclusive_publication(
         &self,
         publication: &ExclusivePublication,
@@ -340,6 +351,7 @@ impl Archive {
     /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_get_recording_position`.
+    #[doc(alias("aeron_archive_get_recording_position", "getRecordingPosition"))]
     pub fn recording_position(&self, recording_id: i64) -> Result<Option<Position>> {
         let position = self.position(
             "recording_position",
@@ -355,6 +367,7 @@ impl Archive {
     /// As for [`recording_position`](Self::recording_position).
     ///
     /// Corresponds to `aeron_archive_get_start_position`.
+    #[doc(alias("aeron_archive_get_start_position", "getStartPosition"))]
     pub fn start_position(&self, recording_id: i64) -> Result<Position> {
         self.position("start_position", recording_id, sys::aeron_archive_get_start_position)
     }
@@ -365,6 +378,7 @@ impl Archive {
     /// As for [`recording_position`](Self::recording_position).
     ///
     /// Corresponds to `aeron_archive_get_stop_position`.
+    #[doc(alias("aeron_archive_get_stop_position", "getStopPosition"))]
     pub fn stop_position(&self, recording_id: i64) -> Result<Option<Position>> {
         let position =
             self.position("stop_position", recording_id, sys::aeron_archive_get_stop_position)?;
@@ -377,6 +391,7 @@ impl Archive {
     /// As for [`recording_position`](Self::recording_position).
     ///
     /// Corresponds to `aeron_archive_get_max_recorded_position`.
+    #[doc(alias("aeron_archive_get_max_recorded_position", "getMaxRecordedPosition"))]
     pub fn max_recorded_position(&self, recording_id: i64) -> Result<Position> {
         self.position(
             "max_recorded_position",
@@ -398,6 +413,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_recording_position` and
     /// `aeron_archive_get_max_recorded_position`.
+    #[doc(alias(
+        "aeron_archive_get_recording_position",
+        "aeron_archive_get_max_recorded_position"
+    ))]
     pub fn await_recorded(
         &self,
         recording_id: i64,

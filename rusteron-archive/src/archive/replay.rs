@@ -53,6 +53,7 @@ impl ReplayParams {
     /// The whole recording.
     ///
     /// Corresponds to `aeron_archive_replay_params_init`.
+    #[doc(alias = "aeron_archive_replay_params_init")]
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,6 +62,7 @@ impl ReplayParams {
     /// The default is the start of the recording.
     ///
     /// Corresponds to `position` of `aeron_archive_replay_params_t`.
+    #[doc(alias = "aeron_archive_replay_params_t")]
     pub fn position(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
@@ -69,6 +71,7 @@ impl ReplayParams {
     /// Ends after this length. The default is to follow.
     ///
     /// Corresponds to `length` of `aeron_archive_replay_params_t`.
+    #[doc(alias = "aeron_archive_replay_params_t")]
     pub fn length(mut self, length: ReplayLength) -> Self {
         self.length = length;
         self
@@ -78,6 +81,7 @@ impl ReplayParams {
     /// time.
     ///
     /// Corresponds to `bounding_limit_counter_id` of `aeron_archive_replay_params_t`.
+    #[doc(alias = "aeron_archive_replay_params_t")]
     pub fn bounding_limit_counter_id(mut self, counter_id: i32) -> Self {
         self.bounding_limit_counter_id = Some(counter_id);
         self
@@ -87,6 +91,7 @@ impl ReplayParams {
     /// archive's.
     ///
     /// Corresponds to `file_io_max_length` of `aeron_archive_replay_params_t`.
+    #[doc(alias = "aeron_archive_replay_params_t")]
     pub fn file_io_max_length(mut self, length: usize) -> Self {
         self.file_io_max_length = Some(length);
         self
@@ -97,6 +102,7 @@ impl ReplayParams {
     /// Replays over response channels set the token themselves. Any number but -1.
     ///
     /// Corresponds to `replay_token` of `aeron_archive_replay_params_t`.
+    #[doc(alias = "aeron_archive_replay_params_t")]
     pub fn replay_token(mut self, token: i64) -> Self {
         self.replay_token = Some(token);
         self
@@ -105,6 +111,7 @@ impl ReplayParams {
     /// Replays to the subscription with this registration id, whose channel is a response channel.
     ///
     /// Corresponds to `subscription_registration_id` of `aeron_archive_replay_params_t`.
+    #[doc(alias = "aeron_archive_replay_params_t")]
     pub fn subscription_registration_id(mut self, registration_id: i64) -> Self {
         self.subscription_registration_id = Some(registration_id);
         self
@@ -166,6 +173,7 @@ impl Archive {
     /// - others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_start_replay`.
+    #[doc(alias("aeron_archive_start_replay", "startBoundedReplay"))]
     pub fn start_replay(
         &self,
         recording_id: i64,
@@ -213,6 +221,7 @@ impl Archive {
     /// fails, the replay is stopped.
     ///
     /// Corresponds to `aeron_archive_replay`.
+    #[doc(alias = "aeron_archive_replay")]
     pub fn replay(
         &self,
         recording_id: i64,
@@ -232,6 +241,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_start_replay`, and `aeron_archive_replay`, which keeps the id to
     /// itself.
+    #[doc(alias("aeron_archive_start_replay", "aeron_archive_replay"))]
     pub fn replay_with_id(
         &self,
         recording_id: i64,
@@ -271,6 +281,7 @@ impl Archive {
     /// As for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_replay`.
+    #[doc(alias = "aeron_archive_stop_replay")]
     pub fn stop_replay(&self, replay_session_id: ReplaySessionId) -> Result<()> {
         let id = i64::from(replay_session_id);
         // The upper half of the id is a count that can become negative. So a negative id is not
@@ -291,6 +302,7 @@ impl Archive {
     /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_all_replays`.
+    #[doc(alias = "aeron_archive_stop_all_replays")]
     pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<()> {
         let relevant_id = recording_id.map(|id| ("recording_id", id));
         self.request("stop_all_replays", relevant_id, |raw| {

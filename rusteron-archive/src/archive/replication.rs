@@ -44,6 +44,7 @@ impl ReplicationParams {
     /// A new recording, as long as the source.
     ///
     /// Corresponds to `aeron_archive_replication_params_init`.
+    #[doc(alias = "aeron_archive_replication_params_init")]
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,6 +52,7 @@ impl ReplicationParams {
     /// Stops at a position, instead of following the source.
     ///
     /// Corresponds to `stop_position` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn stop_position(mut self, position: Position) -> Self {
         self.stop_position = Some(position);
         self
@@ -59,6 +61,7 @@ impl ReplicationParams {
     /// Extends a recording, instead of making a new one.
     ///
     /// Corresponds to `dst_recording_id` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn dst_recording_id(mut self, recording_id: i64) -> Self {
         self.dst_recording_id = Some(recording_id);
         self
@@ -69,6 +72,7 @@ impl ReplicationParams {
     /// address.
     ///
     /// Corresponds to `live_destination` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn live_destination(mut self, destination: impl Into<String>) -> Self {
         self.live_destination = destination.into();
         self
@@ -78,6 +82,7 @@ impl ReplicationParams {
     /// archive.
     ///
     /// Corresponds to `replication_channel` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn replication_channel(mut self, channel: impl Into<String>) -> Self {
         self.replication_channel = channel.into();
         self
@@ -86,6 +91,7 @@ impl ReplicationParams {
     /// Has the source connect back over this channel, for response channels.
     ///
     /// Corresponds to `src_response_channel` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn src_response_channel(mut self, channel: impl Into<String>) -> Self {
         self.src_response_channel = channel.into();
         self
@@ -95,6 +101,7 @@ impl ReplicationParams {
     /// shared.
     ///
     /// Corresponds to `channel_tag_id` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn channel_tag_id(mut self, tag: i64) -> Self {
         self.channel_tag_id = Some(tag);
         self
@@ -103,6 +110,7 @@ impl ReplicationParams {
     /// Sets a tag of the receiving subscription, with which the subscription can be found.
     ///
     /// Corresponds to `subscription_tag_id` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn subscription_tag_id(mut self, tag: i64) -> Self {
         self.subscription_tag_id = Some(tag);
         self
@@ -112,6 +120,7 @@ impl ReplicationParams {
     /// default is the source's.
     ///
     /// Corresponds to `file_io_max_length` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn file_io_max_length(mut self, length: usize) -> Self {
         self.file_io_max_length = Some(length);
         self
@@ -120,6 +129,7 @@ impl ReplicationParams {
     /// Replicates with this session id, instead of one that the source chooses.
     ///
     /// Corresponds to `replication_session_id` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn replication_session_id(mut self, session_id: i32) -> Self {
         self.replication_session_id = Some(session_id);
         self
@@ -129,6 +139,7 @@ impl ReplicationParams {
     /// most.
     ///
     /// Corresponds to `encoded_credentials` of `aeron_archive_replication_params_t`.
+    #[doc(alias = "aeron_archive_replication_params_t")]
     pub fn encoded_credentials(mut self, credentials: impl Into<Vec<u8>>) -> Self {
         self.encoded_credentials = credentials.into();
         self
@@ -169,6 +180,7 @@ impl Archive {
     /// - others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_replicate`.
+    #[doc(alias("aeron_archive_replicate", "taggedReplicate"))]
     pub fn replicate(
         &self,
         src_recording_id: i64,
@@ -230,6 +242,7 @@ impl Archive {
     /// replication, or not any more; others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_stop_replication`.
+    #[doc(alias = "aeron_archive_stop_replication")]
     pub fn stop_replication(&self, replication_id: i64) -> Result<()> {
         self.request("stop_replication", Some(("replication_id", replication_id)), |raw| {
             // SAFETY: `request` passes the live structure.
@@ -245,6 +258,7 @@ impl Archive {
     /// As for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_try_stop_replication`.
+    #[doc(alias = "aeron_archive_try_stop_replication")]
     pub fn try_stop_replication(&self, replication_id: i64) -> Result<bool> {
         let mut stopped = false;
         self.request("try_stop_replication", Some(("replication_id", replication_id)), |raw| {

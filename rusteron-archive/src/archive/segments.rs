@@ -24,6 +24,7 @@ impl Archive {
     /// - others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_truncate_recording`.
+    #[doc(alias = "aeron_archive_truncate_recording")]
     pub fn truncate_recording(&self, recording_id: i64, position: Position) -> Result<u64> {
         not_negative("truncate_recording", "position", position)?;
         self.count_segments("truncate_recording", ("recording_id", recording_id), |count, raw| {
@@ -40,6 +41,7 @@ impl Archive {
     /// replayed is refused as well; others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_purge_recording`.
+    #[doc(alias = "aeron_archive_purge_recording")]
     pub fn purge_recording(&self, recording_id: i64) -> Result<u64> {
         self.count_segments("purge_recording", ("recording_id", recording_id), |count, raw| {
             // SAFETY: `count_segments` passes the live structure.
@@ -59,6 +61,7 @@ impl Archive {
     /// or replayed are refused as well; others, as for [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_detach_segments`.
+    #[doc(alias = "aeron_archive_detach_segments")]
     pub fn detach_segments(&self, recording_id: i64, new_start_position: Position) -> Result<()> {
         not_negative("detach_segments", "new_start_position", new_start_position)?;
         self.request("detach_segments", Some(("recording_id", recording_id)), |raw| {
@@ -75,6 +78,7 @@ impl Archive {
     /// As for [`detach_segments`](Self::detach_segments).
     ///
     /// Corresponds to `aeron_archive_delete_detached_segments`.
+    #[doc(alias = "aeron_archive_delete_detached_segments")]
     pub fn delete_detached_segments(&self, recording_id: i64) -> Result<u64> {
         self.count_segments(
             "delete_detached_segments",
@@ -93,6 +97,7 @@ impl Archive {
     /// As for [`detach_segments`](Self::detach_segments).
     ///
     /// Corresponds to `aeron_archive_purge_segments`.
+    #[doc(alias = "aeron_archive_purge_segments")]
     pub fn purge_segments(&self, recording_id: i64, new_start_position: Position) -> Result<u64> {
         not_negative("purge_segments", "new_start_position", new_start_position)?;
         self.count_segments("purge_segments", ("recording_id", recording_id), |count, raw| {
@@ -109,6 +114,7 @@ impl Archive {
     /// As for [`detach_segments`](Self::detach_segments).
     ///
     /// Corresponds to `aeron_archive_attach_segments`.
+    #[doc(alias = "aeron_archive_attach_segments")]
     pub fn attach_segments(&self, recording_id: i64) -> Result<u64> {
         self.count_segments("attach_segments", ("recording_id", recording_id), |count, raw| {
             // SAFETY: `count_segments` passes the live structure.
@@ -128,6 +134,7 @@ impl Archive {
     /// recordings is unknown, the id of that recording.
     ///
     /// Corresponds to `aeron_archive_migrate_segments`.
+    #[doc(alias = "aeron_archive_migrate_segments")]
     pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
         not_negative("migrate_segments", "dst_recording_id", dst_recording_id)?;
         self.count_segments(
@@ -154,6 +161,7 @@ impl Archive {
     /// [`start_recording`](Self::start_recording).
     ///
     /// Corresponds to `aeron_archive_update_channel`.
+    #[doc(alias = "aeron_archive_update_channel")]
     pub fn update_channel(&self, recording_id: i64, new_channel: impl AsChannel) -> Result<()> {
         let channel = subscription_channel(&new_channel)?;
         self.request("update_channel", Some(("recording_id", recording_id)), |raw| {

@@ -57,6 +57,7 @@ impl PersistentSubscriptionContext {
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_recording_id`, and the
     /// setters of the channels and streams.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_set_recording_id")]
     pub fn new(
         recording_id: i64,
         live_channel: impl AsChannel,
@@ -78,6 +79,7 @@ impl PersistentSubscriptionContext {
     /// Sets where to begin. The default is the live stream.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_start_position`.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_set_start_position")]
     pub fn start_position(mut self, start_position: StartPosition) -> Self {
         self.start_position = start_position;
         self
@@ -88,6 +90,7 @@ impl PersistentSubscriptionContext {
     /// Polls call it on their thread, after the message handler.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_listener`.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_set_listener")]
     pub fn listener(
         mut self,
         listener: impl FnMut(&PersistentSubscriptionEvent) + Send + 'static,

@@ -22,19 +22,23 @@ pub struct PersistentSubscriptionCounters {
     /// the live stream without a replay. 16 is live and 17 is failed.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_get_state_counter`.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_get_state_counter")]
     pub state: i32,
     /// The number of bytes between the replay and the live stream when the live stream was first
     /// available. `i64::MIN` before that, and 0 if the live stream was joined without a replay.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_get_join_difference_counter`.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_get_join_difference_counter")]
     pub join_difference: i32,
     /// The number of times the live stream was left.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_get_live_left_counter`.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_get_live_left_counter")]
     pub live_left: i32,
     /// The number of times the live stream was joined.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_get_live_joined_counter`.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_get_live_joined_counter")]
     pub live_joined: i32,
 }
 

@@ -24,6 +24,7 @@ use crate::persistent_subscription::counters::PersistentSubscriptionCounters;
 use crate::reentry::forbid_reentry;
 
 /// An event of a persistent subscription.
+#[doc(alias = "PersistentSubscriptionListener")]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PersistentSubscriptionEvent {
@@ -84,6 +85,7 @@ pub struct MessageInfo {
 /// Dropping it leaves the stream and ends the session.
 ///
 /// Corresponds to `aeron_archive_persistent_subscription_close`.
+#[doc(alias = "aeron_archive_persistent_subscription_close")]
 #[must_use = "the subscription is closed when this is dropped"]
 pub struct PersistentSubscription {
     /// `None` only during drop.
@@ -133,6 +135,7 @@ impl PersistentSubscription {
     ///   driver failed.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_create`.
+    #[doc(alias = "aeron_archive_persistent_subscription_create")]
     pub fn new(
         aeron: &Aeron,
         mut archive_context: Context,
@@ -175,6 +178,7 @@ impl PersistentSubscription {
     /// this is a callback of a conductor.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_poll`.
+    #[doc(alias = "aeron_archive_persistent_subscription_poll")]
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize>
     where
         F: FnMut(&[u8], &MessageInfo),
@@ -193,6 +197,7 @@ impl PersistentSubscription {
     /// As for [`poll`](Self::poll).
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_controlled_poll`.
+    #[doc(alias = "aeron_archive_persistent_subscription_controlled_poll")]
     pub fn controlled_poll<F>(&mut self, handler: F, fragment_limit: usize) -> Result<usize>
     where
         F: FnMut(&[u8], &MessageInfo) -> Action,
@@ -236,6 +241,7 @@ impl PersistentSubscription {
     /// Returns whether messages come from the live stream at the moment.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_is_live`.
+    #[doc(alias = "aeron_archive_persistent_subscription_is_live")]
     pub fn is_live(&self) -> bool {
         // SAFETY: the structure is live.
         self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_live(raw) })
@@ -244,6 +250,7 @@ impl PersistentSubscription {
     /// Returns whether messages come from the recording at the moment.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_is_replaying`.
+    #[doc(alias = "aeron_archive_persistent_subscription_is_replaying")]
     pub fn is_replaying(&self) -> bool {
         // SAFETY: the structure is live.
         self.with(|raw| unsafe { sys::aeron_archive_persistent_subscription_is_replaying(raw) })
@@ -255,6 +262,10 @@ impl PersistentSubscription {
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and
     /// `aeron_archive_persistent_subscription_failure_reason`.
+    #[doc(alias(
+        "aeron_archive_persistent_subscription_has_failed",
+        "aeron_archive_persistent_subscription_failure_reason"
+    ))]
     pub fn failure(&self) -> Option<ArchiveError> {
         let raw = self.inner.as_ref()?.raw.as_ptr();
         let (mut code, mut message) = (0, ptr::null());
@@ -276,6 +287,7 @@ impl PersistentSubscription {
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_get_state_counter` and its
     /// relatives.
+    #[doc(alias = "aeron_archive_persistent_subscription_context_get_state_counter")]
     pub fn counters(&self) -> PersistentSubscriptionCounters {
         self.counters
     }

@@ -68,6 +68,7 @@ impl ReplayMergeBuilder {
     /// segments were purged, needs its [start position](Archive::start_position) or a later one.
     ///
     /// Corresponds to `start_position` of `aeron_archive_replay_merge_init`.
+    #[doc(alias = "aeron_archive_replay_merge_init")]
     pub fn start_position(mut self, position: Position) -> Self {
         self.start_position = position;
         self
@@ -82,6 +83,7 @@ impl ReplayMergeBuilder {
     /// each answer of the archive is progress.
     ///
     /// Corresponds to `merge_progress_timeout_ms` of `aeron_archive_replay_merge_init`.
+    #[doc(alias = "aeron_archive_replay_merge_init")]
     pub fn progress_timeout(mut self, timeout: Duration) -> Self {
         self.progress_timeout = timeout;
         self
@@ -103,6 +105,7 @@ impl ReplayMergeBuilder {
     /// operator `?` converts it to an [`ArchiveError`](crate::ArchiveError), both are dropped.
     ///
     /// Corresponds to `aeron_archive_replay_merge_init`.
+    #[doc(alias = "aeron_archive_replay_merge_init")]
     pub fn start(
         self,
         archive: Archive,

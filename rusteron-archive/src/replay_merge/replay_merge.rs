@@ -97,6 +97,7 @@ impl ReplayMerge {
     ///
     /// Corresponds to `replay_channel`, `replay_destination` and `live_destination` of
     /// `aeron_archive_replay_merge_init`.
+    #[doc(alias = "aeron_archive_replay_merge_init")]
     pub fn builder(
         replay_channel: impl Into<String>,
         replay_destination: impl AsChannel,
@@ -132,6 +133,7 @@ impl ReplayMerge {
     /// After one of these the merge has failed, and does nothing any more.
     ///
     /// Corresponds to `aeron_archive_replay_merge_do_work`.
+    #[doc(alias = "aeron_archive_replay_merge_do_work")]
     pub fn do_work(&mut self) -> Result<usize> {
         let mut count = 0;
         self.parts.archive.request(
@@ -156,6 +158,7 @@ impl ReplayMerge {
     /// As for [`do_work`](Self::do_work).
     ///
     /// Corresponds to `aeron_archive_replay_merge_poll`.
+    #[doc(alias = "aeron_archive_replay_merge_poll")]
     pub fn poll<F>(&mut self, handler: F, fragment_limit: usize) -> Result<usize>
     where
         F: FnMut(&[u8], &Header<'_>),
@@ -168,6 +171,7 @@ impl ReplayMerge {
     /// there is no image.
     ///
     /// Corresponds to `aeron_archive_replay_merge_image`.
+    #[doc(alias = "aeron_archive_replay_merge_image")]
     pub fn image(&mut self) -> Option<Image<'_>> {
         // SAFETY: the structure is live.
         let raw = unsafe { sys::aeron_archive_replay_merge_image(self.raw.as_ptr()) };
@@ -177,6 +181,7 @@ impl ReplayMerge {
     /// Returns whether the merge has joined the live stream and the replay is over.
     ///
     /// Corresponds to `aeron_archive_replay_merge_is_merged`.
+    #[doc(alias = "aeron_archive_replay_merge_is_merged")]
     pub fn is_merged(&self) -> bool {
         // SAFETY: the structure is live.
         unsafe { sys::aeron_archive_replay_merge_is_merged(self.raw.as_ptr()) }
@@ -185,6 +190,7 @@ impl ReplayMerge {
     /// Returns whether the merge has failed. A failed merge does no more work.
     ///
     /// Corresponds to `aeron_archive_replay_merge_has_failed`.
+    #[doc(alias = "aeron_archive_replay_merge_has_failed")]
     pub fn has_failed(&self) -> bool {
         // SAFETY: the structure is live.
         unsafe { sys::aeron_archive_replay_merge_has_failed(self.raw.as_ptr()) }
@@ -193,6 +199,7 @@ impl ReplayMerge {
     /// Returns whether the live stream has been joined, with or without the replay.
     ///
     /// Corresponds to `aeron_archive_replay_merge_is_live_added`.
+    #[doc(alias = "aeron_archive_replay_merge_is_live_added")]
     pub fn is_live_added(&self) -> bool {
         // SAFETY: the structure is live.
         unsafe { sys::aeron_archive_replay_merge_is_live_added(self.raw.as_ptr()) }
@@ -214,6 +221,7 @@ impl ReplayMerge {
     /// - [`Client`](ArchiveErrorKind::Client): the client failed, as when its queue of commands is full.
     ///
     /// Corresponds to `aeron_archive_replay_merge_close`.
+    #[doc(alias = "aeron_archive_replay_merge_close")]
     pub fn into_parts(self) -> Result<(Archive, Subscription), ReplayMergeCloseError> {
         // SAFETY: after the close, nothing uses the structure again: `self` is taken apart at once. C
         // leaves a structure that it cannot close usable.

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::Fallible;
 
 /// The state of the sockets of a channel, as the media driver last reported it.
+#[doc(alias = "ChannelEndpointStatus")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChannelStatus {

@@ -56,6 +56,7 @@ use crate::log_buffer::CounterValue;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("aeron_counter_t", "aeron_counter_addr", "AtomicCounter"))]
 #[must_use = "the counter is closed when this is dropped"]
 pub struct Counter {
     raw: NonNull<sys::aeron_counter_t>,
@@ -84,6 +85,7 @@ impl Counter {
     /// retained for long can refer to another client's number.
     ///
     /// Corresponds to `aeron_counter_addr`.
+    #[doc(alias = "aeron_counter_addr")]
     #[inline]
     pub fn as_atomic(&self) -> &AtomicI64 {
         if self.shared.is_owned() { self.shared.value() } else { &self.detached }
@@ -99,6 +101,7 @@ impl Counter {
     /// load.
     ///
     /// Corresponds to `aeron_counter_get_acquire` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_get_acquire")]
     #[inline]
     pub fn get_acquire(&self) -> i64 {
         self.as_atomic().load(Ordering::Acquire)
@@ -119,6 +122,7 @@ impl Counter {
     /// Sets the value. Earlier writes are visible to threads that read the value with acquire.
     ///
     /// Corresponds to `aeron_counter_set_release` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_set_release")]
     #[inline]
     pub fn set_release(&self, value: i64) {
         self.as_atomic().store(value, Ordering::Release);
@@ -133,6 +137,7 @@ impl Counter {
     /// Adds 1, and returns the value before. It wraps around.
     ///
     /// Corresponds to `aeron_counter_increment` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_increment")]
     #[inline]
     pub fn increment(&self) -> i64 {
         self.get_and_add(1)
@@ -147,6 +152,7 @@ impl Counter {
     /// Adds to the value, and returns the value before. It wraps around.
     ///
     /// Corresponds to `aeron_counter_get_and_add` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_get_and_add")]
     #[inline]
     pub fn get_and_add(&self, amount: i64) -> i64 {
         self.as_atomic().fetch_add(amount, Ordering::SeqCst)
@@ -157,6 +163,7 @@ impl Counter {
     /// For a single writer, as [`get_and_add_release`](Self::get_and_add_release).
     ///
     /// Corresponds to `aeron_counter_increment_release` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_increment_release")]
     #[inline]
     pub fn increment_release(&self) -> i64 {
         self.get_and_add_release(1)
@@ -168,6 +175,7 @@ impl Counter {
     /// [`get_and_add`](Self::get_and_add). With several writers, some additions are lost.
     ///
     /// Corresponds to `aeron_counter_get_and_add_release` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_get_and_add_release")]
     #[inline]
     pub fn get_and_add_release(&self, amount: i64) -> i64 {
         let before = self.get_relaxed();
@@ -202,6 +210,7 @@ impl Counter {
     /// a smaller proposal of another thread win.
     ///
     /// Corresponds to `aeron_counter_propose_max_release` in C's `aeron_counters_manager.h`.
+    #[doc(alias = "aeron_counter_propose_max_release")]
     #[inline]
     pub fn propose_max_release(&self, proposed: i64) -> bool {
         let greater = self.get_relaxed() < proposed;
@@ -226,6 +235,7 @@ impl Counter {
     /// Returns the counter's constants: its ids.
     ///
     /// Corresponds to `aeron_counter_constants`.
+    #[doc(alias = "aeron_counter_constants")]
     pub fn constants(&self) -> &CounterConstants {
         &self.constants
     }
@@ -235,6 +245,7 @@ impl Counter {
     /// driver has timed out the client, and has given the counter to another client.
     ///
     /// Corresponds to `aeron_counter_is_closed`.
+    #[doc(alias = "aeron_counter_is_closed")]
     pub fn is_closed(&self) -> bool {
         // SAFETY: the counter is live; the function reads an atomic flag.
         let closed = unsafe { sys::aeron_counter_is_closed(self.raw.as_ptr()) };

@@ -43,6 +43,7 @@ use crate::threads::SharedBetweenThreads;
 /// ```
 ///
 /// Corresponds to `aeron_async_destination_t`.
+#[doc(alias = "aeron_async_destination_t")]
 #[must_use = "the answer is discarded when this is dropped"]
 pub struct DestinationRegistration {
     /// `None` once the outcome has been returned: C frees the structure then.
@@ -109,6 +110,7 @@ impl DestinationRegistration {
     /// the id to [`remove_destination_by_id`](crate::Publication::remove_destination_by_id).
     ///
     /// Corresponds to `aeron_async_destination_get_registration_id`.
+    #[doc(alias = "aeron_async_destination_get_registration_id")]
     pub fn registration_id(&self) -> i64 {
         self.registration_id
     }
@@ -126,6 +128,7 @@ impl DestinationRegistration {
     /// and [`ErrorKind::IllegalState`] if the outcome was returned before.
     ///
     /// Corresponds to `aeron_publication_async_destination_poll` and its relatives.
+    #[doc(alias = "aeron_publication_async_destination_poll")]
     pub fn poll(&mut self) -> Result<Option<i64>> {
         let Some(raw) = self.raw else {
             return Err(Error::new(

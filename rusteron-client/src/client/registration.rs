@@ -43,6 +43,7 @@ use crate::threads::SharedBetweenThreads;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("asyncAddPublication", "getPublication", "getSubscription", "getCounter"))]
 #[must_use = "the request is cancelled when this is dropped"]
 pub struct Registration<R: Resource> {
     /// `None` once the outcome has been returned: C frees the structure then.
@@ -189,6 +190,12 @@ impl<R: Resource> Registration<R> {
     /// `aeron_async_add_exclusive_publication_get_registration_id`,
     /// `aeron_async_add_subscription_get_registration_id` and
     /// `aeron_async_add_counter_get_registration_id`.
+    #[doc(alias(
+        "aeron_async_add_publication_get_registration_id",
+        "aeron_async_add_exclusive_publication_get_registration_id",
+        "aeron_async_add_subscription_get_registration_id",
+        "aeron_async_add_counter_get_registration_id"
+    ))]
     pub fn registration_id(&self) -> i64 {
         self.registration_id
     }
@@ -207,6 +214,13 @@ impl<R: Resource> Registration<R> {
     /// Corresponds to `aeron_async_add_publication_poll`,
     /// `aeron_async_add_exclusive_publication_poll`, `aeron_async_add_subscription_poll`,
     /// `aeron_async_add_counter_poll` and `aeron_async_next_session_id_poll`.
+    #[doc(alias(
+        "aeron_async_add_publication_poll",
+        "aeron_async_add_exclusive_publication_poll",
+        "aeron_async_add_subscription_poll",
+        "aeron_async_add_counter_poll",
+        "aeron_async_next_session_id_poll"
+    ))]
     pub fn poll(&mut self) -> Result<Option<R>> {
         let Some(registering) = self.raw else {
             return Err(Error::new(

@@ -33,6 +33,7 @@ use crate::ffi::{Fallible, c_path};
 /// ```
 ///
 /// Corresponds to `aeron_context_request_driver_termination`.
+#[doc(alias = "aeron_context_request_driver_termination")]
 pub fn request_driver_termination(dir: impl AsRef<Path>, token: &[u8]) -> Result<()> {
     let dir = dir.as_ref();
     let name = c_path("dir", dir)?;

@@ -49,6 +49,7 @@ use crate::ffi::{self, Fallible, c_path, last_error};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("CncFileDescriptor", "aeron_cnc_t"))]
 pub struct CncFile {
     raw: NonNull<sys::aeron_cnc_t>,
     constants: CncConstants,
@@ -89,6 +90,7 @@ impl CncFile {
     ///   changed within the last second and a driver may be starting there.
     ///
     /// Corresponds to `aeron_cnc_init`.
+    #[doc(alias = "aeron_cnc_init")]
     pub fn open(dir: impl AsRef<Path>, timeout: Duration) -> Result<Self> {
         // C would wait, too, but by the time of day, which may jump.
         const PAUSE: Duration = Duration::from_millis(5);
@@ -154,6 +156,7 @@ impl CncFile {
     /// Returns the name of the file.
     ///
     /// Corresponds to `aeron_cnc_filename`.
+    #[doc(alias = "aeron_cnc_filename")]
     pub fn filename(&self) -> &Path {
         // SAFETY: the name is a part of the C structure, terminated, and lives as long as `self`.
         unsafe { ffi::path(sys::aeron_cnc_filename(self.raw.as_ptr())) }
@@ -163,6 +166,7 @@ impl CncFile {
     /// lengths of its buffers.
     ///
     /// Corresponds to `aeron_cnc_constants`.
+    #[doc(alias = "aeron_cnc_constants")]
     pub fn constants(&self) -> &CncConstants {
         &self.constants
     }
@@ -170,6 +174,7 @@ impl CncFile {
     /// Returns the version of the protocol that the driver speaks.
     ///
     /// Corresponds to `cnc_version` of `aeron_cnc_constants`.
+    #[doc(alias = "aeron_cnc_constants")]
     pub fn version(&self) -> CncVersion {
         let [_, major, minor, patch] = self.constants.cnc_version.to_be_bytes();
         CncVersion { major, minor, patch }
@@ -178,6 +183,7 @@ impl CncFile {
     /// Returns the id of the driver's process on the driver's operating system.
     ///
     /// Corresponds to `pid` of `aeron_cnc_constants`.
+    #[doc(alias = "aeron_cnc_constants")]
     pub fn pid(&self) -> i64 {
         self.constants.pid
     }
@@ -185,6 +191,7 @@ impl CncFile {
     /// Returns the time when the driver was started.
     ///
     /// Corresponds to `start_timestamp` of `aeron_cnc_constants`.
+    #[doc(alias = "aeron_cnc_constants")]
     pub fn start_time(&self) -> SystemTime {
         epoch::time(self.constants.start_timestamp).unwrap_or(UNIX_EPOCH)
     }
@@ -192,6 +199,7 @@ impl CncFile {
     /// Returns the silence after which the driver regards a client as dead.
     ///
     /// Corresponds to `client_liveness_timeout` of `aeron_cnc_constants`.
+    #[doc(alias = "aeron_cnc_constants")]
     pub fn client_liveness_timeout(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.constants.client_liveness_timeout).unwrap_or(0))
     }
@@ -202,6 +210,7 @@ impl CncFile {
     /// The driver reports about once a second.
     ///
     /// Corresponds to `aeron_cnc_to_driver_heartbeat`.
+    #[doc(alias = "aeron_cnc_to_driver_heartbeat")]
     pub fn heartbeat(&self) -> Option<SystemTime> {
         // SAFETY: the structure is live, and the function reads the mapping atomically. The length of
         // the buffer was part of what C compared with the file's when it mapped it.
@@ -229,6 +238,7 @@ impl CncFile {
     /// Clients use their driver timeout for this, 10 s by default.
     ///
     /// Corresponds to `aeron_is_driver_active`, which opens the file first.
+    #[doc(alias = "aeron_is_driver_active")]
     pub fn is_active(&self, timeout: Duration) -> bool {
         self.heartbeat_age().is_some_and(|age| age <= timeout)
     }
@@ -236,6 +246,7 @@ impl CncFile {
     /// Returns a reader of the counters of the driver and its clients. The reader borrows this file.
     ///
     /// Corresponds to `aeron_cnc_counters_reader`.
+    #[doc(alias = "aeron_cnc_counters_reader")]
     pub fn counters(&self) -> CountersReader<'_> {
         // SAFETY: the reader is a part of the C structure, and reads the mapping; both live as long
         // as `self`.
@@ -245,6 +256,7 @@ impl CncFile {
     /// Returns the errors that the driver has logged, each distinct error once.
     ///
     /// Corresponds to `aeron_cnc_error_log_read`.
+    #[doc(alias("aeron_cnc_error_log_read", "ErrorLogReader", "ErrorStat"))]
     pub fn errors(&self) -> Vec<ErrorLogEntry> {
         error_log::read(self.error_log(), i64::MIN)
     }
@@ -253,6 +265,7 @@ impl CncFile {
     /// once.
     ///
     /// Corresponds to `aeron_cnc_error_log_read`.
+    #[doc(alias = "aeron_cnc_error_log_read")]
     pub fn errors_since(&self, since: SystemTime) -> Vec<ErrorLogEntry> {
         error_log::read(self.error_log(), epoch::millis(since))
     }
@@ -266,6 +279,7 @@ impl CncFile {
     /// [`ErrorKind::Io`]: the file cannot be read.
     ///
     /// Corresponds to `aeron_cnc_loss_reporter_read`.
+    #[doc(alias("aeron_cnc_loss_reporter_read", "LossReportReader", "LossStat"))]
     pub fn loss_report(&self) -> Result<Vec<LossReportEntry>> {
         let file = self.dir.join(loss_report::FILE_NAME);
         let report = fs::read(&file).map_err(|error: io::Error| {

@@ -40,6 +40,7 @@ pub(crate) const MAX_LABEL_LENGTH: usize = size_of::<Metadata>() - offset_of!(Me
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("CountersManager", "AeronCounters", "aeron_counters_reader_t"))]
 #[derive(Clone, Copy)]
 pub struct CountersReader<'a> {
     values: SharedMemory<'a>,
@@ -90,6 +91,7 @@ impl<'a> CountersReader<'a> {
     /// Returns the highest id that has a slot. Most slots are unused.
     ///
     /// Corresponds to `aeron_counters_reader_max_counter_id`.
+    #[doc(alias = "aeron_counters_reader_max_counter_id")]
     pub fn max_counter_id(&self) -> i32 {
         self.max_counter_id
     }
@@ -99,6 +101,7 @@ impl<'a> CountersReader<'a> {
     /// Each copy allocates its label. [`for_each`](Self::for_each) does not.
     ///
     /// Corresponds to `aeron_counters_reader_foreach_counter` and `aeron_print_counters`.
+    #[doc(alias("aeron_counters_reader_foreach_counter", "aeron_print_counters"))]
     pub fn iter(&self) -> Counters<'a> {
         Counters { reader: *self, next_id: 0 }
     }
@@ -108,6 +111,7 @@ impl<'a> CountersReader<'a> {
     /// The copies are made one after the other in the same memory, which is allocated once.
     ///
     /// Corresponds to `aeron_counters_reader_foreach_counter`.
+    #[doc(alias = "aeron_counters_reader_foreach_counter")]
     pub fn for_each(&self, mut handler: impl FnMut(&CounterSnapshot)) {
         let mut counter = CounterSnapshot::empty();
         let mut next_id = 0;
@@ -119,6 +123,7 @@ impl<'a> CountersReader<'a> {
     /// Returns a copy of the counter with an id. `None` if there is no such counter.
     ///
     /// Corresponds to `aeron_counters_reader_addr` and the functions for each of its properties.
+    #[doc(alias = "aeron_counters_reader_addr")]
     pub fn counter(&self, counter_id: i32) -> Option<CounterSnapshot> {
         let mut counter = CounterSnapshot::empty();
         self.slot(counter_id)?.copy_to(&mut counter)?;
@@ -129,6 +134,7 @@ impl<'a> CountersReader<'a> {
     /// such counter.
     ///
     /// Corresponds to `aeron_counters_reader_find_by_type_id_and_registration_id`.
+    #[doc(alias = "aeron_counters_reader_find_by_type_id_and_registration_id")]
     pub fn find_by_type_id_and_registration_id(
         &self,
         type_id: i32,
@@ -145,6 +151,7 @@ impl<'a> CountersReader<'a> {
     /// Returns the value of a counter. `None` if there is no counter with the id.
     ///
     /// Corresponds to `aeron_counters_reader_addr`.
+    #[doc(alias = "aeron_counters_reader_addr")]
     pub fn value(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.value()
     }
@@ -154,6 +161,7 @@ impl<'a> CountersReader<'a> {
     /// Bytes that are not UTF-8 are replaced.
     ///
     /// Corresponds to `aeron_counters_reader_counter_label`.
+    #[doc(alias = "aeron_counters_reader_counter_label")]
     pub fn label(&self, counter_id: i32) -> Option<String> {
         let mut label = Vec::new();
         self.allocated(counter_id)?.copy_label_to(&mut label)?;
@@ -164,6 +172,7 @@ impl<'a> CountersReader<'a> {
     /// the id.
     ///
     /// Corresponds to `aeron_counters_reader_metadata_key`.
+    #[doc(alias = "aeron_counters_reader_metadata_key")]
     pub fn key(&self, counter_id: i32) -> Option<[u8; MAX_KEY_LENGTH]> {
         let mut key = [0; MAX_KEY_LENGTH];
         self.allocated(counter_id)?.copy_key_to(&mut key)?;
@@ -173,6 +182,7 @@ impl<'a> CountersReader<'a> {
     /// Returns the type of a counter. `None` if there is no counter with the id.
     ///
     /// Corresponds to `aeron_counters_reader_counter_type_id`.
+    #[doc(alias = "aeron_counters_reader_counter_type_id")]
     pub fn type_id(&self, counter_id: i32) -> Option<i32> {
         self.allocated(counter_id)?.type_id()
     }
@@ -180,6 +190,7 @@ impl<'a> CountersReader<'a> {
     /// Returns the registration id of a counter. `None` if there is no counter with the id.
     ///
     /// Corresponds to `aeron_counters_reader_counter_registration_id`.
+    #[doc(alias = "aeron_counters_reader_counter_registration_id")]
     pub fn registration_id(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.registration_id()
     }
@@ -189,6 +200,7 @@ impl<'a> CountersReader<'a> {
     /// The id is -1 for the driver's own and for static counters.
     ///
     /// Corresponds to `aeron_counters_reader_counter_owner_id`.
+    #[doc(alias = "aeron_counters_reader_counter_owner_id")]
     pub fn owner_id(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.owner_id()
     }
@@ -199,6 +211,7 @@ impl<'a> CountersReader<'a> {
     /// The registration id is 0 if the counter's type has none.
     ///
     /// Corresponds to `aeron_counters_reader_counter_reference_id`.
+    #[doc(alias = "aeron_counters_reader_counter_reference_id")]
     pub fn reference_id(&self, counter_id: i32) -> Option<i64> {
         self.allocated(counter_id)?.reference_id()
     }
@@ -206,6 +219,7 @@ impl<'a> CountersReader<'a> {
     /// Returns the state of the slot with an id. `None` if there is no such slot.
     ///
     /// Corresponds to `aeron_counters_reader_counter_state`.
+    #[doc(alias = "aeron_counters_reader_counter_state")]
     pub fn state(&self, counter_id: i32) -> Option<CounterState> {
         match self.slot(counter_id)?.state()? {
             UNUSED => Some(CounterState::Unused),
@@ -219,6 +233,7 @@ impl<'a> CountersReader<'a> {
     /// clock. `None` if there is no such slot, or no freed counter in it.
     ///
     /// Corresponds to `aeron_counters_reader_free_for_reuse_deadline_ms`.
+    #[doc(alias = "aeron_counters_reader_free_for_reuse_deadline_ms")]
     pub fn free_for_reuse_deadline(&self, counter_id: i32) -> Option<SystemTime> {
         let slot = self.slot(counter_id)?;
         if slot.state()? != RECLAIMED {

@@ -30,6 +30,7 @@ const ALIGNMENT: usize = 8;
 /// Returns the entries that were last observed at or after a time in milliseconds.
 ///
 /// Corresponds to `aeron_error_log_read`, which believes the lengths that it finds.
+#[doc(alias = "aeron_error_log_read")]
 pub(crate) fn read(log: SharedMemory<'_>, since: i64) -> Vec<ErrorLogEntry> {
     let mut entries = Vec::new();
     let mut rest = Some(log);

@@ -43,6 +43,7 @@ const ALIGNMENT: usize = 64;
 /// Returns the entries of a report.
 ///
 /// Corresponds to `aeron_loss_reporter_read`, which believes the lengths that it finds.
+#[doc(alias = "aeron_loss_reporter_read")]
 pub(crate) fn read(report: &[u8]) -> Vec<LossReportEntry> {
     let mut entries = Vec::new();
     let mut rest = report;

@@ -30,6 +30,7 @@ use crate::error::Position;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "StreamStat")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamPositions {

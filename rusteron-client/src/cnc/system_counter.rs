@@ -26,6 +26,7 @@ macro_rules! system_counters {
         /// # Ok(())
         /// # }
         /// ```
+        #[doc(alias = "SystemCounterDescriptor")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum SystemCounter {

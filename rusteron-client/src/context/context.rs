@@ -30,6 +30,7 @@ use crate::idle::IdleStrategyKind;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("CommonContext", "aeron_context_t"))]
 pub struct Context {
     raw: NonNull<sys::aeron_context_t>,
     /// Handlers that C holds pointers to.
@@ -61,6 +62,7 @@ impl Context {
     /// that cannot be parsed; the text names it.
     ///
     /// Corresponds to `aeron_context_init`.
+    #[doc(alias = "aeron_context_init")]
     pub fn new() -> Result<Self> {
         let mut raw = ptr::null_mut();
         let lock = ffi::lock_context_init();
@@ -122,6 +124,7 @@ impl Context {
     /// strategy does not accept. The strategy is then the previous one, with Aeron's defaults.
     ///
     /// Corresponds to `aeron_context_set_idle_strategy`.
+    #[doc(alias = "aeron_context_set_idle_strategy")]
     pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> Result<&mut Self> {
         let previous = self.idle_strategy().unwrap_or(IdleStrategyKind::Sleeping);
         // A new context has a number there that is meaningful to one strategy only.
@@ -157,6 +160,7 @@ impl Context {
     /// `/dev/shm/aeron-<user>`.
     ///
     /// Corresponds to `aeron_default_path`.
+    #[doc(alias = "aeron_default_path")]
     pub fn default_dir() -> PathBuf {
         let mut buffer = [0; sys::AERON_MAX_PATH as usize];
         let _lock = ffi::lock_context_init();

@@ -68,6 +68,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_available_counter`.
+    #[doc(alias = "aeron_context_set_on_available_counter")]
     pub fn set_on_available_counter(
         &mut self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
@@ -88,6 +89,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_unavailable_counter`.
+    #[doc(alias = "aeron_context_set_on_unavailable_counter")]
     pub fn set_on_unavailable_counter(
         &mut self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,

@@ -27,6 +27,7 @@ pub struct NewResource {
 
 /// An error that a receiver reported against a publication of this client, such as a rejected
 /// image.
+#[doc(alias = "PublicationErrorFrame")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublicationError {
@@ -130,6 +131,7 @@ impl Context {
     /// None that a valid context can cause. The errors are C's.
     ///
     /// Corresponds to `aeron_context_set_error_handler`.
+    #[doc(alias("aeron_context_set_error_handler", "ErrorHandler"))]
     pub fn set_error_handler(
         &mut self,
         handler: impl Fn(&Error) + Send + Sync + 'static,
@@ -147,6 +149,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_new_publication`.
+    #[doc(alias = "aeron_context_set_on_new_publication")]
     pub fn set_on_new_publication(
         &mut self,
         handler: impl FnMut(&NewResource) + Send + 'static,
@@ -169,6 +172,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_new_exclusive_publication`.
+    #[doc(alias = "aeron_context_set_on_new_exclusive_publication")]
     pub fn set_on_new_exclusive_publication(
         &mut self,
         handler: impl FnMut(&NewResource) + Send + 'static,
@@ -191,6 +195,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_new_subscription`.
+    #[doc(alias = "aeron_context_set_on_new_subscription")]
     pub fn set_on_new_subscription(
         &mut self,
         handler: impl FnMut(&NewResource) + Send + 'static,
@@ -213,6 +218,10 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_publication_error_frame_handler`.
+    #[doc(alias(
+        "aeron_context_set_publication_error_frame_handler",
+        "PublicationErrorFrameHandler"
+    ))]
     pub fn set_publication_error_handler(
         &mut self,
         handler: impl FnMut(&PublicationError) + Send + 'static,
@@ -233,6 +242,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_agent_on_start_function`, which C declares without defining it.
+    #[doc(alias = "aeron_context_set_agent_on_start_function")]
     pub fn set_agent_on_start(
         &mut self,
         handler: impl FnMut(&str) + Send + 'static,
@@ -259,6 +269,7 @@ impl Context {
     /// As for [`set_error_handler`](Self::set_error_handler).
     ///
     /// Corresponds to `aeron_context_set_on_close_client`.
+    #[doc(alias("aeron_context_set_on_close_client", "closeHandler"))]
     pub fn set_on_close(&mut self, handler: impl FnMut() + Send + 'static) -> Result<&mut Self> {
         self.on_close = None;
         self.on_close = Some(self.close_handlers.add(Box::new(handler)));

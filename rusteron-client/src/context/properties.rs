@@ -23,6 +23,7 @@ use crate::ffi::{Fallible, c_string};
 /// Call this at the beginning of `main`, like [`std::env::set_var`].
 ///
 /// Corresponds to `aeron_properties_buffer_load`.
+#[doc(alias = "aeron_properties_buffer_load")]
 pub unsafe fn load_properties(text: &str) -> Result<()> {
     // C reads in front of its buffer for an empty line. For blanks without a name behind them, C
     // writes in front of its buffer. C ignores a last line without an end. Blanks at the beginning
@@ -45,6 +46,7 @@ pub unsafe fn load_properties(text: &str) -> Result<()> {
 /// As for [`load_properties`].
 ///
 /// Corresponds to `aeron_properties_file_load`, which takes a missing file for an empty one.
+#[doc(alias = "aeron_properties_file_load")]
 pub unsafe fn load_properties_file(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let text = fs::read_to_string(path).map_err(|error| {

@@ -25,6 +25,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///     }
 /// }
 /// ```
+#[doc(alias(
+    "AeronException",
+    "DriverTimeoutException",
+    "RegistrationException",
+    "aeron_errcode",
+    "aeron_errmsg"
+))]
 #[derive(Clone)]
 pub struct Error(Box<Content>);
 
@@ -36,6 +43,7 @@ struct Content {
 }
 
 /// The kinds of [`Error`], independent of the wording.
+#[doc(alias = "ErrorCode")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

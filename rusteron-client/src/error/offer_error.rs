@@ -29,15 +29,20 @@ pub type Position = i64;
 #[non_exhaustive]
 pub enum OfferError {
     /// No subscriber is connected. A subscriber may be about to connect.
+    #[doc(alias = "AERON_PUBLICATION_NOT_CONNECTED")]
     NotConnected,
     /// Back pressure: the subscribers, or the flow control on their behalf, are not ready for more.
+    #[doc(alias = "AERON_PUBLICATION_BACK_PRESSURED")]
     BackPressured,
     /// The log buffer is being rotated to its next term. The next attempt will most likely succeed.
+    #[doc(alias = "AERON_PUBLICATION_ADMIN_ACTION")]
     AdminAction,
     /// The publication is closed, or its client is closed.
+    #[doc(alias = "AERON_PUBLICATION_CLOSED")]
     Closed,
     /// The stream has reached its maximum position, 2³¹ times the term length. Add a new
     /// publication. With a longer term length, this happens more rarely.
+    #[doc(alias = "AERON_PUBLICATION_MAX_POSITION_EXCEEDED")]
     MaxPositionExceeded,
     /// The message is longer than the publication's term length allows. A claim must not be longer
     /// than a fragment, either.

@@ -74,6 +74,7 @@ use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 /// ```
 ///
 /// Corresponds to `aeron_buffer_claim_t`.
+#[doc(alias = "aeron_buffer_claim_t")]
 #[must_use = "dropping a claim aborts it"]
 pub struct BufferClaim<'a> {
     /// The header of the frame, with the payload behind it.
@@ -124,6 +125,7 @@ impl<'a> BufferClaim<'a> {
     /// unblocked its range, by turning it into padding. Subscribers skip the message.
     ///
     /// Corresponds to `aeron_buffer_claim_commit`, which does not notice that.
+    #[doc(alias = "aeron_buffer_claim_commit")]
     #[inline]
     pub fn commit(self) -> Result<Position, OfferError> {
         let claim = ManuallyDrop::new(self);
@@ -140,6 +142,7 @@ impl<'a> BufferClaim<'a> {
     /// Does not block, does not allocate.
     ///
     /// Corresponds to `aeron_buffer_claim_abort`.
+    #[doc(alias = "aeron_buffer_claim_abort")]
     #[inline]
     pub fn abort(self) {
         drop(self);
@@ -155,6 +158,7 @@ impl<'a> BufferClaim<'a> {
     /// Initially a claim has both.
     ///
     /// Corresponds to a field of the header that `frame_header` of C's `aeron_buffer_claim_t` points to.
+    #[doc(alias = "aeron_buffer_claim_t")]
     #[inline]
     pub fn flags(&self) -> u8 {
         // SAFETY: a field of the frame's header, which only this claim writes.

@@ -18,19 +18,29 @@ use crate::log_buffer::{HEADER_LENGTH, align};
 use crate::publication::{ExclusivePublication, Publication};
 
 /// Requires these fields: `raw`, the address of the C publication; its `fields`; its `constants`;
-/// its `client`; and `is_handed_over`, true once it was passed to C to be closed.
+/// its `client`; and `is_handed_over`, true once it was passed to C to be closed. Each C function comes
+/// with its name as a literal, which `doc(alias)` needs.
 macro_rules! details {
     (
         $publication:ty, owner $owner:ident;
-        $is_connected:ident, $is_closed:ident, $position:ident, $position_limit:ident,
-        $channel_status:ident, $local_addresses:ident, $constants:literal,
-        $add:ident, $remove:ident, $remove_by_id:ident, $poll:ident,
-        $close:ident => $shim_close:ident
+        $is_connected:ident $is_connected_name:literal,
+        $is_closed:ident $is_closed_name:literal,
+        $position:ident $position_name:literal,
+        $position_limit:ident $position_limit_name:literal,
+        $channel_status:ident $channel_status_name:literal,
+        $local_addresses:ident $local_addresses_name:literal,
+        $constants:literal,
+        $add:ident $add_name:literal,
+        $remove:ident $remove_name:literal,
+        $remove_by_id:ident $remove_by_id_name:literal,
+        $poll:ident $poll_name:literal,
+        $close:ident $close_name:literal => $shim_close:ident
     ) => {
         impl $publication {
             /// Returns whether the media driver has heard from a subscriber recently.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($is_connected), "`.")]
+            #[doc = concat!("Corresponds to `", $is_connected_name, "`.")]
+            #[doc(alias = $is_connected_name)]
             pub fn is_connected(&self) -> bool {
                 // SAFETY: the publication is live; the function reads atomics.
                 unsafe { sys::$is_connected(self.raw.as_ptr()) }
@@ -41,7 +51,8 @@ macro_rules! details {
             /// liveness timeout: the media driver has timed out the client, and has reused the
             /// publication's counters.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($is_closed), "`.")]
+            #[doc = concat!("Corresponds to `", $is_closed_name, "`.")]
+            #[doc(alias = $is_closed_name)]
             pub fn is_closed(&self) -> bool {
                 // SAFETY: the publication is live; the function reads an atomic flag.
                 unsafe { sys::$is_closed(self.raw.as_ptr()) || !self.limit.is_owned() }
@@ -53,7 +64,8 @@ macro_rules! details {
             /// # Errors
             /// [`OfferError::Closed`] once the publication is closed.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($position), "`.")]
+            #[doc = concat!("Corresponds to `", $position_name, "`.")]
+            #[doc(alias = $position_name)]
             pub fn position(&self) -> Result<Position, OfferError> {
                 // SAFETY: the publication is live. In an exclusive publication, the function reads
                 // fields that only the holder of `&mut self` writes. That holder cannot be at work
@@ -70,7 +82,8 @@ macro_rules! details {
             /// # Errors
             /// [`OfferError::Closed`] once the publication is closed.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($position_limit), "`.")]
+            #[doc = concat!("Corresponds to `", $position_limit_name, "`.")]
+            #[doc(alias = $position_limit_name)]
             pub fn position_limit(&self) -> Result<Position, OfferError> {
                 if self.is_closed() {
                     return Err(OfferError::Closed);
@@ -95,7 +108,8 @@ macro_rules! details {
             /// not below the position limit.
             #[cold]
             pub(crate) fn back_pressure(&self, position: Position, length: usize) -> OfferError {
-                let end = position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
+                let end =
+                    position.saturating_add(align(length.saturating_add(HEADER_LENGTH)) as i64);
                 if end >= self.fields.max_possible_position {
                     OfferError::MaxPositionExceeded
                 } else if self.is_connected() {
@@ -107,7 +121,8 @@ macro_rules! details {
 
             /// Returns the state of the channel's sockets.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($channel_status), "`.")]
+            #[doc = concat!("Corresponds to `", $channel_status_name, "`.")]
+            #[doc(alias = $channel_status_name)]
             pub fn channel_status(&self) -> ChannelStatus {
                 // SAFETY: the publication is live; the function reads an atomic counter, which
                 // stays mapped as long as the client.
@@ -130,7 +145,8 @@ macro_rules! details {
             /// # Errors
             /// [`ErrorKind::Other`] if the media driver's text is no address.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($local_addresses), "`.")]
+            #[doc = concat!("Corresponds to `", $local_addresses_name, "`.")]
+            #[doc(alias = $local_addresses_name)]
             pub fn local_addresses(&self) -> Result<Vec<SocketAddr>> {
                 local_addresses(|buffers, count| {
                     // SAFETY: the publication is live; C writes a terminated text into each of the
@@ -144,6 +160,7 @@ macro_rules! details {
             ///
             /// Corresponds to `channel` of `aeron_publication_constants_t`, and to
             /// `aeron_publication_channel`.
+            #[doc(alias("aeron_publication_constants_t", "aeron_publication_channel"))]
             pub fn channel(&self) -> &str {
                 &self.constants.channel
             }
@@ -152,6 +169,7 @@ macro_rules! details {
             ///
             /// Corresponds to `stream_id` of `aeron_publication_constants_t`, and to
             /// `aeron_publication_stream_id`.
+            #[doc(alias("aeron_publication_constants_t", "aeron_publication_stream_id"))]
             pub fn stream_id(&self) -> i32 {
                 self.constants.stream_id
             }
@@ -161,6 +179,7 @@ macro_rules! details {
             ///
             /// Corresponds to `session_id` of `aeron_publication_constants_t`, and to
             /// `aeron_publication_session_id`.
+            #[doc(alias("aeron_publication_constants_t", "aeron_publication_session_id"))]
             pub fn session_id(&self) -> i32 {
                 self.constants.session_id
             }
@@ -203,6 +222,7 @@ macro_rules! details {
             /// Returns the publication's constants: ids, lengths in bytes, counter ids.
             ///
             #[doc = concat!("Corresponds to `", $constants, "`.")]
+            #[doc(alias = $constants)]
             pub fn constants(&self) -> &PublicationConstants {
                 &self.constants
             }
@@ -231,7 +251,8 @@ macro_rules! details {
             /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
             /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($add), "` and `", stringify!($poll), "`.")]
+            #[doc = concat!("Corresponds to `", $add_name, "` and `", $poll_name, "`.")]
+            #[doc(alias($add_name, $poll_name))]
             pub fn add_destination(&self, destination: impl AsChannel) -> Result<i64> {
                 callback::forbid_blocking("add_destination")?;
                 self.async_add_destination(destination)?.wait()
@@ -249,8 +270,12 @@ macro_rules! details {
             /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
             /// - [`ErrorKind::InvalidArgument`]: a NUL byte in `destination`.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($add), "`.")]
-            pub fn async_add_destination(&self, destination: impl AsChannel) -> Result<DestinationRegistration> {
+            #[doc = concat!("Corresponds to `", $add_name, "`.")]
+            #[doc(alias = $add_name)]
+            pub fn async_add_destination(
+                &self,
+                destination: impl AsChannel,
+            ) -> Result<DestinationRegistration> {
                 let uri = destination.to_c_string(ChannelUse::SendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: the function and its partner belong to this type of owner; C copies the
@@ -274,7 +299,8 @@ macro_rules! details {
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).
             ///
-            #[doc = concat!("Corresponds to `", stringify!($remove), "` and `", stringify!($poll), "`.")]
+            #[doc = concat!("Corresponds to `", $remove_name, "` and `", $poll_name, "`.")]
+            #[doc(alias($remove_name, $poll_name))]
             pub fn remove_destination(&self, destination: impl AsChannel) -> Result<()> {
                 callback::forbid_blocking("remove_destination")?;
                 self.async_remove_destination(destination)?.wait().map(drop)
@@ -285,8 +311,12 @@ macro_rules! details {
             /// # Errors
             /// As for [`async_add_destination`](Self::async_add_destination).
             ///
-            #[doc = concat!("Corresponds to `", stringify!($remove), "`.")]
-            pub fn async_remove_destination(&self, destination: impl AsChannel) -> Result<DestinationRegistration> {
+            #[doc = concat!("Corresponds to `", $remove_name, "`.")]
+            #[doc(alias = $remove_name)]
+            pub fn async_remove_destination(
+                &self,
+                destination: impl AsChannel,
+            ) -> Result<DestinationRegistration> {
                 let uri = destination.to_c_string(ChannelUse::FormerSendDestination)?;
                 let owner = (sys::$owner, self.registration_id());
                 // SAFETY: as in `async_add_destination`.
@@ -309,9 +339,8 @@ macro_rules! details {
             /// # Errors
             /// As for [`add_destination`](Self::add_destination).
             ///
-            #[doc = concat!(
-                "Corresponds to `", stringify!($remove_by_id), "` and `", stringify!($poll), "`."
-            )]
+            #[doc = concat!( "Corresponds to `", $remove_by_id_name, "` and `", $poll_name, "`." )]
+            #[doc(alias($remove_by_id_name, $poll_name))]
             pub fn remove_destination_by_id(&self, registration_id: i64) -> Result<()> {
                 callback::forbid_blocking("remove_destination_by_id")?;
                 self.async_remove_destination_by_id(registration_id)?.wait().map(drop)
@@ -324,7 +353,8 @@ macro_rules! details {
             /// [`ErrorKind::InvalidChannel`] for a publication over IPC, to which the media driver
             /// would not answer.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($remove_by_id), "`.")]
+            #[doc = concat!("Corresponds to `", $remove_by_id_name, "`.")]
+            #[doc(alias = $remove_by_id_name)]
             pub fn async_remove_destination_by_id(
                 &self,
                 registration_id: i64,
@@ -354,7 +384,8 @@ macro_rules! details {
             /// the offered messages have been delivered. Dropping the publication does the same.
             /// Does not block.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($close), "`.")]
+            #[doc = concat!("Corresponds to `", $close_name, "`.")]
+            #[doc(alias = $close_name)]
             pub fn close(self) {
                 drop(self);
             }
@@ -377,7 +408,8 @@ macro_rules! details {
             /// in this call. If this is called from a callback, both happen after that callback has
             /// returned.
             ///
-            #[doc = concat!("Corresponds to `", stringify!($close), "`.")]
+            #[doc = concat!("Corresponds to `", $close_name, "`.")]
+            #[doc(alias = $close_name)]
             pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
                 // SAFETY: `self` is dropped at the end of this.
                 unsafe { self.hand_over(Some(Notification::new(on_complete))) };
@@ -403,8 +435,7 @@ macro_rules! details {
                     let result = unsafe { sys::$shim_close(publication.get(), function, clientd) };
                     // Otherwise an error has ended the client, and the publication is freed with
                     // the client.
-                    let is_begun =
-                        result == sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN;
+                    let is_begun = result == sys::rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN;
                     if !is_begun && function.is_some() {
                         // SAFETY: from `into_raw`, above. C has not stored it, and never will.
                         drop(unsafe { Notification::from_raw(clientd) });
@@ -424,22 +455,32 @@ macro_rules! details {
 
 details! {
     Publication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION;
-    aeron_publication_is_connected, aeron_publication_is_closed, aeron_publication_position,
-    aeron_publication_position_limit, aeron_publication_channel_status,
-    aeron_publication_local_sockaddrs, "aeron_publication_constants",
-    aeron_publication_async_add_destination, aeron_publication_async_remove_destination,
-    aeron_publication_async_remove_destination_by_id, aeron_publication_async_destination_poll,
-    aeron_publication_close => rusteron_publication_close
+    aeron_publication_is_connected "aeron_publication_is_connected",
+    aeron_publication_is_closed "aeron_publication_is_closed",
+    aeron_publication_position "aeron_publication_position",
+    aeron_publication_position_limit "aeron_publication_position_limit",
+    aeron_publication_channel_status "aeron_publication_channel_status",
+    aeron_publication_local_sockaddrs "aeron_publication_local_sockaddrs",
+    "aeron_publication_constants",
+    aeron_publication_async_add_destination "aeron_publication_async_add_destination",
+    aeron_publication_async_remove_destination "aeron_publication_async_remove_destination",
+    aeron_publication_async_remove_destination_by_id "aeron_publication_async_remove_destination_by_id",
+    aeron_publication_async_destination_poll "aeron_publication_async_destination_poll",
+    aeron_publication_close "aeron_publication_close" => rusteron_publication_close
 }
 
 details! {
     ExclusivePublication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION;
-    aeron_exclusive_publication_is_connected, aeron_exclusive_publication_is_closed,
-    aeron_exclusive_publication_position, aeron_exclusive_publication_position_limit,
-    aeron_exclusive_publication_channel_status, aeron_exclusive_publication_local_sockaddrs,
-    "aeron_exclusive_publication_constants", aeron_exclusive_publication_async_add_destination,
-    aeron_exclusive_publication_async_remove_destination,
-    aeron_exclusive_publication_async_remove_destination_by_id,
-    aeron_exclusive_publication_async_destination_poll,
-    aeron_exclusive_publication_close => rusteron_exclusive_publication_close
+    aeron_exclusive_publication_is_connected "aeron_exclusive_publication_is_connected",
+    aeron_exclusive_publication_is_closed "aeron_exclusive_publication_is_closed",
+    aeron_exclusive_publication_position "aeron_exclusive_publication_position",
+    aeron_exclusive_publication_position_limit "aeron_exclusive_publication_position_limit",
+    aeron_exclusive_publication_channel_status "aeron_exclusive_publication_channel_status",
+    aeron_exclusive_publication_local_sockaddrs "aeron_exclusive_publication_local_sockaddrs",
+    "aeron_exclusive_publication_constants",
+    aeron_exclusive_publication_async_add_destination "aeron_exclusive_publication_async_add_destination",
+    aeron_exclusive_publication_async_remove_destination "aeron_exclusive_publication_async_remove_destination",
+    aeron_exclusive_publication_async_remove_destination_by_id "aeron_exclusive_publication_async_remove_destination_by_id",
+    aeron_exclusive_publication_async_destination_poll "aeron_exclusive_publication_async_destination_poll",
+    aeron_exclusive_publication_close "aeron_exclusive_publication_close" => rusteron_exclusive_publication_close
 }

@@ -49,6 +49,7 @@ use crate::threads::SharedBetweenThreads;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "aeron_exclusive_publication_t")]
 #[must_use = "the publication is closed when this is dropped"]
 pub struct ExclusivePublication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
@@ -81,6 +82,7 @@ impl ExclusivePublication {
     /// Nothing has been sent; see [`OfferError`].
     ///
     /// Corresponds to `aeron_exclusive_publication_offer`.
+    #[doc(alias = "aeron_exclusive_publication_offer")]
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
         let Some(BegunFrame { frame, end_position }) = self.begin_frame(message.len()) else {
@@ -161,6 +163,7 @@ impl ExclusivePublication {
     /// ```
     ///
     /// Corresponds to `aeron_exclusive_publication_offerv`.
+    #[doc(alias("aeron_exclusive_publication_offerv", "DirectBufferVector"))]
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         // C adds the lengths without checking for overflow.
@@ -209,6 +212,7 @@ impl ExclusivePublication {
     /// As for [`offer`](Self::offer).
     ///
     /// Corresponds to `aeron_exclusive_publication_offer` with a supplier.
+    #[doc(alias("aeron_exclusive_publication_offer", "ReservedValueSupplier"))]
     #[inline]
     pub fn offer_with_reserved_value(
         &mut self,
@@ -285,6 +289,7 @@ impl ExclusivePublication {
     /// ```
     ///
     /// Corresponds to `aeron_exclusive_publication_try_claim`.
+    #[doc(alias = "aeron_exclusive_publication_try_claim")]
     #[inline]
     pub fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let Some(BegunFrame { frame, end_position }) = self.begin_frame(length) else {
@@ -329,6 +334,7 @@ impl ExclusivePublication {
     /// Nothing has been appended; see [`OfferError`].
     ///
     /// Corresponds to `aeron_exclusive_publication_append_padding`.
+    #[doc(alias = "aeron_exclusive_publication_append_padding")]
     pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
         if length > self.fields.max_message_length {
             return Err(self.too_long(length));
@@ -359,6 +365,7 @@ impl ExclusivePublication {
     /// [`OfferError::InvalidBlock`].
     ///
     /// Corresponds to `aeron_exclusive_publication_offer_block`, which checks the first frame only.
+    #[doc(alias = "aeron_exclusive_publication_offer_block")]
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
         // The check of the block below also finds a block that does not fit.
         let any = usize::MAX;
@@ -399,6 +406,7 @@ impl ExclusivePublication {
     /// Makes closing this publication revoke it; see [`revoke`](Self::revoke).
     ///
     /// Corresponds to `aeron_exclusive_publication_revoke_on_close`.
+    #[doc(alias = "aeron_exclusive_publication_revoke_on_close")]
     pub fn revoke_on_close(&mut self) {
         // SAFETY: the publication is live; the function sets an atomic flag.
         unsafe { sys::aeron_exclusive_publication_revoke_on_close(self.raw.as_ptr()) };
@@ -411,6 +419,7 @@ impl ExclusivePublication {
     /// [`close_with`](Self::close_with) instead.
     ///
     /// Corresponds to `aeron_exclusive_publication_revoke`.
+    #[doc(alias = "aeron_exclusive_publication_revoke")]
     pub fn revoke(mut self) {
         self.revoke_on_close();
     }

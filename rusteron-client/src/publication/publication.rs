@@ -54,6 +54,7 @@ use crate::publication::{BufferClaim, message_parts};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("ConcurrentPublication", "aeron_publication_t"))]
 #[must_use = "the publication is closed when this is dropped"]
 pub struct Publication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
@@ -108,6 +109,7 @@ impl Publication {
     /// gets no error, as in C: the message is lost.
     ///
     /// Corresponds to `aeron_publication_offer`.
+    #[doc(alias = "aeron_publication_offer")]
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
         if message.len() > self.fields.max_payload_length {
@@ -175,6 +177,7 @@ impl Publication {
     /// ```
     ///
     /// Corresponds to `aeron_publication_offerv`.
+    #[doc(alias("aeron_publication_offerv", "DirectBufferVector"))]
     #[inline]
     pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         // C adds the lengths without checking for overflow.
@@ -221,6 +224,7 @@ impl Publication {
     /// that the media driver has unblocked the claimed range, by turning it into padding.
     ///
     /// Corresponds to `aeron_publication_offer` with a supplier.
+    #[doc(alias("aeron_publication_offer", "ReservedValueSupplier"))]
     pub fn offer_with_reserved_value(
         &self,
         message: &[u8],
@@ -260,6 +264,7 @@ impl Publication {
     /// Nothing has been claimed; see [`OfferError`].
     ///
     /// Corresponds to `aeron_publication_try_claim`.
+    #[doc(alias = "aeron_publication_try_claim")]
     #[inline]
     pub fn try_claim(&self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
         let max = self.fields.max_payload_length;

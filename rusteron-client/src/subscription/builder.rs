@@ -96,6 +96,7 @@ impl<'a> SubscriptionBuilder<'a> {
     /// comes before the image can be polled or while it is being polled.
     ///
     /// Corresponds to `on_available_image_handler` of `aeron_async_add_subscription`.
+    #[doc(alias("aeron_async_add_subscription", "AvailableImageHandler"))]
     pub fn on_available_image(mut self, handler: impl FnMut(&ImageInfo) + Send + 'static) -> Self {
         self.callbacks.on_available_image = Some(Box::new(with_info(handler)));
         self
@@ -107,6 +108,7 @@ impl<'a> SubscriptionBuilder<'a> {
     /// The handler is not called for the images of a client that a fatal error has ended.
     ///
     /// Corresponds to `on_unavailable_image_handler` of `aeron_async_add_subscription`.
+    #[doc(alias("aeron_async_add_subscription", "UnavailableImageHandler"))]
     pub fn on_unavailable_image(
         mut self,
         handler: impl FnMut(&ImageInfo) + Send + 'static,
@@ -121,6 +123,7 @@ impl<'a> SubscriptionBuilder<'a> {
     /// As for [`Aeron::add_subscription`](crate::Aeron::add_subscription).
     ///
     /// Corresponds to `aeron_async_add_subscription` and `aeron_async_add_subscription_poll`.
+    #[doc(alias("aeron_async_add_subscription", "aeron_async_add_subscription_poll"))]
     pub fn add(self) -> Result<Subscription> {
         callback::forbid_blocking("add_subscription")?;
         self.async_add()?.wait()
@@ -132,6 +135,7 @@ impl<'a> SubscriptionBuilder<'a> {
     /// As for [`Aeron::async_add_subscription`](crate::Aeron::async_add_subscription).
     ///
     /// Corresponds to `aeron_async_add_subscription`.
+    #[doc(alias = "aeron_async_add_subscription")]
     pub fn async_add(self) -> Result<Registration<Subscription>> {
         let channel = self.channel?;
         let callbacks = self.client.subscription_callbacks().insert(self.callbacks);

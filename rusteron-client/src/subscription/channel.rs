@@ -36,6 +36,10 @@ impl Subscription {
     ///
     /// Corresponds to `aeron_subscription_async_add_destination` and
     /// `aeron_subscription_async_destination_poll`.
+    #[doc(alias(
+        "aeron_subscription_async_add_destination",
+        "aeron_subscription_async_destination_poll"
+    ))]
     pub fn add_destination(&mut self, channel: impl AsChannel) -> Result<()> {
         callback::forbid_blocking("add_destination")?;
         self.async_add_destination(channel)?.wait().map(drop)
@@ -55,6 +59,7 @@ impl Subscription {
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a NUL byte in `channel`.
     ///
     /// Corresponds to `aeron_subscription_async_add_destination`.
+    #[doc(alias = "aeron_subscription_async_add_destination")]
     pub fn async_add_destination(
         &mut self,
         channel: impl AsChannel,
@@ -83,6 +88,10 @@ impl Subscription {
     ///
     /// Corresponds to `aeron_subscription_async_remove_destination` and
     /// `aeron_subscription_async_destination_poll`.
+    #[doc(alias(
+        "aeron_subscription_async_remove_destination",
+        "aeron_subscription_async_destination_poll"
+    ))]
     pub fn remove_destination(&mut self, channel: impl AsChannel) -> Result<()> {
         callback::forbid_blocking("remove_destination")?;
         self.async_remove_destination(channel)?.wait().map(drop)
@@ -95,6 +104,7 @@ impl Subscription {
     /// As for [`async_add_destination`](Self::async_add_destination).
     ///
     /// Corresponds to `aeron_subscription_async_remove_destination`.
+    #[doc(alias = "aeron_subscription_async_remove_destination")]
     pub fn async_remove_destination(
         &mut self,
         channel: impl AsChannel,
@@ -138,6 +148,7 @@ impl Subscription {
     /// Returns the state of the channel's socket.
     ///
     /// Corresponds to `aeron_subscription_channel_status`.
+    #[doc(alias = "aeron_subscription_channel_status")]
     pub fn channel_status(&self) -> ChannelStatus {
         // SAFETY: the subscription is live; the function reads an atomic counter.
         let status = unsafe { sys::aeron_subscription_channel_status(self.as_ptr()) };
@@ -153,6 +164,7 @@ impl Subscription {
     /// A live subscription causes none; the errors are C's.
     ///
     /// Corresponds to `aeron_subscription_local_sockaddrs`.
+    #[doc(alias = "aeron_subscription_local_sockaddrs")]
     pub fn local_addresses(&self) -> Result<Vec<SocketAddr>> {
         local_addresses(|buffers, count| {
             // SAFETY: the subscription is live, and the buffers are as many as C is told, each
@@ -169,6 +181,7 @@ impl Subscription {
     /// A live subscription causes none; the errors are C's.
     ///
     /// Corresponds to `aeron_subscription_resolved_endpoint`.
+    #[doc(alias = "aeron_subscription_resolved_endpoint")]
     pub fn resolved_endpoint(&self) -> Result<Option<String>> {
         let mut address = [0; ADDRESS_LENGTH];
         // SAFETY: the subscription is live, and C writes terminated text into the buffer, no longer
@@ -193,6 +206,7 @@ impl Subscription {
     /// A channel that C cannot parse, such as the channel of a spy.
     ///
     /// Corresponds to `aeron_subscription_try_resolve_channel_endpoint_port`.
+    #[doc(alias = "aeron_subscription_try_resolve_channel_endpoint_port")]
     pub fn try_resolve_channel_endpoint_port(&self) -> Result<Option<String>> {
         // C looks for the colon of the port without checking that there is one.
         if !endpoints_have_ports(self.channel()) {

@@ -45,6 +45,12 @@ use crate::subscription::image::{Action, Header};
 ///
 /// Corresponds to `aeron_fragment_assembler_t` and `aeron_controlled_fragment_assembler_t`; dropping it,
 /// to `aeron_fragment_assembler_delete` and `aeron_controlled_fragment_assembler_delete`.
+#[doc(alias(
+    "aeron_fragment_assembler_t",
+    "aeron_controlled_fragment_assembler_t",
+    "aeron_fragment_assembler_delete",
+    "aeron_controlled_fragment_assembler_delete"
+))]
 #[derive(Default)]
 pub struct FragmentAssembler {
     sessions: HashMap<i32, Assembly>,
@@ -55,6 +61,7 @@ impl FragmentAssembler {
     ///
     /// Corresponds to `aeron_fragment_assembler_create` and
     /// `aeron_controlled_fragment_assembler_create`.
+    #[doc(alias("aeron_fragment_assembler_create", "aeron_controlled_fragment_assembler_create"))]
     pub fn new() -> Self {
         Self::default()
     }
@@ -62,6 +69,7 @@ impl FragmentAssembler {
     /// A handler for polls of fragments that passes whole messages on to `handler`.
     ///
     /// Corresponds to `aeron_fragment_assembler_handler`.
+    #[doc(alias = "aeron_fragment_assembler_handler")]
     #[inline]
     pub fn handler<F>(&mut self, mut handler: F) -> impl FnMut(&[u8], &Header<'_>)
     where
@@ -81,6 +89,7 @@ impl FragmentAssembler {
     /// A message that it refuses, with [`Action::Abort`], is given again whole.
     ///
     /// Corresponds to `aeron_controlled_fragment_assembler_handler`.
+    #[doc(alias = "aeron_controlled_fragment_assembler_handler")]
     #[inline]
     pub fn controlled_handler<F>(
         &mut self,
@@ -105,6 +114,10 @@ impl FragmentAssembler {
     ///
     /// Corresponds to `aeron_fragment_assembler_delete_session_buffer` and
     /// `aeron_controlled_fragment_assembler_delete_session_buffer`.
+    #[doc(alias(
+        "aeron_fragment_assembler_delete_session_buffer",
+        "aeron_controlled_fragment_assembler_delete_session_buffer"
+    ))]
     pub fn remove_session(&mut self, session_id: i32) -> bool {
         self.sessions.remove(&session_id).is_some()
     }
@@ -131,6 +144,12 @@ impl fmt::Debug for FragmentAssembler {
 /// Corresponds to `aeron_image_fragment_assembler_t` and
 /// `aeron_image_controlled_fragment_assembler_t`; dropping it, to
 /// `aeron_image_fragment_assembler_delete` and `aeron_image_controlled_fragment_assembler_delete`.
+#[doc(alias(
+    "aeron_image_fragment_assembler_t",
+    "aeron_image_controlled_fragment_assembler_t",
+    "aeron_image_fragment_assembler_delete",
+    "aeron_image_controlled_fragment_assembler_delete"
+))]
 pub struct ImageFragmentAssembler {
     assembly: Assembly,
 }
@@ -140,6 +159,10 @@ impl ImageFragmentAssembler {
     ///
     /// Corresponds to `aeron_image_fragment_assembler_create` and
     /// `aeron_image_controlled_fragment_assembler_create`.
+    #[doc(alias(
+        "aeron_image_fragment_assembler_create",
+        "aeron_image_controlled_fragment_assembler_create"
+    ))]
     pub const fn new() -> Self {
         Self { assembly: Assembly::new() }
     }
@@ -147,6 +170,7 @@ impl ImageFragmentAssembler {
     /// A handler for polls of fragments that passes whole messages on to `handler`.
     ///
     /// Corresponds to `aeron_image_fragment_assembler_handler`.
+    #[doc(alias = "aeron_image_fragment_assembler_handler")]
     #[inline]
     pub fn handler<F>(&mut self, mut handler: F) -> impl FnMut(&[u8], &Header<'_>)
     where
@@ -163,6 +187,7 @@ impl ImageFragmentAssembler {
     /// A message that it refuses, with [`Action::Abort`], is given again whole.
     ///
     /// Corresponds to `aeron_image_controlled_fragment_assembler_handler`.
+    #[doc(alias = "aeron_image_controlled_fragment_assembler_handler")]
     #[inline]
     pub fn controlled_handler<F>(
         &mut self,

@@ -74,6 +74,7 @@ use crate::threads::SharedBetweenThreads;
 ///     let _ = subscription.poll(|message, _header| kept = message, 10);
 /// }
 /// ```
+#[doc(alias = "aeron_subscription_t")]
 #[must_use = "the subscription is closed when this is dropped"]
 pub struct Subscription {
     raw: NonNull<sys::aeron_subscription_t>,
@@ -119,6 +120,11 @@ impl Subscription {
     /// [`PollError::Closed`] if the client was closed by a fatal error.
     ///
     /// Corresponds to `aeron_subscription_poll` with an `aeron_fragment_assembler_handler`.
+    #[doc(alias(
+        "aeron_subscription_poll",
+        "aeron_fragment_assembler_handler",
+        "FragmentAssembler"
+    ))]
     #[inline]
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize, PollError>
     where
@@ -193,6 +199,7 @@ impl Subscription {
     /// As for [`poll`](Self::poll).
     ///
     /// Corresponds to `aeron_subscription_poll`.
+    #[doc(alias("aeron_subscription_poll", "FragmentHandler"))]
     #[inline]
     pub fn poll_fragments<F>(
         &mut self,
@@ -221,6 +228,11 @@ impl Subscription {
     ///
     /// Corresponds to `aeron_subscription_controlled_poll` with an
     /// `aeron_controlled_fragment_assembler_handler`.
+    #[doc(alias(
+        "aeron_subscription_controlled_poll",
+        "aeron_controlled_fragment_assembler_handler",
+        "ControlledFragmentAssembler"
+    ))]
     #[inline]
     pub fn controlled_poll<F>(
         &mut self,
@@ -244,6 +256,7 @@ impl Subscription {
     /// As for [`poll`](Self::poll).
     ///
     /// Corresponds to `aeron_subscription_controlled_poll`.
+    #[doc(alias("aeron_subscription_controlled_poll", "ControlledFragmentHandler"))]
     #[inline]
     pub fn controlled_poll_fragments<F>(
         &mut self,
@@ -271,6 +284,7 @@ impl Subscription {
     /// As for [`poll`](Self::poll).
     ///
     /// Corresponds to `aeron_subscription_block_poll`.
+    #[doc(alias("aeron_subscription_block_poll", "BlockHandler"))]
     pub fn block_poll<F>(
         &mut self,
         mut handler: F,
@@ -378,6 +392,7 @@ impl Subscription {
     /// Allocates when a publisher has come or gone since the last poll.
     ///
     /// Corresponds to `aeron_subscription_for_each_image`.
+    #[doc(alias("aeron_subscription_for_each_image", "forEachImage"))]
     pub fn images(&mut self) -> Images<'_> {
         self.refresh();
         Images::new(&mut self.images)
@@ -386,6 +401,7 @@ impl Subscription {
     /// Returns the image of the publisher with this session id, if it is available.
     ///
     /// Corresponds to `aeron_subscription_image_by_session_id`.
+    #[doc(alias = "aeron_subscription_image_by_session_id")]
     pub fn image_by_session_id(&mut self, session_id: i32) -> Option<Image<'_>> {
         self.images().find(|image| image.session_id() == session_id)
     }
@@ -394,6 +410,7 @@ impl Subscription {
     /// go, the indices of other images change.
     ///
     /// Corresponds to `aeron_subscription_image_at_index`.
+    #[doc(alias = "aeron_subscription_image_at_index")]
     pub fn image_at_index(&mut self, index: usize) -> Option<Image<'_>> {
         self.images().nth(index)
     }
@@ -401,6 +418,7 @@ impl Subscription {
     /// Returns whether at least one publisher's image is available.
     ///
     /// Corresponds to `aeron_subscription_is_connected`.
+    #[doc(alias("aeron_subscription_is_connected", "hasNoImages"))]
     pub fn is_connected(&self) -> bool {
         // SAFETY: the subscription is live, and this type is not `Sync`: no poll is under way.
         unsafe { sys::aeron_subscription_is_connected(self.raw.as_ptr()) }
@@ -409,6 +427,7 @@ impl Subscription {
     /// Returns the number of available images.
     ///
     /// Corresponds to `aeron_subscription_image_count`.
+    #[doc(alias = "aeron_subscription_image_count")]
     pub fn image_count(&self) -> usize {
         // SAFETY: as in `is_connected`. The count is a length and never negative.
         unsafe { sys::aeron_subscription_image_count(self.raw.as_ptr()) as usize }
@@ -419,6 +438,7 @@ impl Subscription {
     /// the media driver has timed out the client, and has reused positions of this subscription.
     ///
     /// Corresponds to `aeron_subscription_is_closed`.
+    #[doc(alias = "aeron_subscription_is_closed")]
     #[inline]
     pub fn is_closed(&self) -> bool {
         // SAFETY: a field of the C subscription, which lives as long as `self`.
@@ -451,6 +471,7 @@ impl Subscription {
     /// Returns the subscription's constants.
     ///
     /// Corresponds to `aeron_subscription_constants`.
+    #[doc(alias = "aeron_subscription_constants")]
     pub fn constants(&self) -> &SubscriptionConstants {
         &self.constants
     }
@@ -460,6 +481,7 @@ impl Subscription {
     /// Does not wait: the client's conductor thread closes the subscription.
     ///
     /// Corresponds to `aeron_subscription_close`.
+    #[doc(alias = "aeron_subscription_close")]
     pub fn close(self) {}
 
     /// Closes the subscription, and calls `on_complete` once when the subscription is closed. By
@@ -471,6 +493,7 @@ impl Subscription {
     /// has already ended the client, the callback runs in this call.
     ///
     /// Corresponds to `aeron_subscription_close`.
+    #[doc(alias = "aeron_subscription_close")]
     pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
         let on_complete = Some(Box::new(on_complete) as Box<dyn FnOnce() + Send>);
         match (self.callbacks, on_complete) {

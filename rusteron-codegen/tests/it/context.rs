@@ -78,6 +78,7 @@ fn docs_stand_in_house_order() {
             "Corresponds to `tiny_context_set_timeout_ns`.",
         ]
     );
+    assert!(text.contains(r#"    #[doc(alias = "tiny_context_set_timeout_ns")]"#));
     assert_eq!(
         Method::find(&text, "dir").docs(),
         [

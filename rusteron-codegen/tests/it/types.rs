@@ -70,10 +70,8 @@ fn constants_become_an_owned_struct() {
     let attributes: Vec<_> = item.attrs.iter().map(tokens).collect();
     assert!(attributes.contains(&"#[derive(Debug,Clone,PartialEq,Eq)]".to_owned()));
     assert!(attributes.contains(&"#[non_exhaustive]".to_owned()));
-    assert_eq!(
-        docs(&item.attrs),
-        ["What does not change.", "Corresponds to `tiny_constants_stct`."]
-    );
+    assert!(attributes.contains(&r#"#[doc(alias="tiny_constants_t")]"#.to_owned()));
+    assert_eq!(docs(&item.attrs), ["What does not change.", "Corresponds to `tiny_constants_t`."]);
     let fields: Vec<_> = item
         .fields
         .iter()
@@ -146,7 +144,7 @@ fn enums_convert_in_both_directions() {
     });
     let item = item.expect("there is an enum");
     assert_eq!(item.ident, "Mode");
-    assert_eq!(docs(&item.attrs), ["The mode.", "Corresponds to `tiny_mode_enum`."]);
+    assert_eq!(docs(&item.attrs), ["The mode.", "Corresponds to `tiny_mode_t`."]);
     let variants: Vec<_> = item
         .variants
         .iter()

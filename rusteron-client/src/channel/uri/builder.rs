@@ -43,6 +43,7 @@ use crate::channel::uri::{
 /// ```
 ///
 /// Corresponds to `aeron_uri_string_builder_t`, and to `ChannelUriStringBuilder` in Java.
+#[doc(alias("aeron_uri_string_builder_t", "ChannelUriStringBuilder"))]
 #[derive(Debug, Clone)]
 pub struct ChannelUriBuilder {
     uri: ChannelUri,
@@ -149,6 +150,7 @@ impl ChannelUriBuilder {
     /// ```
     ///
     /// Corresponds to `aeron_uri_string_builder_set_initial_position`.
+    #[doc(alias = "aeron_uri_string_builder_set_initial_position")]
     #[must_use]
     pub fn initial_position(self, position: i64, initial_term_id: i32, term_length: usize) -> Self {
         let builder = self.initial_term_id(initial_term_id).term_length(term_length);

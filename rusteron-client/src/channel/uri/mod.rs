@@ -89,6 +89,7 @@ const MAX_LENGTH: usize = 4095;
 /// ```
 ///
 /// Corresponds to `aeron_uri_t`, and to `ChannelUri` in Java.
+#[doc(alias("aeron_uri_t", "aeron_uri_parse", "aeron_uri_sprint"))]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChannelUri {
     is_spy: bool,

@@ -20,6 +20,7 @@
 /// ```
 ///
 /// Corresponds to `aeron_controlled_fragment_handler_action_t`.
+#[doc(alias("aeron_controlled_fragment_handler_action_t", "ControlledFragmentHandler"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// End the poll of this image. The current message or fragment counts as not received and comes

@@ -44,6 +44,7 @@ use crate::threads::UsedByOtherThreads;
 ///     let _ = subscription.poll(|_message, header| kept = Some(*header), 10);
 /// }
 /// ```
+#[doc(alias("aeron_header_t", "aeron_header_values"))]
 #[derive(Clone, Copy)]
 pub struct Header<'a> {
     frame: *const u8,
@@ -82,6 +83,7 @@ impl<'a> Header<'a> {
     /// is not. For an assembled message, returns the length of one header and the whole message.
     ///
     /// Corresponds to `frame_length` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn frame_length(&self) -> usize {
         // Negative only if the frame is being overwritten; see `ImageFields::frame`.
@@ -91,6 +93,7 @@ impl<'a> Header<'a> {
     /// Returns the version of the frame's layout.
     ///
     /// Corresponds to `version` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn version(&self) -> u8 {
         self.read(log_buffer::VERSION)
@@ -99,6 +102,7 @@ impl<'a> Header<'a> {
     /// Returns the type of the frame: 1, the type of data frames.
     ///
     /// Corresponds to `type` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn frame_type(&self) -> u16 {
         self.read(log_buffer::TYPE)
@@ -108,6 +112,7 @@ impl<'a> Header<'a> {
     /// message has both.
     ///
     /// Corresponds to `flags` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn flags(&self) -> u8 {
         self.read(log_buffer::FLAGS)
@@ -123,6 +128,7 @@ impl<'a> Header<'a> {
     /// Returns the frame's offset in its term, in bytes.
     ///
     /// Corresponds to `term_offset` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn term_offset(&self) -> i32 {
         self.read(log_buffer::TERM_OFFSET)
@@ -131,6 +137,7 @@ impl<'a> Header<'a> {
     /// Returns the session id, which distinguishes the publisher from others of the same stream.
     ///
     /// Corresponds to `session_id` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn session_id(&self) -> i32 {
         self.read(log_buffer::SESSION_ID)
@@ -139,6 +146,7 @@ impl<'a> Header<'a> {
     /// Returns the stream id within the channel.
     ///
     /// Corresponds to `stream_id` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn stream_id(&self) -> i32 {
         self.read(log_buffer::STREAM_ID)
@@ -147,6 +155,7 @@ impl<'a> Header<'a> {
     /// Returns the id of the frame's term.
     ///
     /// Corresponds to `term_id` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn term_id(&self) -> i32 {
         self.read(log_buffer::TERM_ID)
@@ -156,6 +165,7 @@ impl<'a> Header<'a> {
     /// assembled message, returns the reserved value of the first frame.
     ///
     /// Corresponds to `reserved_value` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn reserved_value(&self) -> i64 {
         self.read(log_buffer::RESERVED_VALUE)
@@ -164,6 +174,7 @@ impl<'a> Header<'a> {
     /// Returns the id of the stream's first term.
     ///
     /// Corresponds to `initial_term_id` of `aeron_header_values`.
+    #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn initial_term_id(&self) -> i32 {
         self.image.initial_term_id()
@@ -173,6 +184,7 @@ impl<'a> Header<'a> {
     /// position.
     ///
     /// Corresponds to `aeron_header_position_bits_to_shift`.
+    #[doc(alias = "aeron_header_position_bits_to_shift")]
     #[inline]
     pub fn position_bits_to_shift(&self) -> usize {
         self.image.position_bits_to_shift()
@@ -181,6 +193,7 @@ impl<'a> Header<'a> {
     /// Returns the offset in the term after this fragment or message, in bytes.
     ///
     /// Corresponds to `aeron_header_next_term_offset`.
+    #[doc(alias = "aeron_header_next_term_offset")]
     #[inline]
     pub fn next_term_offset(&self) -> i32 {
         self.term_offset().wrapping_add(self.aligned_length() as i32)
@@ -189,6 +202,7 @@ impl<'a> Header<'a> {
     /// Returns the position in the stream after this fragment or message.
     ///
     /// Corresponds to `aeron_header_position`.
+    #[doc(alias = "aeron_header_position")]
     #[inline]
     pub fn position(&self) -> Position {
         self.start_position() + self.aligned_length() as Position
@@ -203,6 +217,7 @@ impl<'a> Header<'a> {
     /// [`ImageConstants::correlation_id`](crate::ImageConstants::correlation_id).
     ///
     /// Corresponds to `aeron_header_context`.
+    #[doc(alias = "aeron_header_context")]
     #[inline]
     pub fn image_correlation_id(&self) -> i64 {
         self.image.correlation_id()

@@ -70,6 +70,7 @@ use crate::threads::SharedBetweenThreads;
 ///     drop(image);
 /// }
 /// ```
+#[doc(alias = "aeron_image_t")]
 pub struct Image<'a> {
     image: &'a mut SubscribedImage,
 }
@@ -109,6 +110,11 @@ impl Image<'_> {
     /// As [`Subscription::poll`](crate::Subscription::poll), for this image.
     ///
     /// Corresponds to `aeron_image_poll` with an `aeron_image_fragment_assembler_handler`.
+    #[doc(alias(
+        "aeron_image_poll",
+        "aeron_image_fragment_assembler_handler",
+        "ImageFragmentAssembler"
+    ))]
     #[inline]
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
     where
@@ -136,6 +142,7 @@ impl Image<'_> {
     /// As [`poll`](Self::poll), but long messages arrive in fragments.
     ///
     /// Corresponds to `aeron_image_poll`.
+    #[doc(alias = "aeron_image_poll")]
     #[inline]
     pub fn poll_fragments<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
     where
@@ -148,6 +155,7 @@ impl Image<'_> {
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
     ///
     /// Corresponds to `aeron_image_bounded_poll` with an `aeron_image_fragment_assembler_handler`.
+    #[doc(alias("aeron_image_bounded_poll", "aeron_image_fragment_assembler_handler"))]
     #[inline]
     pub fn bounded_poll<F>(
         &mut self,
@@ -168,6 +176,7 @@ impl Image<'_> {
     /// `limit_position`.
     ///
     /// Corresponds to `aeron_image_bounded_poll`.
+    #[doc(alias = "aeron_image_bounded_poll")]
     #[inline]
     pub fn bounded_poll_fragments<F>(
         &mut self,
@@ -190,6 +199,11 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_controlled_poll` with an
     /// `aeron_image_controlled_fragment_assembler_handler`.
+    #[doc(alias(
+        "aeron_image_controlled_poll",
+        "aeron_image_controlled_fragment_assembler_handler",
+        "ImageControlledFragmentAssembler"
+    ))]
     #[inline]
     pub fn controlled_poll<F>(&mut self, handler: F, fragment_limit: usize) -> usize
     where
@@ -201,6 +215,7 @@ impl Image<'_> {
     /// As [`controlled_poll`](Self::controlled_poll), but long messages arrive in fragments.
     ///
     /// Corresponds to `aeron_image_controlled_poll`.
+    #[doc(alias = "aeron_image_controlled_poll")]
     #[inline]
     pub fn controlled_poll_fragments<F>(&mut self, handler: F, fragment_limit: usize) -> usize
     where
@@ -214,6 +229,10 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_bounded_controlled_poll` with an
     /// `aeron_image_controlled_fragment_assembler_handler`.
+    #[doc(alias(
+        "aeron_image_bounded_controlled_poll",
+        "aeron_image_controlled_fragment_assembler_handler"
+    ))]
     #[inline]
     pub fn bounded_controlled_poll<F>(
         &mut self,
@@ -232,6 +251,7 @@ impl Image<'_> {
     /// fragments.
     ///
     /// Corresponds to `aeron_image_bounded_controlled_poll`.
+    #[doc(alias = "aeron_image_bounded_controlled_poll")]
     #[inline]
     pub fn bounded_controlled_poll_fragments<F>(
         &mut self,
@@ -281,6 +301,7 @@ impl Image<'_> {
     /// arrived, or that the next frame is longer than the limit.
     ///
     /// Corresponds to `aeron_image_block_poll`.
+    #[doc(alias("aeron_image_block_poll", "BlockHandler"))]
     #[inline]
     pub fn block_poll<F>(&mut self, mut handler: F, block_length_limit: usize) -> usize
     where
@@ -311,6 +332,7 @@ impl Image<'_> {
     /// the stream.
     ///
     /// Corresponds to `aeron_image_position`.
+    #[doc(alias = "aeron_image_position")]
     pub fn position(&self) -> Position {
         self.image.fields.position()
     }
@@ -318,6 +340,7 @@ impl Image<'_> {
     /// Returns whether the image has become unavailable, or a fatal error has closed the client.
     ///
     /// Corresponds to `aeron_image_is_closed`.
+    #[doc(alias = "aeron_image_is_closed")]
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.image.fields.is_closed()
@@ -327,6 +350,7 @@ impl Image<'_> {
     /// read.
     ///
     /// Corresponds to `aeron_image_is_end_of_stream`.
+    #[doc(alias = "aeron_image_is_end_of_stream")]
     pub fn is_end_of_stream(&self) -> bool {
         self.end_of_stream_position().is_some_and(|end| self.position() >= end)
     }
@@ -336,6 +360,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_end_of_stream_position`, which returns the greatest position until
     /// then.
+    #[doc(alias = "aeron_image_end_of_stream_position")]
     pub fn end_of_stream_position(&self) -> Option<Position> {
         // SAFETY: the image is live, as in `poll`, and so it is in the functions below.
         let end = unsafe { sys::aeron_image_end_of_stream_position(self.as_ptr()) };
@@ -347,6 +372,7 @@ impl Image<'_> {
     /// IPC.
     ///
     /// Corresponds to `aeron_image_active_transport_count`.
+    #[doc(alias = "aeron_image_active_transport_count")]
     pub fn active_transport_count(&self) -> usize {
         // SAFETY: as in `end_of_stream_position`. It is a count, and fails for a missing image only.
         unsafe { sys::aeron_image_active_transport_count(self.as_ptr()) }.max(0) as usize
@@ -356,6 +382,7 @@ impl Image<'_> {
     /// if messages have not been read.
     ///
     /// Corresponds to `aeron_image_is_publication_revoked`.
+    #[doc(alias = "aeron_image_is_publication_revoked")]
     pub fn is_publication_revoked(&self) -> bool {
         // SAFETY: as in `end_of_stream_position`.
         unsafe { sys::aeron_image_is_publication_revoked(self.as_ptr()) }
@@ -372,6 +399,7 @@ impl Image<'_> {
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_image_reject`.
+    #[doc(alias = "aeron_image_reject")]
     pub fn reject(&mut self, reason: &str) -> Result<()> {
         const MAX: usize = 1023;
         if reason.len() > MAX {
@@ -395,6 +423,7 @@ impl Image<'_> {
     /// Returns the image's constants. Allocates; the methods below do not.
     ///
     /// Corresponds to `aeron_image_constants`.
+    #[doc(alias = "aeron_image_constants")]
     pub fn constants(&self) -> ImageConstants {
         // SAFETY: filled in just now; its text lives as long as the image.
         unsafe { ImageConstants::from_raw(&raw_constants(self.as_ptr())) }
