@@ -151,6 +151,11 @@
 //! Without a handler, they are logged. Afterwards, publications and subscriptions only report that
 //! they are closed. A panic in a handler that a conductor calls is caught and logged.
 //!
+//! # Names in Java and C
+//! The search of this documentation finds items by their names in Aeron's C API, and by names in its
+//! Java API. The guide `docs/guide/from-java.md` in the repository lists Java's names, with notes on
+//! differences in behaviour.
+//!
 //! # Trust
 //! Processes that share a media driver share memory. They trust each other to write only what
 //! Aeron's protocol allows. Like every Aeron client, this one reads frames in place.

@@ -47,3 +47,8 @@ pub use wait::{DEADLINE, await_some, await_that, block_on};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// Compiles the example in the guide for users of Aeron's Java client.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/from-java.md")]
+pub struct FromJava;
