@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rusteron_sys as sys;
+
 use crate::error::{Error, ErrorKind};
 
 /// Access that a process needs to `cnc.dat`.
@@ -30,6 +32,10 @@ impl Refusal {
     /// there is no file.
     pub(crate) fn find(dir: &Path, access: Access) -> Option<Self> {
         let file = dir.join("cnc.dat");
+        // C refuses such a path as an invalid argument.
+        if file.as_os_str().len() >= sys::AERON_MAX_PATH as usize {
+            return None;
+        }
         let opened = fs::metadata(&file).and_then(|metadata| {
             // Opening a pipe would wait for a process at the other end.
             if !metadata.is_file() {
@@ -111,8 +117,6 @@ impl Refusal {
     #[cfg(unix)]
     fn permission_denied(&self) -> Option<String> {
         use std::os::unix::fs::MetadataExt;
-
-        use rusteron_sys as sys;
 
         let (path, metadata) = self.refusing()?;
         // SAFETY: reads a number of the process, and cannot fail.
