@@ -240,7 +240,13 @@ fn run_as(user: u32, group: u32, test: &str, dir: &Path) -> String {
     let home = tempfile::tempdir().expect("a directory");
     // Where the other user can get at it.
     let program = PathBuf::from(home.path()).join("client");
-    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+    // A copy of this process's would be busy while another thread's child has it open for writing.
+    let copied = Command::new("cp")
+        .arg(std::env::current_exe().expect("this program"))
+        .arg(&program)
+        .status()
+        .expect("cp starts");
+    assert!(copied.success(), "no copy of this program");
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let output = Command::new(&program)
         .args(["--exact", test, "--ignored", "--nocapture"])
