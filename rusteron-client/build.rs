@@ -74,7 +74,7 @@ fn context() -> ContextSpec {
                 ),
         )
         .setting(Setting::new("idle_strategy").choice("crate::IdleStrategyKind").summary(
-            "What the conductor's thread does when it finds no work. The default is to sleep, \
+            "Idle strategy of the conductor's thread. The default is to sleep, \
                      until a command of this client ends the sleep.",
         ))
         .setting(Setting::new("pre_touch_mapped_memory").summary(

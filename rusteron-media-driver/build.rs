@@ -106,7 +106,7 @@ fn strings(mut spec: ContextSpec) -> ContextSpec {
                     .rename(format!("{rust_name}_idle_strategy"))
                     .choice("rusteron_client::IdleStrategyKind")
                     .summary(format!(
-                        "What the thread of {thread} does when it finds no work: spin, yield or sleep. \
+                        "Idle strategy of {thread}: spin, yield or sleep when there is no work. \
                          Spinning reacts soonest and takes a whole CPU. {modes} The default is \
                          [`{default}`](rusteron_client::IdleStrategyKind::{default})."
                     ))

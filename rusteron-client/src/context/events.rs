@@ -118,7 +118,8 @@ impl Context {
     /// # }
     /// ```
     ///
-    /// What the handler owns has to be `Send` and `Sync`. This does not compile:
+    /// The handler must own its captures, and these must be `Send` and `Sync`. This does not
+    /// compile:
     ///
     /// ```compile_fail,E0277
     /// # use rusteron_client::Context;
