@@ -92,7 +92,8 @@ fn documented_defaults() {
 fn documented_default(getter: &str) -> Option<&'static str> {
     let generated = include_str!(concat!(env!("OUT_DIR"), "/generated.rs"));
     let (before, _) = generated.split_once(&format!("    pub fn {getter}(&self)"))?;
-    let lines = before.lines().rev().map(str::trim).take_while(|line| line.starts_with("///"));
+    let above = before.lines().rev().map(str::trim).skip_while(|line| line.starts_with("#["));
+    let lines = above.take_while(|line| line.starts_with("///"));
     lines.filter_map(|line| line.strip_prefix("/// Default: ")?.strip_suffix('.')).next()
 }
 
