@@ -190,9 +190,11 @@
 #[doc(hidden)]
 pub mod __private;
 mod aeron;
+pub mod agent;
 mod channel;
 mod client;
 mod cnc;
+mod conductor_agent;
 mod constants;
 mod context;
 mod error;
@@ -224,6 +226,7 @@ pub use cnc::{
     CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader, ErrorLogEntry,
     LossReportEntry, PositionKind, StreamPosition, StreamPositions, SystemCounter,
 };
+pub use conductor_agent::ConductorAgent;
 pub use constants::{
     CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
 };

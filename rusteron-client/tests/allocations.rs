@@ -4,6 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
 
+use rusteron_client::agent::{Agent, AgentError, AgentInvoker, CompositeAgent};
 use rusteron_client::{
     Action, ExclusivePublication, FragmentAssembler, Header, Image, ImageFragmentAssembler,
     Messages, OfferError, Subscription,
@@ -349,4 +350,28 @@ fn rejected_message() {
     assert!(aeron.is_closed());
     refuse_in_every_way!(&mut exclusive, &[7], OfferError::Closed);
     refuse_in_every_way!(&shared, &[7], OfferError::Closed);
+}
+
+/// A member of composites.
+struct Worker(usize);
+
+impl Agent for Worker {
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        self.0 += 1;
+        Ok(self.0)
+    }
+
+    fn role_name(&self) -> &str {
+        "worker"
+    }
+}
+
+#[test]
+fn duty_cycles_do_not_allocate() {
+    let list: Vec<Box<dyn Agent>> = vec![Box::new(Worker(0)), Box::new(Worker(1))];
+    let members = (Worker(2), CompositeAgent::new(list));
+    let mut invoker = AgentInvoker::start(CompositeAgent::new(members)).expect("started");
+    for _ in 0..100 {
+        without_allocating("a duty cycle", || invoker.invoke()).expect("work");
+    }
 }

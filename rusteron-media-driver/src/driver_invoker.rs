@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::__private::Fallible;
+use rusteron_client::agent::{Agent, AgentError};
 use rusteron_client::{CncFile, Result};
 use rusteron_sys::driver as sys;
 
@@ -24,7 +25,9 @@ use crate::launch::Running;
 /// thread waits for the driver, which waits for the call to end. Clients without a conductor thread
 /// (`set_use_conductor_agent_invoker`) and polled registrations work in such a loop.
 ///
-/// A `DriverInvoker` can be moved between threads. One thread uses it at a time.
+/// A `DriverInvoker` can be moved between threads. One thread uses it at a time. It is an
+/// [`Agent`]: a [`CompositeAgent`](rusteron_client::agent::CompositeAgent) runs driver, conductor
+/// and application on one thread.
 ///
 /// ```
 /// use std::time::Duration;
@@ -136,6 +139,17 @@ impl DriverInvoker {
     /// files have been deleted.
     pub fn cnc_file(&self) -> Result<CncFile> {
         CncFile::open(self.aeron_dir(), Duration::ZERO)
+    }
+}
+
+/// The main agent, for a loop that runs other agents as well. Dropping the agent ends the driver.
+impl Agent for DriverInvoker {
+    fn do_work(&mut self) -> std::result::Result<usize, AgentError> {
+        Ok(Self::do_work(self)?)
+    }
+
+    fn role_name(&self) -> &str {
+        "media-driver"
     }
 }
 

@@ -1,8 +1,10 @@
 //! Integration tests of the client. Folders mirror `src/`; other modules are subjects of several layers.
 
+mod agent;
 mod channel;
 mod client;
 mod cnc;
+mod conductor_agent;
 mod context;
 mod coverage;
 mod differential;

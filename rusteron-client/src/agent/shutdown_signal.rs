@@ -1,0 +1,93 @@
+//! A signal that ends agents.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tells threads to end, once and for all. Clones are the same signal.
+///
+/// A runner [with the signal](crate::agent::AgentRunnerBuilder::shutdown_signal) ends when the signal
+/// is given, and gives the signal when its agent ends for another reason. So runners that share a
+/// signal end together, and a main thread that [waits](Self::wait) learns of a failed agent, too.
+///
+/// To end a program by Ctrl-C, give the signal in a handler, here with the crate `ctrlc`:
+///
+/// ```ignore
+/// let shutdown = ShutdownSignal::new();
+/// let on_interrupt = shutdown.clone();
+/// ctrlc::set_handler(move || on_interrupt.signal())?;
+/// ```
+///
+/// Corresponds to Agrona's `ShutdownSignalBarrier`, without the handlers of signals.
+#[derive(Clone, Default)]
+#[doc(alias = "ShutdownSignalBarrier")]
+pub struct ShutdownSignal {
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_signalled: AtomicBool,
+    /// Held while the flag is set, so that no waiting thread misses the change.
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl ShutdownSignal {
+    /// Makes a signal that has not been given.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the signal, and wakes all waiting threads. Has no effect if the signal was given
+    /// before.
+    ///
+    /// Takes a lock for a moment. So do not call this in a handler that the operating system runs on
+    /// an interrupted thread. The crate `ctrlc` runs its handler on a thread of its own.
+    pub fn signal(&self) {
+        let _guard = self.lock();
+        self.state.is_signalled.store(true, Ordering::Release);
+        self.state.changed.notify_all();
+    }
+
+    /// Returns whether the signal was given. Does not block: one load.
+    #[inline]
+    pub fn is_signalled(&self) -> bool {
+        self.state.is_signalled.load(Ordering::Acquire)
+    }
+
+    /// Waits for the signal.
+    pub fn wait(&self) {
+        let mut guard = self.lock();
+        while !self.is_signalled() {
+            guard = self.state.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits for the signal, at most for `timeout`. Returns whether the signal was given.
+    pub fn wait_timeout(&self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        let mut guard = self.lock();
+        while !self.is_signalled() {
+            let remaining = timeout.saturating_sub(start.elapsed());
+            if remaining.is_zero() {
+                return false;
+            }
+            let waited = self.state.changed.wait_timeout(guard, remaining);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Takes the lock, which protects no data that a panic could leave half changed.
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.state.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ShutdownSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShutdownSignal").field("is_signalled", &self.is_signalled()).finish()
+    }
+}

@@ -1,0 +1,72 @@
+//! A client's conductor as an agent.
+
+use std::fmt;
+
+use crate::aeron::Aeron;
+use crate::agent::{Agent, AgentError};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The conductor of a client without a conductor thread, as an [`Agent`].
+///
+/// Each duty cycle is one [`Aeron::do_work`]. The agent holds a handle of the client. So the client
+/// stays open until the agent is dropped.
+///
+/// An error ends the client only if the error is fatal; [`Aeron::is_closed`] tells. After that, each
+/// duty cycle fails with [`ErrorKind::ClientClosed`].
+///
+/// ```
+/// use rusteron_client::agent::AgentRunner;
+/// use rusteron_client::{Aeron, ConductorAgent, Context};
+/// # use rusteron_media_driver::MediaDriver;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// let mut context = Context::new()?;
+/// context.set_dir(driver.aeron_dir())?.set_use_conductor_agent_invoker(true)?;
+/// let aeron = Aeron::connect(context)?;
+/// let conductor = AgentRunner::builder(ConductorAgent::new(&aeron)?).start()?;
+/// let publication = aeron.add_publication("aeron:ipc", 1001)?;
+/// # drop(publication);
+/// conductor.close()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to Java's `Aeron.conductorAgentInvoker`.
+#[doc(alias = "conductorAgentInvoker")]
+pub struct ConductorAgent {
+    aeron: Aeron,
+}
+
+impl ConductorAgent {
+    /// Makes an agent of the client's conductor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::IllegalState`]: the client has a conductor thread.
+    pub fn new(aeron: &Aeron) -> Result<Self> {
+        if !aeron.client().has_invoker() {
+            return Err(Error::new(
+                ErrorKind::IllegalState,
+                "this client has a conductor thread; the context's \
+                 use_conductor_agent_invoker makes one without",
+            ));
+        }
+        Ok(Self { aeron: aeron.clone() })
+    }
+}
+
+impl Agent for ConductorAgent {
+    fn do_work(&mut self) -> std::result::Result<usize, AgentError> {
+        Ok(self.aeron.do_work()?)
+    }
+
+    fn role_name(&self) -> &str {
+        "aeron-client-conductor"
+    }
+}
+
+impl fmt::Debug for ConductorAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConductorAgent").field("aeron", &self.aeron).finish()
+    }
+}
