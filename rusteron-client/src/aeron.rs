@@ -1,14 +1,19 @@
 //! The client: a connection to a media driver.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{self, Poll};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_sys as sys;
 
 use crate::channel::uri::{AsChannel, ChannelUse};
+use crate::client::background::Background;
 use crate::client::counter::{self, Counter};
 use crate::client::{Client, NextSessionId, Registration, next_session_id};
 use crate::cnc::refusal::{Access, Refusal};
@@ -81,15 +86,22 @@ impl Aeron {
     #[doc(alias("aeron_init", "aeron_start"))]
     pub fn connect(context: Context) -> Result<Self> {
         callback::forbid_blocking("connect")?;
-        let dir = context.dir().to_owned();
-        await_driver(&context)?;
-        let client = Client::start(context).map_err(|error| match error.kind() {
-            // The driver has gone since.
-            ErrorKind::DriverTimeout => error.with_line(&format!("{}: {ADVICE}", dir.display())),
-            _ => error,
-        })?;
-        warn_of_owner(&dir);
-        Ok(Self { client: Arc::new(client) })
+        connect(context, &AtomicBool::new(false))
+    }
+
+    /// Starts connecting on a thread of its own, which ends with the outcome. Poll or await the
+    /// result.
+    ///
+    /// Does not block, and can be called from callbacks. Dropping the [`AsyncConnect`] cancels it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: the operating system refuses another thread.
+    ///
+    /// Corresponds to no function of C, whose `aeron_init` blocks.
+    pub fn async_connect(context: Context) -> Result<AsyncConnect> {
+        let connecting =
+            Background::start("aeron-connect", |cancelled| connect(context, cancelled))?;
+        Ok(AsyncConnect { connecting })
     }
 
     /// Adds a publication that several threads can share, and waits for the media driver's
@@ -553,6 +565,76 @@ impl fmt::Debug for Aeron {
     }
 }
 
+/// A client that is being connected. Made by [`Aeron::async_connect`].
+///
+/// Poll it until it returns the client or an error, or await it as a future. The future needs no
+/// particular runtime. If it is dropped before that, the attempt is cancelled, without waiting:
+/// a client that connects nevertheless is closed on another thread.
+///
+/// ```
+/// # use rusteron_client::{Aeron, Context};
+/// # use rusteron_media_driver::MediaDriver;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = MediaDriver::launch_embedded()?;
+/// # let mut context = Context::new()?;
+/// # context.set_dir(driver.aeron_dir())?;
+/// let mut connecting = Aeron::async_connect(context)?;
+/// let aeron = loop {
+///     if let Some(aeron) = connecting.poll()? {
+///         break aeron;
+///     }
+///     std::thread::yield_now(); // or go on with other work
+/// };
+/// assert!(!aeron.is_closed());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "the attempt is cancelled when this is dropped"]
+pub struct AsyncConnect {
+    connecting: Background<Aeron>,
+}
+
+impl AsyncConnect {
+    /// Returns the client if it has connected, and `None` if not yet. Does not block.
+    ///
+    /// # Errors
+    /// The outcome is returned once, and can be an error of [`Aeron::connect`]. After that,
+    /// [`ErrorKind::IllegalState`].
+    pub fn poll(&mut self) -> Result<Option<Aeron>> {
+        self.connecting.poll(None)
+    }
+}
+
+impl Future for AsyncConnect {
+    type Output = Result<Aeron>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        match self.connecting.poll(Some(context.waker())).transpose() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for AsyncConnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncConnect").finish_non_exhaustive()
+    }
+}
+
+/// Connects, and blocks meanwhile. Fails soon after the attempt was cancelled.
+fn connect(context: Context, is_cancelled: &AtomicBool) -> Result<Aeron> {
+    let dir = context.dir().to_owned();
+    await_driver(&context, is_cancelled)?;
+    let client = Client::start(context).map_err(|error| match error.kind() {
+        // The driver has gone since.
+        ErrorKind::DriverTimeout => error.with_line(&format!("{}: {ADVICE}", dir.display())),
+        _ => error,
+    })?;
+    warn_of_owner(&dir);
+    Ok(Aeron { client: Arc::new(client) })
+}
+
 /// Warns of a default directory that belongs to another user.
 ///
 /// All users may create files in `/dev/shm`. Another user can therefore create this directory
@@ -591,7 +673,7 @@ const ADVICE: &str = "start a media driver with this directory, or name the dire
 /// C waits for the same heartbeat. But C has no deadline while the file is shorter than the length
 /// that the file states, and also waits if nothing can change. After this function C finds
 /// everything on its first attempt.
-fn await_driver(context: &Context) -> Result<()> {
+fn await_driver(context: &Context, is_cancelled: &AtomicBool) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(1);
     let dir = c_path("dir", context.dir())?;
     let timeout = context.driver_timeout();
@@ -624,6 +706,9 @@ fn await_driver(context: &Context) -> Result<()> {
                 |refusal| refusal.to_error(),
             ));
         };
+        if is_cancelled.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Io(io::ErrorKind::Interrupted), "cancelled"));
+        }
         thread::sleep(remaining.min(PAUSE));
     }
 }

@@ -202,6 +202,43 @@ impl IdleStrategy for NoOp {
     fn reset(&mut self) {}
 }
 
+/// Calls a function instead of idling. Made by [`idle_fn`].
+#[derive(Clone, Copy)]
+pub struct IdleFn<F>(F);
+
+/// Returns a strategy that calls a function with the work count of each duty cycle.
+///
+/// Such a strategy can do the work that a wait on the same thread depends on, such as the work of a
+/// media driver in the same loop:
+///
+/// ```
+/// use rusteron_client::{IdleStrategy, idle_fn};
+///
+/// let mut cycles = 0;
+/// let mut idle = idle_fn(|work_count| cycles += usize::from(work_count == 0));
+/// idle.idle(0);
+/// idle.idle(1);
+/// assert_eq!(cycles, 1);
+/// ```
+pub fn idle_fn<F: FnMut(usize)>(function: F) -> IdleFn<F> {
+    IdleFn(function)
+}
+
+impl<F: FnMut(usize)> IdleStrategy for IdleFn<F> {
+    #[inline]
+    fn idle(&mut self, work_count: usize) {
+        (self.0)(work_count);
+    }
+
+    fn reset(&mut self) {}
+}
+
+impl<F> fmt::Debug for IdleFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdleFn").finish_non_exhaustive()
+    }
+}
+
 /// The strategies of this module by name, for options and settings.
 ///
 /// ```

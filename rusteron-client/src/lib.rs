@@ -211,7 +211,7 @@ mod subscription;
 mod threads;
 mod version;
 
-pub use aeron::Aeron;
+pub use aeron::{Aeron, AsyncConnect};
 pub use channel::status::ChannelStatus;
 pub use channel::uri::{
     AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
@@ -219,7 +219,7 @@ pub use channel::uri::{
     SessionId, TimestampOffset, UncheckedChannel,
 };
 pub use client::{
-    Counter, DestinationRegistration, NextSessionId, Registration, Resource,
+    Counter, DestinationRegistration, NextSessionId, Registration, Resource, WaitError, WaitState,
     request_driver_termination,
 };
 pub use cnc::{
@@ -234,8 +234,8 @@ pub use context::{Context, NewResource, PublicationError, load_properties, load_
 pub use error::{BlockFault, Error, ErrorKind, OfferError, PollError, Position, Result};
 pub use ffi::handlers::Handler;
 pub use idle::{
-    AnyIdleStrategy, Backoff, BusySpin, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
-    UnknownIdleStrategy, Yielding,
+    AnyIdleStrategy, Backoff, BusySpin, IdleFn, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
+    UnknownIdleStrategy, Yielding, idle_fn,
 };
 pub use publication::{BufferClaim, ExclusivePublication, OfferedBatch, Publication};
 pub use subscription::{

@@ -4,16 +4,19 @@
 //! only difference.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use rusteron_sys as sys;
 
 use crate::channel::status::{ChannelStatus, local_addresses};
 use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::destination::DestinationRegistration;
+use crate::client::wait::{self, Refusal, WaitError};
 use crate::constants::PublicationConstants;
 use crate::error::{Error, ErrorKind, OfferError, Position, Result};
 use crate::ffi::SendPtr;
 use crate::ffi::callback::{self, Notification, notify};
+use crate::idle::IdleStrategy;
 use crate::log_buffer::{HEADER_LENGTH, align};
 use crate::publication::{ExclusivePublication, Publication};
 
@@ -44,6 +47,30 @@ macro_rules! details {
             pub fn is_connected(&self) -> bool {
                 // SAFETY: the publication is live; the function reads atomics.
                 unsafe { sys::$is_connected(self.raw.as_ptr()) }
+            }
+
+            /// Waits until the media driver has heard from a subscriber, at most until `deadline`.
+            ///
+            /// Idles between two looks. For a client without a conductor thread, does the
+            /// conductor's work as well. An offer right after this can still be rejected, so
+            /// repeat offers; see [`offer_deadline`](Self::offer_deadline).
+            ///
+            /// # Errors
+            /// - [`WaitError::TimedOut`]: no subscriber has connected;
+            /// - [`WaitError::Closed`]: the publication is closed;
+            /// - [`WaitError::CalledFromConductor`]: called from a callback.
+            pub fn await_connected(
+                &self,
+                deadline: Instant,
+                idle: &mut impl IdleStrategy,
+            ) -> Result<(), WaitError> {
+                let attempt = || wait::connected(self.is_connected(), || self.is_closed());
+                wait::until(&self.client, deadline, idle, attempt)
+                    .map_err(|refusal| self.wait_error(refusal))
+            }
+
+            pub(crate) fn wait_error(&self, refusal: Refusal) -> WaitError {
+                refusal.of_stream(|| self.channel_status(), self.channel(), self.stream_id())
             }
 
             /// Returns whether the publication is closed. Either a fatal error has closed the

@@ -6,14 +6,17 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
+use crate::client::wait::{self, WaitError};
 use crate::constants::PublicationConstants;
 use crate::error::{OfferError, Position, Result};
 use crate::ffi::Fallible;
+use crate::idle::IdleStrategy;
 use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, protocol};
 use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
@@ -119,6 +122,52 @@ impl ExclusivePublication {
             )
         };
         self.outcome(returned, message.len(), self.fields.max_message_length)
+    }
+
+    /// Offers one message again and again, until it is accepted or `deadline` has passed. Returns the
+    /// position after the message.
+    ///
+    /// Idles between two offers, as long as no subscriber is connected, under back pressure and
+    /// while the log buffer is rotated. For a client without a conductor thread, does the
+    /// conductor's work as well. A deadline in the past means one offer. Allocates only for an error
+    /// after the deadline.
+    ///
+    /// # Errors
+    /// The message has not been sent:
+    /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
+    /// - [`WaitError::Rejected`]: the message is too long, or the stream has reached its maximum
+    ///   position;
+    /// - [`WaitError::Closed`]: the publication is closed;
+    /// - [`WaitError::CalledFromConductor`]: called from a callback.
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// use rusteron_client::Backoff;
+    ///
+    /// let deadline = Instant::now() + Duration::from_secs(10);
+    /// publication.offer_deadline(b"hello", deadline, &mut Backoff::default())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn offer_deadline(
+        &mut self,
+        message: &[u8],
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+    ) -> Result<Position, WaitError> {
+        let client = Arc::clone(&self.client);
+        wait::until(&client, deadline, idle, || self.offer(message))
+            .map_err(|refusal| self.wait_error(refusal))
     }
 
     /// Offers one message whose bytes lie in several slices, such as a header and a body.

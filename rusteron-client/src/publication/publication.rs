@@ -7,14 +7,17 @@ use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::time::Instant;
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
+use crate::client::wait::{self, WaitError};
 use crate::constants::PublicationConstants;
 use crate::error::{OfferError, Position, Result};
 use crate::ffi::Fallible;
+use crate::idle::IdleStrategy;
 use crate::log_buffer::protocol::{Tail, Terms};
 use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::publication::reserved_value::Supplier;
@@ -133,6 +136,29 @@ impl Publication {
             sys::aeron_publication_offer(publication, message.as_ptr(), length, None, none)
         };
         OfferError::from_c(returned, length, self.fields.max_message_length)
+    }
+
+    /// Offers one message again and again, until it is accepted or `deadline` has passed. Returns the
+    /// position after the message.
+    ///
+    /// Idles between two offers, and otherwise waits as
+    /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline) does.
+    ///
+    /// # Errors
+    /// The message has not been sent:
+    /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
+    /// - [`WaitError::Rejected`]: the message is too long, or the stream has reached its maximum
+    ///   position;
+    /// - [`WaitError::Closed`]: the publication is closed;
+    /// - [`WaitError::CalledFromConductor`]: called from a callback.
+    pub fn offer_deadline(
+        &self,
+        message: &[u8],
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+    ) -> Result<Position, WaitError> {
+        wait::until(&self.client, deadline, idle, || self.offer(message))
+            .map_err(|refusal| self.wait_error(refusal))
     }
 
     /// Offers one message whose bytes lie in several slices, such as a header and a body.

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Instant;
 
 use rusteron_sys as sys;
 
@@ -15,9 +16,11 @@ use crate::client::subscription_callbacks::{
     CallbackHandle, CallbackList, SubscriptionCallbacks, on_available_image, on_close_complete,
     on_unavailable_image,
 };
+use crate::client::wait::{self, WaitError};
 use crate::constants::SubscriptionConstants;
 use crate::error::{PollError, Position, Result};
 use crate::ffi::{Fallible, SendPtr};
+use crate::idle::IdleStrategy;
 use crate::log_buffer;
 use crate::subscription::Messages;
 use crate::subscription::assembly::Assembly;
@@ -422,6 +425,26 @@ impl Subscription {
     pub fn is_connected(&self) -> bool {
         // SAFETY: the subscription is live, and this type is not `Sync`: no poll is under way.
         unsafe { sys::aeron_subscription_is_connected(self.raw.as_ptr()) }
+    }
+
+    /// Waits until a publisher is connected, at most until `deadline`.
+    ///
+    /// Idles between two looks. For a client without a conductor thread, does the conductor's work
+    /// as well.
+    ///
+    /// # Errors
+    /// - [`WaitError::TimedOut`]: no publisher has connected;
+    /// - [`WaitError::Closed`]: the subscription is closed;
+    /// - [`WaitError::CalledFromConductor`]: called from a callback.
+    pub fn await_connected(
+        &self,
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+    ) -> Result<(), WaitError> {
+        let attempt = || wait::connected(self.is_connected(), || self.is_closed());
+        wait::until(&self.client, deadline, idle, attempt).map_err(|refusal| {
+            refusal.of_stream(|| self.channel_status(), self.channel(), self.stream_id())
+        })
     }
 
     /// Returns the number of available images.

@@ -70,6 +70,15 @@ fn each_type_has_its_thread_traits() {
         Registration<Subscription>: "Send",
         Registration<Counter>: "Send",
         DestinationRegistration: "Send",
+        AsyncConnect: "Send Sync UnwindSafe RefUnwindSafe",
+        ConductorAgent: "Send Sync",
+        // Agents of the user's own, and what ends them.
+        agent::AgentRunner: "Send Sync",
+        agent::AgentInvoker<ConductorAgent>: "Send Sync",
+        agent::CompositeAgent<(ConductorAgent,)>: "Send Sync",
+        agent::ShutdownSignal: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
+        agent::AgentError: "Send Sync",
+        agent::RunnerError: "Send Sync",
         // Types that borrow from the types above.
         BufferClaim<'static>: "Send Sync RefUnwindSafe",
         Image<'static>: "Send",
@@ -107,6 +116,7 @@ fn each_type_has_its_thread_traits() {
         UncheckedChannel<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         OfferError: "Send Sync Clone UnwindSafe RefUnwindSafe",
         PollError: "Send Sync Clone UnwindSafe RefUnwindSafe",
+        WaitError: "Send Sync Clone UnwindSafe RefUnwindSafe",
         AnyIdleStrategy: "Send Sync Clone UnwindSafe RefUnwindSafe",
         Backoff: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
         Sleeping: "Send Sync Clone Default UnwindSafe RefUnwindSafe",
