@@ -19,7 +19,7 @@ const SAMPLES: [&str; 7] = [
     env!("CARGO_BIN_EXE_multi_destination_subscription"),
     env!("CARGO_BIN_EXE_request_response"),
     env!("CARGO_BIN_EXE_event_loop"),
-    env!("CARGO_BIN_EXE_agent_invoker"),
+    env!("CARGO_BIN_EXE_one_thread"),
 ];
 
 /// Runs a program to its good end.
@@ -210,11 +210,16 @@ fn an_event_loop_adds_without_waiting() {
 }
 
 #[test]
-fn a_client_without_a_thread_works() {
-    let finished = succeed(env!("CARGO_BIN_EXE_agent_invoker"), &["--messages", "3"]);
-    let came = finished.stdout.lines().any(|line| line.ends_with("has come, said on this thread"));
-    assert!(came, "{finished:#?}");
-    assert_lines(&finished, ["Done: 3 messages received on one thread"]);
+fn driver_and_client_share_one_thread() {
+    let finished = succeed(env!("CARGO_BIN_EXE_one_thread"), &["--messages", "3"]);
+    assert_lines(
+        &finished,
+        [
+            "Running [application,aeron-client-conductor,media-driver]",
+            "Received \"Hello 3\"",
+            "Done: 3 messages received on one thread",
+        ],
+    );
 }
 
 #[test]
@@ -235,7 +240,7 @@ fn signals_end_samples_quietly() {
         (env!("CARGO_BIN_EXE_multi_destination_publication"), "The first received "),
         (env!("CARGO_BIN_EXE_multi_destination_subscription"), "Received "),
         (env!("CARGO_BIN_EXE_request_response"), "Asked "),
-        (env!("CARGO_BIN_EXE_agent_invoker"), "Received "),
+        (env!("CARGO_BIN_EXE_one_thread"), "Received "),
     ] {
         let mut sample = Running::start(command(path, ["--messages", "1000000000"]));
         sample.await_line(prefix);

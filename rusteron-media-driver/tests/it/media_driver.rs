@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_client::IdleStrategyKind;
+use rusteron_client::agent::AgentRunner;
+use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::{
     Context, DriverInvoker, ErrorKind, MediaDriver, NameResolver, ThreadingMode,
 };
-use rusteron_test_support::{connect, driver_context_in};
+use rusteron_test_support::{connect, driver_context_in, exchange};
 
 #[test]
 fn embedded_dir_is_deleted() {
@@ -307,4 +308,20 @@ fn impossible_dir_is_error() {
         MediaDriver::launch(driver_context_in(&file.join("aeron"))).expect_err("not a directory");
     assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
     assert!(file.is_file());
+}
+
+#[test]
+fn driver_runs_as_agent() {
+    let mut context = Context::new().expect("a context");
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    let driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    let dir = driver.aeron_dir().to_owned();
+    let runner = AgentRunner::builder(driver).start().expect("a thread");
+    assert_eq!(runner.role_name(), "media-driver");
+    let aeron = Aeron::connect(rusteron_test_support::context(&dir)).expect("a client");
+    let mut subscription = aeron.add_subscription("aeron:ipc", 1).expect("a subscription");
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
+    exchange(&mut publication, &mut subscription, 100);
+    runner.close().expect("a good end");
+    assert!(!dir.exists());
 }
