@@ -5,4 +5,6 @@
 mod archive;
 mod child;
 mod flagship;
+#[cfg(unix)]
+mod reconnecting;
 mod samples;
