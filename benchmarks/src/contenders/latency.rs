@@ -12,6 +12,7 @@ use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::contenders::c_functions::{CPublication, CSubscription};
 use crate::contenders::ping_pong::{self, End, Pace, Plan};
+use crate::contenders::tokio_task;
 use crate::measuring::channel::Channel;
 use crate::measuring::connection::Connection;
 use crate::measuring::endpoints;
@@ -29,6 +30,8 @@ pub enum Pair {
     Java,
     /// Rust sends, and another process, in Java, sends back
     RustJava,
+    /// Rust sends, and a tokio task sends back, with a polling thread between Aeron and the task
+    RustTokio,
 }
 
 impl Pair {
@@ -45,6 +48,7 @@ impl fmt::Display for Pair {
             Self::CFunctions => "C functions",
             Self::Java => "Java",
             Self::RustJava => "Rust-Java",
+            Self::RustTokio => "Rust-tokio",
         })
     }
 }
@@ -126,6 +130,10 @@ impl Bench<'_> {
                 self.measure_rust_java(java, &streams, &plan)
             }
             (Pair::Java | Pair::RustJava, None) => ping_pong::histogram(),
+            (Pair::RustTokio, _) => {
+                let (mut near, far) = self.connect_ends(&streams)?;
+                tokio_task::measure(&mut near, far, plan, self.interrupt)
+            }
             (Pair::Rust | Pair::CFunctions, _) => {
                 let (mut near, mut far) = self.connect_ends(&streams)?;
                 if pair == Pair::Rust {

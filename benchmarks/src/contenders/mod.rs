@@ -8,3 +8,4 @@ pub mod ping_pong;
 pub mod recording;
 pub mod registration;
 pub mod throughput;
+pub mod tokio_task;

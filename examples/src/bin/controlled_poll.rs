@@ -90,14 +90,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         }
         idle.idle(0)?;
     };
-    let mut idle = Idle::awaiting("an accepted offer");
+    let deadline = Instant::now() + DEADLINE;
     for (text, _) in MESSAGES {
-        while let Err(error) = publication.offer(text.as_bytes()) {
-            if !error.is_retryable() {
-                return Err(error.into());
-            }
-            idle.idle(0)?;
-        }
+        publication.offer_deadline(text.as_bytes(), deadline, &mut Backoff::default())?;
     }
 
     let counters = aeron.counters_reader();

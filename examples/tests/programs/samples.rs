@@ -12,7 +12,7 @@ const SUBSCRIBER: &str = env!("CARGO_BIN_EXE_basic_subscriber");
 const STATISTICS: &str = env!("CARGO_BIN_EXE_driver_statistics");
 
 /// The programs that start a driver unless `--aeron-dir` names one.
-const SAMPLES: [&str; 7] = [
+const SAMPLES: [&str; 8] = [
     env!("CARGO_BIN_EXE_claims"),
     env!("CARGO_BIN_EXE_controlled_poll"),
     env!("CARGO_BIN_EXE_multi_destination_publication"),
@@ -20,6 +20,7 @@ const SAMPLES: [&str; 7] = [
     env!("CARGO_BIN_EXE_request_response"),
     env!("CARGO_BIN_EXE_event_loop"),
     env!("CARGO_BIN_EXE_one_thread"),
+    env!("CARGO_BIN_EXE_tokio_tasks"),
 ];
 
 /// Runs a program to its good end.
@@ -223,6 +224,17 @@ fn driver_and_client_share_one_thread() {
 }
 
 #[test]
+fn tasks_receive_all_messages() {
+    // More messages than the channels and the limits of a duty cycle hold.
+    for capacity in ["1", "7"] {
+        let arguments = ["--messages", "500", "--capacity", capacity];
+        let finished = succeed(env!("CARGO_BIN_EXE_tokio_tasks"), &arguments);
+        assert_eq!(count(&finished, "Received \"Hello "), 500, "{finished:#?}");
+        assert_lines(&finished, ["Done: 500 messages received in a task"]);
+    }
+}
+
+#[test]
 fn samples_use_a_running_driver() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     for path in SAMPLES {
@@ -241,6 +253,7 @@ fn signals_end_samples_quietly() {
         (env!("CARGO_BIN_EXE_multi_destination_subscription"), "Received "),
         (env!("CARGO_BIN_EXE_request_response"), "Asked "),
         (env!("CARGO_BIN_EXE_one_thread"), "Received "),
+        (env!("CARGO_BIN_EXE_tokio_tasks"), "Received "),
     ] {
         let mut sample = Running::start(command(path, ["--messages", "1000000000"]));
         sample.await_line(prefix);
