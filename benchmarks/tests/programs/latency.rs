@@ -51,3 +51,22 @@ fn each_mode_and_idle_strategy_works() {
         assert!(number(&report, "/cases/0/contenders/0/percentiles/p50/micros/median") > 0.0);
     }
 }
+
+#[test]
+fn tokio_task_sends_all_messages_back() {
+    let arguments = ["--contenders", "rust,rust-tokio", "--transports", "ipc", "--rate", "1000"];
+    let results = Results::of(LATENCY, &[&QUIET_DRIVER[..], &arguments].concat());
+    let report = results.report("ipc-latency.json");
+    let cases = list(&report, "/cases");
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        assert_eq!(case["contenders"][1]["name"], "Rust-tokio");
+        for run in list(case, "/contenders/1/runs") {
+            let count = number(run, "/count");
+            assert!(
+                if case["name"] == "ipc-paced" { count == 200.0 } else { count > 0.0 },
+                "{run:#}"
+            );
+        }
+    }
+}

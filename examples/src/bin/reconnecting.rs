@@ -107,12 +107,10 @@ fn may_pass(error: &rusteron_client::Error) -> bool {
     )
 }
 
-/// A client with its streams. All of them end with the client, and are made anew together.
+/// The streams of a client. They keep it open, end with it, and are made anew together.
 struct Session {
     publication: ExclusivePublication,
     subscription: Subscription,
-    /// Dropped last, so that closing the client is the last step.
-    _aeron: Aeron,
 }
 
 impl Session {
@@ -140,7 +138,7 @@ impl Session {
         let subscription =
             aeron.add_subscription(&options.subscribe, options.subscribe_stream_id)?;
         println!("Connected to the driver in {}", aeron.context().dir().display());
-        Ok(Some(Self { publication, subscription, _aeron: aeron }))
+        Ok(Some(Self { publication, subscription }))
     }
 
     /// Exchanges messages until the signal, or until the client has lost its driver.
