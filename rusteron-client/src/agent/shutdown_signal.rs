@@ -13,10 +13,20 @@ use std::time::{Duration, Instant};
 ///
 /// To end a program by Ctrl-C, give the signal in a handler, here with the crate `ctrlc`:
 ///
-/// ```ignore
+/// ```
+/// use rusteron_client::agent::ShutdownSignal;
+/// # mod ctrlc {
+/// #     pub fn set_handler(_: impl FnMut() + Send + 'static) -> std::io::Result<()> {
+/// #         Ok(())
+/// #     }
+/// # }
+///
+/// # fn main() -> std::io::Result<()> {
 /// let shutdown = ShutdownSignal::new();
 /// let on_interrupt = shutdown.clone();
 /// ctrlc::set_handler(move || on_interrupt.signal())?;
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// Corresponds to Agrona's `ShutdownSignalBarrier`, without the handlers of signals.
