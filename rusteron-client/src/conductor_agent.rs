@@ -33,6 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// Corresponds to Java's `Aeron.conductorAgentInvoker`.
+#[must_use = "the conductor works in the duty cycles of this agent"]
 #[doc(alias = "conductorAgentInvoker")]
 pub struct ConductorAgent {
     aeron: Aeron,

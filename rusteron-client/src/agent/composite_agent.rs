@@ -42,6 +42,7 @@ use crate::agent::{Agent, AgentError, panic};
 /// ```
 ///
 /// Corresponds to Agrona's `CompositeAgent`.
+#[must_use = "an agent works only where it is called"]
 pub struct CompositeAgent<M> {
     members: M,
     /// The member whose turn is next. Not the first member after a failure.
