@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::agent::AgentRunner;
-use rusteron_client::{Aeron, IdleStrategyKind};
+use rusteron_client::{Aeron, IdleStrategyKind, idle_fn};
 use rusteron_media_driver::{
     Context, DriverInvoker, ErrorKind, MediaDriver, NameResolver, ThreadingMode,
 };
-use rusteron_test_support::{connect, driver_context_in, exchange};
+use rusteron_test_support::{DEADLINE, await_some, connect, driver_context_in, exchange};
 
 #[test]
 fn embedded_dir_is_deleted() {
@@ -324,4 +324,38 @@ fn driver_runs_as_agent() {
     exchange(&mut publication, &mut subscription, 100);
     runner.close().expect("a good end");
     assert!(!dir.exists());
+}
+
+#[test]
+fn waits_run_driver_of_same_thread() {
+    let mut context = Context::new().expect("a context");
+    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    driver.do_work().expect("the first heartbeat");
+    let mut context = rusteron_test_support::context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut adding = aeron.async_add_subscription("aeron:ipc", 1).expect("begun");
+    let mut work = || {
+        driver.do_work().expect("the driver's work");
+        aeron.do_work().expect("the conductor's work");
+    };
+    let subscription = await_some("the subscription", || {
+        work();
+        adding.poll().expect("no error")
+    });
+    let mut adding = aeron.async_add_exclusive_publication("aeron:ipc", 1).expect("begun");
+    let mut publication = await_some("the publication", || {
+        work();
+        adding.poll().expect("no error")
+    });
+
+    // No other thread runs the driver.
+    let mut idle = idle_fn(|_| {
+        driver.do_work().expect("the driver's work");
+    });
+    let deadline = Instant::now() + DEADLINE;
+    subscription.await_connected(deadline, &mut idle).expect("a publisher");
+    publication.await_connected(deadline, &mut idle).expect("a subscriber");
+    publication.offer_deadline(b"hello", deadline, &mut idle).expect("an offer");
 }
