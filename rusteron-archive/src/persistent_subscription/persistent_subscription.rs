@@ -169,8 +169,9 @@ impl PersistentSubscription {
     /// Does the pending work, and passes at most `fragment_limit` fragments of messages to the
     /// handler. Returns the amount of work; 0 means that there was none.
     ///
-    /// The handler gets whole messages. If the handler panics, the panic goes through to the
-    /// caller, and the next poll continues after that message. For a client without a conductor
+    /// The handler gets whole messages. C assembles long messages in memory of `malloc`, which is
+    /// aligned to 8 bytes or more. Other messages start at a multiple of 32 bytes. If the handler
+    /// panics, the panic goes through to the caller, and the next poll continues after that message. For a client without a conductor
     /// thread, polls do the client's work, and the handler runs as the client's callbacks do.
     ///
     /// # Errors

@@ -489,15 +489,13 @@ mod tests {
             self
         }
 
-        fn reader(&self, max_counter_id: i32) -> CountersReader<'_> {
+        fn reader(&mut self, max_counter_id: i32) -> CountersReader<'_> {
+            let (values, metadata) = (self.values.as_mut_slice(), self.metadata.as_mut_slice());
             // SAFETY: the vectors live as long as the reader.
             unsafe {
                 CountersReader {
-                    values: SharedMemory::new(self.values.as_ptr().cast(), self.values.len() * 8),
-                    metadata: SharedMemory::new(
-                        self.metadata.as_ptr().cast(),
-                        self.metadata.len() * 8,
-                    ),
+                    values: SharedMemory::new(values.as_mut_ptr().cast(), values.len() * 8),
+                    metadata: SharedMemory::new(metadata.as_mut_ptr().cast(), metadata.len() * 8),
                     max_counter_id,
                 }
             }
@@ -506,7 +504,7 @@ mod tests {
 
     #[test]
     fn labels_are_clamped_and_repaired() {
-        let slots = Slots::new(4)
+        let mut slots = Slots::new(4)
             .with(0, ALLOCATED, i32::MAX, b'x')
             .with(1, ALLOCATED, -1, b'x')
             .with(2, ALLOCATED, 3, 0xFF);
@@ -519,7 +517,7 @@ mod tests {
 
     #[test]
     fn freed_slots_are_skipped_until_unused() {
-        let slots = Slots::new(6)
+        let mut slots = Slots::new(6)
             .with(0, RECLAIMED, 1, b'x')
             .with(1, 77, 1, b'x')
             .with(2, ALLOCATED, 1, b'x')
@@ -538,7 +536,7 @@ mod tests {
 
     #[test]
     fn ids_beyond_memory_are_none() {
-        let slots = Slots::new(2).with(0, ALLOCATED, 1, b'x').with(1, ALLOCATED, 1, b'x');
+        let mut slots = Slots::new(2).with(0, ALLOCATED, 1, b'x').with(1, ALLOCATED, 1, b'x');
         let reader = slots.reader(i32::MAX);
         assert_eq!(reader.iter().count(), 2);
         assert_eq!(reader.find_by_type_id_and_registration_id(12345, 6), None);

@@ -68,10 +68,12 @@ fn copy(entry: SharedMemory<'_>) -> Option<(i64, ErrorLogEntry)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicI64;
+
     use super::*;
 
-    /// Reads a log of entries, whose lengths may be wrong.
-    fn log(entries: &[(i32, i64, &str)], capacity: usize) -> Vec<i64> {
+    /// Makes a log of entries, whose lengths may be wrong.
+    fn log(entries: &[(i32, i64, &str)], capacity: usize) -> Vec<AtomicI64> {
         let mut bytes = Vec::new();
         for (length, last, text) in entries {
             bytes.extend(length.to_ne_bytes());
@@ -82,15 +84,16 @@ mod tests {
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         }
         bytes.resize(capacity, 0);
-        bytes.chunks(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().expect("8"))).collect()
+        let words = bytes.chunks(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().expect("8")));
+        words.map(AtomicI64::new).collect()
     }
 
-    fn read(log: &[i64], since: i64) -> Vec<ErrorLogEntry> {
+    fn read(log: &[AtomicI64], since: i64) -> Vec<ErrorLogEntry> {
         // SAFETY: the slice lives for the call.
         super::read(unsafe { SharedMemory::new(log.as_ptr().cast(), log.len() * 8) }, since)
     }
 
-    fn texts(log: &[i64], since: i64) -> Vec<String> {
+    fn texts(log: &[AtomicI64], since: i64) -> Vec<String> {
         read(log, since).into_iter().map(|entry| entry.text).collect()
     }
 

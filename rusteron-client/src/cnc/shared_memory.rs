@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn what_lies_outside_or_askew_is_none() {
-        let bytes = [i64::from_ne_bytes([1, 0, 0, 0, 2, 0, 0, 0]), 7];
+        let mut words = [i64::from_ne_bytes([1, 0, 0, 0, 2, 0, 0, 0]), 7];
         // SAFETY: the array lives to the end of the test.
-        let memory = unsafe { SharedMemory::new(bytes.as_ptr().cast(), 16) };
+        let memory = unsafe { SharedMemory::new(words.as_mut_ptr().cast(), 16) };
         if cfg!(target_endian = "little") {
             assert_eq!(memory.load_i32(0), Some(1));
             assert_eq!(memory.load_i32(4), Some(2));

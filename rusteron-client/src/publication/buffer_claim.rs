@@ -41,6 +41,10 @@ use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 /// # }
 /// ```
 ///
+/// # Alignment
+/// The slice starts at a multiple of 32 bytes in memory. A value with an alignment of at most 32
+/// can be written in place, with a crate such as `zerocopy` without `unsafe`.
+///
 /// # Held too long, or forgotten
 /// A claim is never finished if it was passed to [`std::mem::forget`], or if its process died. The
 /// media driver then unblocks the stream: it turns the claimed range into padding, and the stream

@@ -311,7 +311,7 @@ impl ExclusivePublication {
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
     /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
-    /// without a copy.
+    /// without a copy. The range starts at a multiple of 32 bytes in memory.
     ///
     /// Does not block, does not allocate, makes no system call. The publication is borrowed until
     /// the claim is committed, aborted or dropped. A retry loop therefore has to fill and commit

@@ -281,7 +281,7 @@ impl Publication {
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
     /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
-    /// without a copy.
+    /// without a copy. The range starts at a multiple of 32 bytes in memory.
     ///
     /// Does not block, does not allocate; may be called from any thread, also while there are other
     /// claims. A length of 0 is an empty message.

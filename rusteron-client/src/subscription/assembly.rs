@@ -4,6 +4,7 @@ use crate::error::Position;
 use crate::log_buffer::{BEGIN_FLAG, END_FLAG};
 use crate::subscription::image::Action;
 use crate::subscription::image::header::{FrameHeader, Header};
+use crate::subscription::message_buffer::MessageBuffer;
 
 /// Greatest length of an assembled message in bytes, as in C and Java. No offered message is as
 /// long. But fragments that were claimed one by one could go on for ever.
@@ -13,7 +14,7 @@ const MAX_LENGTH: usize = (i32::MAX - 8) as usize;
 ///
 /// Memory is allocated for the first long message and reused for all later messages.
 pub(crate) struct Assembly {
-    message: Vec<u8>,
+    message: MessageBuffer,
     /// Length of the message without the last fragment. If the handler rejected the message,
     /// `message` still contains the last fragment.
     length: usize,
@@ -26,7 +27,7 @@ pub(crate) struct Assembly {
 impl Assembly {
     pub(crate) const fn new() -> Self {
         Self {
-            message: Vec::new(),
+            message: MessageBuffer::new(),
             length: 0,
             next_position: None,
             start_position: 0,
@@ -155,9 +156,9 @@ mod tests {
         // SAFETY: the frame lives as long as the header.
         let header = unsafe { Header::new(middle.as_ptr(), &image) };
         let begun = |length| {
-            // Zeroed pages that are never written take no memory.
-            let mut message = vec![0; MAX_LENGTH];
-            message.truncate(length);
+            // Pages that are never written take no memory.
+            // SAFETY: the test reads lengths only.
+            let message = unsafe { MessageBuffer::unwritten(length, MAX_LENGTH) };
             Assembly { message, length, next_position: Some(0), ..Assembly::new() }
         };
 

@@ -14,7 +14,8 @@ use crate::subscription::image::{Action, Header};
 /// store partly assembled messages outside a subscription.
 ///
 /// Memory is allocated for a session's first message of several fragments. It is reused for all
-/// later messages, until [`remove_session`](Self::remove_session).
+/// later messages, until [`remove_session`](Self::remove_session). Each message starts at a multiple
+/// of 32 bytes in memory, assembled or not.
 ///
 /// ```
 /// # use rusteron_client::{Aeron, Context};

@@ -6,6 +6,7 @@ mod channel;
 mod closing;
 mod fragment_assembler;
 mod image;
+mod message_buffer;
 mod messages;
 mod subscription;
 

@@ -108,7 +108,8 @@ impl Subscription {
     /// [`max_payload_length`](crate::PublicationConstants::max_payload_length) arrives in several
     /// fragments. The subscription assembles such a message in its own memory, and passes it on
     /// with its last fragment. So a poll can receive fragments without calling the handler. All
-    /// other messages are read in place.
+    /// other messages are read in place. Each message starts at a multiple of 32 bytes in memory,
+    /// assembled or not.
     ///
     /// A message whose beginning was sent before this subscription joined is dropped. So is a
     /// message that was claimed in fragments and is longer than 2³¹ − 9 bytes.
@@ -192,7 +193,8 @@ impl Subscription {
     }
 
     /// As [`poll`](Self::poll), but messages that were sent in several fragments arrive in
-    /// fragments. [`Header::flags`] marks the first and the last fragment of a message.
+    /// fragments. [`Header::flags`] marks the first and the last fragment of a message. Each
+    /// fragment starts at a multiple of 32 bytes in memory.
     ///
     /// Use it for handlers that assemble messages themselves, as a
     /// [`FragmentAssembler`](crate::FragmentAssembler) does, and for handlers that do not need
@@ -280,7 +282,7 @@ impl Subscription {
     /// publisher. Returns their total length in bytes.
     ///
     /// A block has as many whole frames as fit into `block_length_limit` bytes, up to the end of
-    /// the term. The handler also gets the block's session id and term id. See
+    /// the term. Each frame starts at a multiple of 32 bytes in memory. The handler also gets the block's session id and term id. See
     /// [`Image::block_poll`](crate::Image::block_poll).
     ///
     /// # Errors

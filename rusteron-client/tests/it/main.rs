@@ -1,6 +1,7 @@
 //! Integration tests of the client. Folders mirror `src/`; other modules are subjects of several layers.
 
 mod agent;
+mod alignment;
 mod channel;
 mod client;
 mod cnc;
