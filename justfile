@@ -63,6 +63,18 @@ test-thread-sanitizer *args:
 test-valgrind *args:
     .ci/sanitize valgrind "$@"
 
+# Run the client's and driver's tests for Linux on arm64 under qemu (needs gcc-aarch64-linux-gnu, qemu-user, Linux 6.7)
+test-arm64 *args:
+    .ci/arm64 "$@"
+
+# Check every crate, program and test for macOS on arm64 (needs ziglang of PyPI)
+check-macos *args:
+    .ci/macos "$@"
+
+# Run tests of code that calls no C function under Miri (needs nightly with miri and rust-src)
+test-miri *args:
+    .ci/miri "$@"
+
 # Fuzz one target, or run inputs again: `just fuzz TARGET SECONDS|FILE...` (needs clang 22)
 fuzz *args:
     .ci/fuzz "$@"
@@ -135,6 +147,10 @@ benchmark-calls *args:
 # Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind); results in target/benchmarks
 benchmark-instructions *args:
     .ci/instructions "$@"
+
+# Generate the SBE codecs of the example `typed_sbe` again, from its schema (needs Java and Maven)
+sbe-codecs:
+    examples/market_data/generate
 
 # Clone Aeron 1.54.0 into aeron/, which the next build uses
 aeron-checkout:

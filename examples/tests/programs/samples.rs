@@ -12,7 +12,7 @@ const SUBSCRIBER: &str = env!("CARGO_BIN_EXE_basic_subscriber");
 const STATISTICS: &str = env!("CARGO_BIN_EXE_driver_statistics");
 
 /// The programs that start a driver unless `--aeron-dir` names one.
-const SAMPLES: [&str; 8] = [
+const SAMPLES: [&str; 11] = [
     env!("CARGO_BIN_EXE_claims"),
     env!("CARGO_BIN_EXE_controlled_poll"),
     env!("CARGO_BIN_EXE_multi_destination_publication"),
@@ -21,6 +21,9 @@ const SAMPLES: [&str; 8] = [
     env!("CARGO_BIN_EXE_event_loop"),
     env!("CARGO_BIN_EXE_one_thread"),
     env!("CARGO_BIN_EXE_tokio_tasks"),
+    env!("CARGO_BIN_EXE_typed_sbe"),
+    env!("CARGO_BIN_EXE_typed_serde"),
+    env!("CARGO_BIN_EXE_typed_zerocopy"),
 ];
 
 /// Runs a program to its good end.
@@ -201,6 +204,47 @@ fn a_subscription_has_several_destinations() {
 fn requests_are_answered() {
     let finished = succeed(env!("CARGO_BIN_EXE_request_response"), &["--messages", "3"]);
     assert_lines(&finished, ["Asked \"request 3\", answered \"REQUEST 3\"", "Done: 3 responses"]);
+}
+
+#[test]
+fn structures_are_sent_in_place() {
+    let finished = succeed(env!("CARGO_BIN_EXE_typed_zerocopy"), &["--messages", "2"]);
+    assert_lines(
+        &finished,
+        [
+            "Received quote 1: 5 at 101",
+            "Received quote 2: 5 at 102",
+            "Received a book of 1000 quotes",
+            "Done",
+        ],
+    );
+}
+
+#[test]
+fn sbe_messages_are_decoded() {
+    let finished = succeed(env!("CARGO_BIN_EXE_typed_sbe"), &["--messages", "2"]);
+    assert_lines(
+        &finished,
+        [
+            "Received quote 1: 5 at 101, ASK of Zürich",
+            "Received quote 2: 5 at 102, ASK of Zürich",
+            "Done",
+        ],
+    );
+}
+
+#[test]
+fn serde_values_are_decoded() {
+    let finished = succeed(env!("CARGO_BIN_EXE_typed_serde"), &["--messages", "2"]);
+    assert_lines(
+        &finished,
+        [
+            "Received order 1 at 101 for Zürich",
+            "Received order 2 at any price for Zürich",
+            "Received the end",
+            "Done",
+        ],
+    );
 }
 
 #[test]
