@@ -67,7 +67,7 @@ test-valgrind *args:
 test-arm64 *args:
     .ci/arm64 "$@"
 
-# Check every crate, program and test for macOS on arm64 (needs ziglang of PyPI)
+# Check every crate, program and test for macOS on arm64 (needs the Python package ziglang)
 check-macos *args:
     .ci/macos "$@"
 
