@@ -2,13 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::driver_dir::DriverDir;
-use crate::exposition::Syntax;
+use crate::exposition::{Metrics, Syntax};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::metrics;
@@ -34,13 +34,45 @@ pub(crate) fn run(dir: DriverDir, addresses: &[SocketAddr]) -> Result<(), Failur
     writeln!(out, "serving http://{address}/metrics")?;
     out.flush()?;
     // The end of the program ends the thread.
-    thread::spawn(move || accept(&listener, &Arc::new(dir)));
+    thread::spawn(move || accept(&listener, &Arc::new(Source::new(dir))));
     // An error would mean that the handler of signals is gone.
     let _ = interrupted.recv();
     Ok(())
 }
 
-fn accept(listener: &TcpListener, dir: &Arc<DriverDir>) {
+/// The directory that the metrics come from.
+struct Source {
+    dir: DriverDir,
+    /// The failure of the last scrape, if any.
+    failure: Mutex<Option<String>>,
+}
+
+impl Source {
+    fn new(dir: DriverDir) -> Self {
+        Self { dir, failure: Mutex::new(None) }
+    }
+
+    /// Returns the metrics, which are only `aeron_up` if they cannot be read.
+    fn metrics(&self) -> Metrics {
+        let (metrics, failure) = match metrics::read(&self.dir) {
+            Ok(metrics) => (metrics, None),
+            // While a driver starts, its files may be of any state.
+            Err(Failure::Run(text)) => (metrics::absent(), Some(text)),
+            Err(_) => (metrics::absent(), None),
+        };
+        let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != failure {
+            if let Some(text) = &failure {
+                // If standard error is closed, there is no way to report the failure.
+                let _ = writeln!(io::stderr(), "rusteron: {text}");
+            }
+            *last = failure;
+        }
+        metrics
+    }
+}
+
+fn accept(listener: &TcpListener, source: &Arc<Source>) {
     // Without file descriptors, accepting fails until a connection ends.
     const PAUSE: Duration = Duration::from_millis(100);
     let open = Arc::new(AtomicUsize::new(0));
@@ -55,9 +87,9 @@ fn accept(listener: &TcpListener, dir: &Arc<DriverDir>) {
         }
         open.fetch_add(1, Ordering::Relaxed);
         let connection = Connection { stream, open: Arc::clone(&open) };
-        let dir = Arc::clone(dir);
+        let source = Arc::clone(source);
         // Without a thread, the connection is closed.
-        let _ = thread::Builder::new().spawn(move || connection.serve(&dir));
+        let _ = thread::Builder::new().spawn(move || connection.serve(&source));
     }
 }
 
@@ -75,8 +107,8 @@ impl Drop for Connection {
 
 impl Connection {
     /// Answers one request. An error means that the client has gone or is too slow.
-    fn serve(mut self, dir: &DriverDir) {
-        let Ok(answer) = self.read_request().map(|request| request.answer(dir)) else { return };
+    fn serve(mut self, source: &Source) {
+        let Ok(answer) = self.read_request().map(|request| request.answer(source)) else { return };
         if self.write(&answer).and_then(|()| self.stream.shutdown(Shutdown::Write)).is_ok() {
             self.drain();
         }
@@ -164,12 +196,10 @@ impl Request {
         Some(Self::Metrics { syntax, is_head: method == "HEAD" })
     }
 
-    fn answer(self, dir: &DriverDir) -> Vec<u8> {
+    fn answer(self, source: &Source) -> Vec<u8> {
         let (status, media_type, body, is_head) = match self {
             Self::Metrics { syntax, is_head } => {
-                // While a driver starts, its files may be of any state.
-                let metrics = metrics::read(dir).unwrap_or_else(|_| metrics::absent());
-                ("200 OK", syntax.media_type(), metrics.to_text(syntax), is_head)
+                ("200 OK", syntax.media_type(), source.metrics().to_text(syntax), is_head)
             }
             Self::Refused(code) => {
                 let status = match code {

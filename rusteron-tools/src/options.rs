@@ -51,7 +51,7 @@ Examples:
   rusteron stat --type system --label nak --label retransmit
   rusteron stat --json | jq '.counters[] | select(.value > 0)'
   rusteron stat --watch --json --interval 10s >> counters.ndjson
-  rusteron stat --openmetrics > /var/lib/node-exporter/aeron.prom
+  cd /var/lib/node-exporter; rusteron stat --openmetrics > aeron.new; mv aeron.new aeron.prom
   rusteron stat --listen 127.0.0.1:9942")]
     Stat(StatOptions),
 

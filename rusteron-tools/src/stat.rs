@@ -43,8 +43,12 @@ pub(crate) fn run(dir: DriverDir, options: &StatOptions) -> Result<(), Failure> 
     }
     if options.openmetrics {
         // Collectors of text files read Prometheus's format.
-        let text = metrics::read(&dir)?.to_text(Syntax::Prometheus);
-        return Ok(io::stdout().write_all(text.as_bytes())?);
+        let (metrics, outcome) = match metrics::read(&dir) {
+            Ok(metrics) => (metrics, Ok(())),
+            Err(failure) => (metrics::absent(), Err(failure)),
+        };
+        io::stdout().write_all(metrics.to_text(Syntax::Prometheus).as_bytes())?;
+        return outcome;
     }
     dir.open()?;
     let labels: Vec<_> = options.labels.iter().map(|text| text.to_lowercase()).collect();

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -55,6 +57,44 @@ fn file_as_directory_exits_1() {
         assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{command}");
         let reason = format!("{} is a file", file.path().display());
         assert!(finished.stderr.contains(&reason), "{finished:?}");
+    }
+}
+
+/// Directories whose state cannot be read.
+#[cfg(unix)]
+fn unreadable(home: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let file = home.join("file");
+    fs::write(&file, "").expect("a file");
+    let cycle = home.join("cycle");
+    symlink(&cycle, &cycle).expect("a link");
+    let closed = home.join("closed");
+    fs::create_dir(&closed).expect("a directory");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).expect("no permissions");
+    let mut dirs = vec![file, cycle];
+    // Permissions do not stop the superuser.
+    if fs::read_dir(&closed).is_err() {
+        dirs.push(closed);
+    }
+    dirs
+}
+
+#[cfg(unix)]
+#[test]
+fn unreadable_directory_is_a_failure() {
+    let home = tempfile::tempdir().expect("a directory");
+    for dir in unreadable(home.path()) {
+        let file = format!("cannot read {}", dir.join("cnc.dat").display());
+        for arguments in [&["stat"][..], &["clients"], &["driver"], &["driver", "--check"]] {
+            let finished = run(rusteron(&dir, arguments));
+            assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""));
+            assert!(finished.stderr.contains(&file), "{finished:?}");
+        }
+        let finished = run(rusteron(&dir, ["stat", "--openmetrics"]));
+        assert_eq!(finished.status.code(), Some(1));
+        assert!(finished.stdout.contains("\naeron_up 0\n"), "{finished:?}");
+        assert!(finished.stderr.contains(&file), "{finished:?}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! `rusteron stat --openmetrics` and `--listen`.
 
 use std::collections::{BTreeMap, BTreeSet};
+#[cfg(unix)]
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -156,6 +158,32 @@ fn broken_file_is_no_driver() {
     std::fs::write(home.path().join("cnc.dat"), [0xFF; 4096]).expect("a file");
     let exporter = Exporter::start(home.path());
     assert_eq!(samples(&exporter.metrics(), "aeron_up").get(""), Some(&"0"));
+}
+
+#[cfg(unix)]
+#[test]
+fn exporter_prints_each_failure_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let is_up = |exporter: &Exporter, value: &str| {
+        samples(&exporter.metrics(), "aeron_up").get("") == Some(&value)
+    };
+    fs::write(&dir, "not a directory").expect("a file");
+    let exporter = Exporter::start(&dir);
+    for _ in 0..3 {
+        assert!(is_up(&exporter, "0"));
+    }
+    fs::remove_file(&dir).expect("no file");
+    let driver = launch_in(&dir);
+    await_that("the driver", || is_up(&exporter, "1"));
+    drop(driver);
+    fs::remove_dir_all(&dir).expect("no directory");
+    fs::write(&dir, "not a directory").expect("a file");
+    assert!(is_up(&exporter, "0"));
+    send_signal(exporter.program.id(), "TERM");
+    let finished = exporter.program.finish();
+    let line = format!("rusteron: cannot read {}", dir.join("cnc.dat").display());
+    assert_eq!(finished.stderr.matches(&line).count(), 2, "{finished:?}");
 }
 
 #[test]
