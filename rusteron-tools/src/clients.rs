@@ -1,6 +1,7 @@
 //! `rusteron clients`: the clients of the driver, their resources, and the slow ones.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::{CncFile, CounterSnapshot, PositionKind, StreamPosition, StreamPositions};
@@ -11,7 +12,7 @@ use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::WatchOptions;
 use crate::report::Report;
-use crate::shared_streams::SharedStream;
+use crate::shared_streams::SharedStreams;
 use crate::text;
 use crate::watch;
 
@@ -76,23 +77,22 @@ pub(crate) fn run(dir: &DriverDir, options: &WatchOptions) -> Result<(), Failure
     watch::run(options, || {
         // Opens the file for each report: a restarted driver has another file.
         let cnc = dir.find()?;
-        let clients = cnc.as_ref().map(read).unwrap_or_default();
+        let clients = cnc.as_ref().map(|cnc| read(dir.path(), cnc)).unwrap_or_default();
         Ok(Clients { driver: dir.status(cnc.as_ref()), clients })
     })
 }
 
-fn read(cnc: &CncFile) -> Vec<Client> {
+fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
     let counters = cnc.counters();
     let mut clients: BTreeMap<i64, Client> = client_heartbeats::read(&counters)
         .into_iter()
         .map(|(id, heartbeat)| (id, Client::new(id, heartbeat)))
         .collect();
     let streams = counters.stream_positions();
-    for shared in SharedStream::all(&streams) {
-        for (part, position) in shared.positions() {
-            if let Some(client) = clients.get_mut(&position.owner_id) {
-                client.add_position(&shared, part, position);
-            }
+    let shared = SharedStreams::new(dir, &counters, &streams);
+    for (part, position) in shared.positions() {
+        if let Some(client) = clients.get_mut(&position.owner_id) {
+            client.add_position(&shared, part, position);
         }
     }
     for counter in counters.iter().filter(is_added_by_client) {
@@ -125,7 +125,7 @@ impl Client {
 
     fn add_position(
         &mut self,
-        shared: &SharedStream<'_>,
+        shared: &SharedStreams<'_>,
         part: &StreamPositions,
         position: &StreamPosition,
     ) {
@@ -134,15 +134,15 @@ impl Client {
                 stream: Stream::new(part, position),
                 position: position.value,
                 limit: part.publisher_limit(),
-                is_back_pressured: shared.is_back_pressured(),
+                is_back_pressured: shared.is_back_pressured(position),
             }),
             PositionKind::SubscriberPosition => {
-                let limits_publisher = shared.limits_publisher(part, position);
+                let limits_publisher = shared.limits_publisher(position);
                 self.is_slow |= limits_publisher;
                 self.subscriptions.push(Subscription {
                     stream: Stream::new(part, position),
                     position: position.value,
-                    backlog: shared.backlog(part, position),
+                    backlog: shared.backlog(position),
                     limits_publisher,
                 });
             }

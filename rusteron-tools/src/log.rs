@@ -18,7 +18,7 @@ pub(crate) fn run(dir: &DriverDir, options: &LogOptions) -> Result<(), Failure> 
         return report::print(&list(dir.path())?, options.format.json);
     };
     let path = find(dir.path(), name)?;
-    let file = open(&path).map_err(|fault| Failure::run(path.display(), fault))?;
+    let file = LogFile::open_path(&path).map_err(|fault| Failure::run(path.display(), fault))?;
     let summary = LogSummary::new(&path, file.metadata());
     let has_frames = options.frames || options.payload.is_some();
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -251,14 +251,6 @@ fn find(dir: &Path, name: &Path) -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure::Run(format!("no log buffer {id} in {}", dir.display())))
 }
 
-fn open(path: &Path) -> Result<LogFile<File>, LogFault> {
-    // Opening a pipe would wait for a writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(LogFault::Layout("not a regular file".to_owned()));
-    }
-    LogFile::open(File::open(path)?)
-}
-
 fn list(dir: &Path) -> Result<LogList, Failure> {
     let mut logs = Vec::new();
     for folder in FOLDERS {
@@ -269,7 +261,7 @@ fn list(dir: &Path) -> Result<LogList, Failure> {
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "logbuffer"));
         paths.sort();
         for path in paths {
-            match open(&path) {
+            match LogFile::open_path(&path) {
                 Ok(file) => logs.push(Listed::Log(LogSummary::new(&path, file.metadata()).into())),
                 // The log buffer was closed after the folder was read.
                 Err(LogFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}

@@ -5,7 +5,9 @@
 //! length, and 4,096 bytes at the end that describe them.
 
 use std::fmt;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -179,6 +181,17 @@ pub(crate) enum FrameType {
 pub(crate) struct LogFile<R> {
     source: R,
     metadata: Metadata,
+}
+
+impl LogFile<File> {
+    /// Opens the file at a path.
+    pub(crate) fn open_path(path: &Path) -> Result<Self, LogFault> {
+        // Opening a pipe would wait for a writer.
+        if !fs::metadata(path)?.is_file() {
+            return Err(LogFault::Layout("not a regular file".to_owned()));
+        }
+        Self::open(File::open(path)?)
+    }
 }
 
 impl<R: Read + Seek> LogFile<R> {

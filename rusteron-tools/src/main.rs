@@ -4,7 +4,7 @@
 //! [`loss`], [`driver`], [`log`], [`archive`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
 //! [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
 //! tells when the user wants the end, [`text`] makes numbers and times readable, and [`failure`] has the
-//! exit codes. [`client_heartbeats`] finds clients, and [`shared_streams`] compares those who share a stream.
+//! exit codes. [`client_heartbeats`] finds clients, and [`shared_streams`] connects publications with their subscriptions.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
 //! serves the text. [`log_file`] reads a log buffer.
 

@@ -1,18 +1,22 @@
 //! `rusteron stat --openmetrics`: the state of a driver as metrics.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::UNIX_EPOCH;
 
 use rusteron_client::{
-    CncFile, CounterSnapshot, LossReportEntry, PositionKind, StreamPosition, StreamPositions,
-    SystemCounter,
+    CncFile, CounterSnapshot, ErrorKind, LossReportEntry, PositionKind, StreamPosition,
+    StreamPositions, SystemCounter,
 };
 
 use crate::client_heartbeats::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
 use crate::failure::Failure;
-use crate::shared_streams::SharedStream;
+use crate::shared_streams::SharedStreams;
+
+/// The clients by their ids.
+type Clients = BTreeMap<i64, ClientHeartbeat>;
 
 /// Returns the metrics of a driver. Without a living driver, this is only that fact.
 pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
@@ -23,10 +27,10 @@ pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
         metrics = Metrics::default();
         up(&mut metrics, 1);
         driver(&mut metrics, &status);
-        counters(&mut metrics, &cnc);
-        streams(&mut metrics, &cnc);
-        // The file is absent for a moment when a driver starts.
-        losses(&mut metrics, cnc.loss_report().unwrap_or_default());
+        let clients = client_heartbeats::read(&cnc.counters());
+        counters(&mut metrics, &cnc, &clients);
+        streams(&mut metrics, dir, &cnc, &clients);
+        losses(&mut metrics, loss_report(&cnc)?);
         errors(&mut metrics, &cnc);
     }
     Ok(metrics)
@@ -65,10 +69,9 @@ fn driver(metrics: &mut Metrics, status: &DriverStatus) {
 }
 
 /// Adds the counters that are not positions of streams.
-fn counters(metrics: &mut Metrics, cnc: &CncFile) {
-    let clients = client_heartbeats::read(&cnc.counters());
-    for (id, client) in &clients {
-        let mut labels = client_labels(&clients, *id);
+fn counters(metrics: &mut Metrics, cnc: &CncFile, clients: &Clients) {
+    for (id, client) in clients {
+        let mut labels = client_labels(clients, *id);
         let age = client.age().as_secs_f64();
         let help = "Time since the client's last heartbeat";
         metrics.seconds("aeron_client_heartbeat_age_seconds", help, &labels, age);
@@ -81,7 +84,7 @@ fn counters(metrics: &mut Metrics, cnc: &CncFile) {
             SYSTEM => system_counter(metrics, &counter),
             client_heartbeats::TYPE_ID => {}
             id if PositionKind::ALL.iter().any(|kind| kind.type_id() == id) => {}
-            _ => other_counter(metrics, &clients, &counter),
+            _ => other_counter(metrics, clients, &counter),
         }
     }
 }
@@ -176,11 +179,7 @@ const COUNTER_TYPES: [(i32, &str, Kind, &str); 9] = [
     (102, "aeron_archive_control_sessions", Kind::Gauge, "Control sessions of an archive"),
 ];
 
-fn other_counter(
-    metrics: &mut Metrics,
-    clients: &BTreeMap<i64, ClientHeartbeat>,
-    counter: &CounterSnapshot,
-) {
+fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnapshot) {
     let mut labels = client_labels(clients, counter.owner_id);
     labels.push(("registration_id", counter.registration_id.to_string()));
     labels.push(("label", counter.label.clone()));
@@ -195,32 +194,31 @@ fn other_counter(
     }
 }
 
-fn streams(metrics: &mut Metrics, cnc: &CncFile) {
-    let clients = client_heartbeats::read(&cnc.counters());
-    let streams = cnc.counters().stream_positions();
-    for stream in SharedStream::all(&streams) {
-        for (part, position) in stream.positions() {
-            let labels = position_labels(&clients, part, position);
-            let (name, kind, help) = position_metric(position.kind);
-            match kind {
-                Kind::Counter => metrics.counter(name, help, &labels, position.value),
-                Kind::Gauge => metrics.gauge(name, help, &labels, position.value),
-            }
-            if let Some(backlog) = stream.backlog(part, position) {
-                let help = "Bytes that the driver has and the subscriber has not read";
-                metrics.gauge("aeron_subscriber_backlog_bytes", help, &labels, backlog);
-                let help = "1 if the subscriber keeps its publisher at the limit";
-                let limits = i64::from(stream.limits_publisher(part, position));
-                metrics.gauge("aeron_subscriber_limits_publisher", help, &labels, limits);
-            }
-            if position.kind == PositionKind::PublisherPosition {
-                let help = "1 if the publisher is connected and at its limit";
-                let is_limited = i64::from(stream.is_back_pressured());
-                metrics.gauge("aeron_publisher_back_pressured", help, &labels, is_limited);
-                if let Some(backlog) = part.sender_backlog() {
-                    let help = "Bytes that the publisher has written and the sender has not sent";
-                    metrics.gauge("aeron_sender_backlog_bytes", help, &labels, backlog);
-                }
+fn streams(metrics: &mut Metrics, dir: &DriverDir, cnc: &CncFile, clients: &Clients) {
+    let counters = cnc.counters();
+    let streams = counters.stream_positions();
+    let shared = SharedStreams::new(dir.path(), &counters, &streams);
+    for (part, position) in shared.positions() {
+        let labels = position_labels(clients, part, position);
+        let (name, kind, help) = position_metric(position.kind);
+        match kind {
+            Kind::Counter => metrics.counter(name, help, &labels, position.value),
+            Kind::Gauge => metrics.gauge(name, help, &labels, position.value),
+        }
+        if let Some(backlog) = shared.backlog(position) {
+            let help = "Bytes that the driver has and the subscriber has not read";
+            metrics.gauge("aeron_subscriber_backlog_bytes", help, &labels, backlog);
+            let help = "1 if the subscriber keeps its publisher at the limit";
+            let limits = i64::from(shared.limits_publisher(position));
+            metrics.gauge("aeron_subscriber_limits_publisher", help, &labels, limits);
+        }
+        if position.kind == PositionKind::PublisherPosition {
+            let help = "1 if the publisher is connected and at its limit";
+            let is_limited = i64::from(shared.is_back_pressured(position));
+            metrics.gauge("aeron_publisher_back_pressured", help, &labels, is_limited);
+            if let Some(backlog) = part.sender_backlog() {
+                let help = "Bytes that the publisher has written and the sender has not sent";
+                metrics.gauge("aeron_sender_backlog_bytes", help, &labels, backlog);
             }
         }
     }
@@ -271,6 +269,14 @@ fn position_metric(kind: PositionKind) -> (&'static str, Kind, &'static str) {
     }
 }
 
+/// Returns the driver's loss report. The file is absent for a moment when a driver starts.
+fn loss_report(cnc: &CncFile) -> Result<Vec<LossReportEntry>, Failure> {
+    match cnc.loss_report() {
+        Err(error) if error.kind() == ErrorKind::Io(io::ErrorKind::NotFound) => Ok(Vec::new()),
+        report => Ok(report?),
+    }
+}
+
 fn losses(metrics: &mut Metrics, losses: Vec<LossReportEntry>) {
     // A stream that ended and came back has another entry.
     let mut totals = BTreeMap::<_, (i64, i64)>::new();
@@ -307,7 +313,7 @@ fn errors(metrics: &mut Metrics, cnc: &CncFile) {
 }
 
 /// Returns the labels of a client, or none for the driver's own resources.
-fn client_labels(clients: &BTreeMap<i64, ClientHeartbeat>, client_id: i64) -> Labels {
+fn client_labels(clients: &Clients, client_id: i64) -> Labels {
     if client_id < 0 {
         return Labels::new();
     }
@@ -315,11 +321,7 @@ fn client_labels(clients: &BTreeMap<i64, ClientHeartbeat>, client_id: i64) -> La
     vec![("client_id", client_id.to_string()), ("client_name", name.to_owned())]
 }
 
-fn position_labels(
-    clients: &BTreeMap<i64, ClientHeartbeat>,
-    part: &StreamPositions,
-    position: &StreamPosition,
-) -> Labels {
+fn position_labels(clients: &Clients, part: &StreamPositions, position: &StreamPosition) -> Labels {
     let mut labels = client_labels(clients, position.owner_id);
     labels.push(("registration_id", position.registration_id.to_string()));
     labels.push(("session_id", part.session_id.to_string()));

@@ -1,120 +1,222 @@
-//! Streams with the positions of all who use them on one driver.
+//! The publications of a driver, and the subscriptions that read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
-use rusteron_client::{ChannelUri, Parameter, PositionKind, StreamPosition, StreamPositions};
+use rusteron_client::{
+    ChannelUri, CountersReader, Parameter, PositionKind, StreamPosition, StreamPositions,
+};
 
-/// A publisher's stream: the positions of all its publishers and subscribers on the driver.
+use crate::log_file::LogFile;
+
+/// The positions of all streams on a driver, and the connections between the positions.
 ///
-/// `StreamPositions` compares channels as text. Here, channels with the same media and address are one
-/// channel. So a subscriber is compared with a publisher whose channel has other parameters.
+/// `StreamPositions` compares channels as text. A publisher and a subscriber may write the same channel
+/// differently, so here registration ids, session ids and stream ids connect the two.
 #[derive(Debug)]
-pub(crate) struct SharedStream<'a> {
-    parts: Vec<&'a StreamPositions>,
-    /// The furthest positions, if there are any.
-    published: Option<i64>,
-    publisher_limit: Option<i64>,
-    sent: Option<i64>,
-    sender_limit: Option<i64>,
-    received: Option<i64>,
-    has_subscriber: bool,
-    largest_backlog: Option<i64>,
+pub(crate) struct SharedStreams<'a> {
+    streams: &'a [StreamPositions],
+    /// By the counter of a subscriber's position: the id of the image or the publication that is read.
+    sources: HashMap<i32, i64>,
+    /// By registration id.
+    publications: BTreeMap<i64, Publication>,
+    /// By registration id.
+    images: BTreeMap<i64, Image>,
 }
 
-/// Session id, stream id, media and address.
-type Key = (i32, i32, String);
+#[derive(Debug)]
+struct Publication {
+    session_id: i32,
+    stream_id: i32,
+    /// Media and address.
+    address: String,
+    published: i64,
+    limit: Option<i64>,
+    /// `None` with IPC.
+    sent: Option<i64>,
+    sender_limit: Option<i64>,
+    /// The largest backlog of the publication's subscribers on this driver.
+    largest_backlog: Option<i64>,
+    /// `None` unless the publication is open, connected and at its limit.
+    back_pressure: Option<BackPressure>,
+}
 
-impl<'a> SharedStream<'a> {
-    /// Returns the streams of a driver.
-    pub(crate) fn all(streams: &'a [StreamPositions]) -> Vec<Self> {
-        let mut shared = BTreeMap::<Key, Vec<_>>::new();
-        for stream in streams {
-            let key = (stream.session_id, stream.stream_id, address(&stream.channel));
-            shared.entry(key).or_default().push(stream);
+/// The state of a publication that may not write on.
+#[derive(Debug)]
+struct BackPressure {
+    mtu_length: i64,
+}
+
+#[derive(Debug)]
+struct Image {
+    /// The highest position that was received.
+    received: i64,
+    /// The publication on this driver, if the image comes from this driver.
+    publication: Option<i64>,
+}
+
+impl<'a> SharedStreams<'a> {
+    /// Returns the connections between the positions of `streams`. Reads the log buffers of publications
+    /// that are at their limit.
+    pub(crate) fn new(
+        dir: &Path,
+        counters: &CountersReader<'_>,
+        streams: &'a [StreamPositions],
+    ) -> Self {
+        let subscriber_position = PositionKind::SubscriberPosition.type_id();
+        let subscribers = counters.iter().filter(|counter| counter.type_id == subscriber_position);
+        let sources = subscribers.map(|counter| (counter.id, counter.reference_id)).collect();
+        let mut shared =
+            Self { streams, sources, publications: BTreeMap::new(), images: BTreeMap::new() };
+        shared.add_publications(dir);
+        shared.add_images();
+        for (_, position) in shared.positions() {
+            let backlog = shared.backlog(position);
+            if let Some(publication) =
+                shared.publication_of(position).and_then(|id| shared.publications.get_mut(&id))
+            {
+                publication.largest_backlog = publication.largest_backlog.max(backlog);
+            }
         }
-        shared.into_values().map(Self::new).collect()
+        shared
     }
 
-    fn new(parts: Vec<&'a StreamPositions>) -> Self {
-        let furthest = |kind| {
-            let of_kind = parts.iter().flat_map(|part| part.of(kind));
-            of_kind.map(|position| position.value).max()
-        };
-        let mut stream = Self {
-            published: furthest(PositionKind::PublisherPosition),
-            publisher_limit: furthest(PositionKind::PublisherLimit),
-            sent: furthest(PositionKind::SenderPosition),
-            sender_limit: furthest(PositionKind::SenderLimit),
-            received: furthest(PositionKind::ReceiverHighWaterMark),
-            has_subscriber: furthest(PositionKind::SubscriberPosition).is_some(),
-            largest_backlog: None,
-            parts,
-        };
-        let backlogs = stream.positions().filter_map(|(part, at)| stream.backlog(part, at));
-        stream.largest_backlog = backlogs.max();
-        stream
+    fn add_publications(&mut self, dir: &Path) {
+        for part in self.streams {
+            for position in part.of(PositionKind::PublisherPosition) {
+                let of_publication = |kind| {
+                    let id = position.registration_id;
+                    part.of(kind).find(|other| other.registration_id == id).map(|other| other.value)
+                };
+                let (published, limit) =
+                    (position.value, of_publication(PositionKind::PublisherLimit));
+                let is_at_limit = limit.is_some_and(|limit| published >= limit);
+                let publication = Publication {
+                    session_id: part.session_id,
+                    stream_id: part.stream_id,
+                    address: address(&part.channel),
+                    published,
+                    limit,
+                    sent: of_publication(PositionKind::SenderPosition),
+                    sender_limit: of_publication(PositionKind::SenderLimit),
+                    largest_backlog: None,
+                    back_pressure: is_at_limit
+                        .then(|| BackPressure::read(dir, position.registration_id))
+                        .flatten(),
+                };
+                self.publications.insert(position.registration_id, publication);
+            }
+        }
+    }
+
+    fn add_images(&mut self) {
+        for part in self.streams {
+            for position in part.of(PositionKind::ReceiverHighWaterMark) {
+                let publication = self.publication_of_image(part);
+                let image = Image { received: position.value, publication };
+                self.images.insert(position.registration_id, image);
+            }
+        }
+    }
+
+    /// Returns the publication on this driver that an image comes from, if there is one.
+    ///
+    /// Publisher and subscriber may name the same address differently, or name different ones. So the address
+    /// only decides between several publications.
+    fn publication_of_image(&self, part: &StreamPositions) -> Option<i64> {
+        let candidates: Vec<_> = self
+            .publications
+            .iter()
+            .filter(|(_, publication)| {
+                publication.sent.is_some()
+                    && publication.session_id == part.session_id
+                    && publication.stream_id == part.stream_id
+            })
+            .collect();
+        let address = address(&part.channel);
+        let same_address =
+            candidates.iter().find(|(_, publication)| publication.address == address);
+        let only = candidates.first().filter(|_| candidates.len() == 1);
+        same_address.or(only).map(|(id, _)| **id)
     }
 
     /// Returns each position with the channel as its owner wrote it.
     pub(crate) fn positions(
         &self,
-    ) -> impl Iterator<Item = (&'a StreamPositions, &'a StreamPosition)> {
-        self.parts.iter().flat_map(|part| part.positions.iter().map(|position| (*part, position)))
+    ) -> impl Iterator<Item = (&'a StreamPositions, &'a StreamPosition)> + use<'a> {
+        let streams = self.streams;
+        streams.iter().flat_map(|part| part.positions.iter().map(move |position| (part, position)))
     }
 
     /// Returns the number of bytes that the driver has and that a subscriber has not read yet. `None`
     /// unless the position is a subscriber's and the stream has a source on this driver.
-    pub(crate) fn backlog(&self, part: &StreamPositions, position: &StreamPosition) -> Option<i64> {
-        if position.kind != PositionKind::SubscriberPosition {
-            return None;
-        }
-        // A spy reads the publication, and all other subscribers read what was received.
-        let received = self.received.filter(|_| !is_spy(&part.channel));
-        let arrived = received.or(self.published)?;
-        Some(arrived.saturating_sub(position.value).max(0))
+    pub(crate) fn backlog(&self, position: &StreamPosition) -> Option<i64> {
+        let source = self.source_of(position)?;
+        let received = self.images.get(&source).map(|image| image.received);
+        let published = || self.publications.get(&source).map(|source| source.published);
+        Some(received.or_else(published)?.saturating_sub(position.value).max(0))
     }
 
-    /// Returns whether the stream has a connected publisher that may not write on at the moment.
-    pub(crate) fn is_back_pressured(&self) -> bool {
-        let (Some(published), Some(limit)) = (self.published, self.publisher_limit) else {
-            return false;
-        };
-        // Without a receiver, the driver sets the limit back to the sender's position.
-        let is_connected = self.has_subscriber || self.sent.is_some_and(|sent| limit > sent);
-        is_connected && published >= limit
+    /// Returns whether the position belongs to a connected publisher that may not write on at the moment.
+    pub(crate) fn is_back_pressured(&self, position: &StreamPosition) -> bool {
+        let publication = self.publications.get(&position.registration_id);
+        position.kind == PositionKind::PublisherPosition
+            && publication.is_some_and(|publication| publication.back_pressure.is_some())
     }
 
     /// Returns whether a subscriber keeps the publisher from writing on.
     ///
     /// The publisher is at its limit, no subscriber of the stream on this driver is further behind, and the
-    /// subscriber has read less than half of what was permitted. Otherwise, a receiver of another driver or
-    /// the sender itself is behind.
-    pub(crate) fn limits_publisher(
-        &self,
-        part: &StreamPositions,
-        position: &StreamPosition,
-    ) -> bool {
-        let backlog = self.backlog(part, position);
-        let by_sender = self.sender_limit.filter(|_| !is_spy(&part.channel));
-        let limit = by_sender.or(self.publisher_limit);
-        let permitted = limit.map_or(0, |limit| limit.saturating_sub(position.value).max(0));
-        self.is_back_pressured() && backlog == self.largest_backlog && backlog > Some(permitted / 2)
+    /// subscriber has read less than half of the permitted bytes. If the subscriber has an image, flow control
+    /// has also stopped the sender. Otherwise, another driver's receiver or the sender itself is behind.
+    pub(crate) fn limits_publisher(&self, position: &StreamPosition) -> bool {
+        let backlog = self.backlog(position);
+        let publication = self.publication_of(position).and_then(|id| self.publications.get(&id));
+        let Some(publication) = publication else { return false };
+        let Some(BackPressure { mtu_length }) = publication.back_pressure else { return false };
+        let has_image = self.source_of(position).is_some_and(|id| self.images.contains_key(&id));
+        // The sender sends no part of a frame, so less than a datagram may be left.
+        let is_stopped =
+            |limit| publication.sent.is_some_and(|sent| sent.saturating_add(mtu_length) > limit);
+        let limit = match publication.sender_limit {
+            Some(limit) if has_image && is_stopped(limit) => limit,
+            _ if has_image => return false,
+            _ => publication.limit.unwrap_or(publication.published),
+        };
+        let permitted = limit.saturating_sub(position.value).max(0);
+        backlog == publication.largest_backlog && backlog > Some(permitted / 2)
+    }
+
+    /// Returns the registration id of the image or publication that a subscriber reads.
+    fn source_of(&self, position: &StreamPosition) -> Option<i64> {
+        self.sources.get(&position.counter_id).copied()
+    }
+
+    /// Returns the registration id of the publication on this driver that a subscriber reads.
+    fn publication_of(&self, position: &StreamPosition) -> Option<i64> {
+        let source = self.source_of(position)?;
+        self.images.get(&source).map_or(Some(source), |image| image.publication)
     }
 }
 
-fn is_spy(channel: &str) -> bool {
-    channel.starts_with("aeron-spy:")
+impl BackPressure {
+    /// Returns the state of a publication at its limit, according to the log buffer. `None` if the publication
+    /// is closed or unconnected: the driver then lets it write nothing.
+    fn read(dir: &Path, registration_id: i64) -> Option<Self> {
+        let file = format!("publications/{registration_id}.logbuffer");
+        let file = LogFile::open_path(&dir.join(file)).ok()?;
+        let metadata = file.metadata();
+        let is_open = metadata.end_of_stream_position.is_none();
+        let mtu_length = metadata.mtu_length.into();
+        (is_open && metadata.is_connected).then_some(Self { mtu_length })
+    }
 }
 
 /// Returns the media and the address of a channel, or the whole channel if it has no address.
 fn address(channel: &str) -> String {
-    let bare = channel.strip_prefix("aeron-spy:").unwrap_or(channel);
-    let Ok(uri) = bare.parse::<ChannelUri>() else { return bare.to_owned() };
-    if bare.starts_with("aeron:ipc") {
-        return "aeron:ipc".to_owned();
-    }
+    let Ok(uri) = channel.parse::<ChannelUri>() else { return channel.to_owned() };
     let of = |parameter| uri.get(parameter).map(|address| format!("aeron:udp?{address}"));
-    of(Parameter::Endpoint).or_else(|| of(Parameter::Control)).unwrap_or_else(|| bare.to_owned())
+    of(Parameter::Endpoint).or_else(|| of(Parameter::Control)).unwrap_or_else(|| channel.to_owned())
 }
 
 #[cfg(test)]
@@ -123,14 +225,8 @@ mod tests {
 
     #[test]
     fn parameters_do_not_part_streams() {
-        let same = [
-            ["aeron:ipc", "aeron:ipc?alias=one|term-length=64k"],
-            ["aeron:udp?endpoint=localhost:1|mtu=1408", "aeron:udp?endpoint=localhost:1"],
-            ["aeron-spy:aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:1"],
-        ];
-        for [one, other] in same {
-            assert_eq!(address(one), address(other));
-        }
+        let same = ["aeron:udp?endpoint=localhost:1|mtu=1408", "aeron:udp?endpoint=localhost:1"];
+        assert_eq!(address(same[0]), address(same[1]));
         let distinct =
             ["aeron:ipc", "aeron:udp?endpoint=a:1", "aeron:udp?endpoint=a:2", "aeron:udp?"];
         for (index, one) in distinct.iter().enumerate() {

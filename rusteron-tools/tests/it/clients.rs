@@ -6,7 +6,8 @@ use rusteron_client::Aeron;
 use serde_json::Value;
 
 use crate::support::{
-    STREAM_ID, array, await_some, await_that, connect_as, json, launch, offer, text, udp_channel,
+    STREAM_ID, array, await_some, await_that, connect_as, free_port, json, launch, offer, text,
+    udp_channel,
 };
 
 /// The report about one client, as soon as the report is as it should be.
@@ -16,6 +17,17 @@ fn await_client(dir: &Path, aeron: &Aeron, mut is_right: impl FnMut(&Value) -> b
         let clients = array(&clients, "clients");
         let client = clients.iter().find(|client| client["client_id"] == aeron.client_id());
         client.filter(|client| is_right(client)).cloned()
+    })
+}
+
+/// The reports about clients.
+fn clients<const N: usize>(dir: &Path, of: [&Aeron; N]) -> [Value; N] {
+    let report = json(dir, &["clients"]);
+    let clients = array(&report, "clients");
+    of.map(|aeron| {
+        let id = aeron.client_id();
+        let client = clients.iter().find(|client| client["client_id"] == id);
+        client.unwrap_or_else(|| panic!("no client {id} in {report:#}")).clone()
     })
 }
 
@@ -84,53 +96,119 @@ fn unconnected_publisher_is_not_at_its_limit() {
     }
 }
 
+/// The channel of a publication, and the channel of its subscriptions.
+fn channels_of_same_stream() -> Vec<(String, String)> {
+    let [port, control, endpoint] = [(); 3].map(|()| free_port());
+    vec![
+        ("aeron:ipc?term-length=64k".into(), "aeron:ipc".into()),
+        (
+            format!("aeron:udp?endpoint=localhost:{port}|term-length=64k"),
+            format!("aeron:udp?endpoint=127.0.0.1:{port}"),
+        ),
+        (
+            format!("aeron:udp?control=localhost:{control}|control-mode=dynamic|term-length=64k"),
+            format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}"),
+        ),
+    ]
+}
+
 #[test]
 fn slow_subscriber_limits_publisher() {
     let driver = launch();
     let dir = driver.aeron_dir();
-    for channel in ["aeron:ipc?term-length=64k", &format!("{}|term-length=64k", udp_channel())] {
+    for (channel, read_channel) in channels_of_same_stream() {
         let feed = connect_as(dir, "feed");
         let readers = ["quick", "slow"].map(|name| connect_as(dir, name));
-        let bare = channel.split("|term").next().expect("a channel");
-        let subscribe =
-            |aeron: &Aeron| aeron.add_subscription(bare, STREAM_ID).expect("a subscription");
-        let mut quick = subscribe(&readers[0]);
-        let mut slow = subscribe(&readers[1]);
+        let [mut quick, mut slow] = readers.each_ref().map(|aeron| {
+            aeron.add_subscription(read_channel.as_str(), STREAM_ID).expect("a subscription")
+        });
         let mut publication =
-            feed.add_exclusive_publication(channel, STREAM_ID).expect("a publication");
+            feed.add_exclusive_publication(channel.as_str(), STREAM_ID).expect("a publication");
         await_that("both images", || {
             [&quick, &slow].iter().all(|subscription| subscription.is_connected())
         });
-        offer(&mut publication, &[7; 1000]);
         // The publisher may stop before, while the sender is behind.
-        let client = await_client(dir, &readers[1], |client| {
-            let is_slow = client["is_slow"] == true && client["client_name"] == "slow";
-            is_slow || {
-                while publication.offer(&[7; 1000]).is_ok() {}
-                await_that("the quick reader", || quick.poll(|_, _| {}, 100) == Ok(0));
-                false
-            }
+        let mut fill = || {
+            while publication.offer(&[7; 1000]).is_ok() {}
+            await_that("the quick reader", || quick.poll(|_, _| {}, 100) == Ok(0));
+        };
+        await_that(&channel, || {
+            fill();
+            let [feed, quick, slow] = clients(dir, [&feed, &readers[0], &readers[1]]);
+            let (one, other) =
+                (&array(&quick, "subscriptions")[0], &array(&slow, "subscriptions")[0]);
+            slow["client_name"] == "slow"
+                && slow["is_slow"] == true
+                && other["limits_publisher"] == true
+                && other["backlog"].as_i64() > Some(1000)
+                && quick["is_slow"] == false
+                && one["limits_publisher"] == false
+                && array(&feed, "publications")[0]["is_back_pressured"] == true
         });
-        let subscription = &array(&client, "subscriptions")[0];
-        assert_eq!(subscription["limits_publisher"], true);
-        assert!(subscription["backlog"].as_i64() > Some(1000), "{subscription}");
-        let client = await_client(dir, &readers[0], |client| client["is_slow"] == false);
-        assert_eq!(array(&client, "subscriptions")[0]["limits_publisher"], false);
-        let client = await_client(dir, &feed, |_| true);
-        assert_eq!(array(&client, "publications")[0]["is_back_pressured"], true);
-        let lines = text(dir, &["clients"]);
-        let id = readers[1].client_id();
-        let summary = format!("; client {id} slow is furthest behind: ");
-        let second = lines.lines().nth(1).expect("a summary");
-        assert!(
-            second.contains(&summary) && second.ends_with(", and limits its publisher"),
-            "{lines}"
-        );
+        let summary = format!("; client {} slow is furthest behind: ", readers[1].client_id());
+        await_that(&summary, || {
+            fill();
+            let lines = text(dir, &["clients"]);
+            let second = lines.lines().nth(1).expect("a summary");
+            second.contains(&summary) && second.ends_with(", and limits its publisher")
+        });
 
         await_that("the slow reader", || {
             quick.poll(|_, _| {}, 100).expect("a poll");
             slow.poll(|_, _| {}, 100) == Ok(0) && publication.offer(&[7; 1000]).is_ok()
         });
         await_client(dir, &readers[1], |client| client["is_slow"] == false);
+    }
+}
+
+#[test]
+fn slow_spy_limits_connected_publisher_only() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    for is_connected in [false, true] {
+        let (feed, reader) = (connect_as(dir, "feed"), connect_as(dir, "spy"));
+        let channel = udp_channel();
+        let publication = feed
+            .add_publication(format!("{channel}|term-length=64k|ssc={is_connected}"), STREAM_ID)
+            .expect("a publication");
+        let spy =
+            reader.add_subscription(format!("aeron-spy:{channel}"), STREAM_ID).expect("a spy");
+        await_that("the image", || spy.is_connected());
+        await_that(if is_connected { "a slow spy" } else { "no slow spy" }, || {
+            while publication.offer(&[7; 1000]).is_ok() {}
+            let [feed, reader] = clients(dir, [&feed, &reader]);
+            let publication = &array(&feed, "publications")[0];
+            !array(&reader, "subscriptions").is_empty()
+                && publication["position"].as_i64() >= publication["limit"].as_i64()
+                && publication["is_back_pressured"] == is_connected
+                && reader["is_slow"] == is_connected
+        });
+    }
+}
+
+#[test]
+fn reader_of_closed_publication_is_not_slow() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    for channel in ["aeron:ipc", &udp_channel()] {
+        let (feed, reader) = (connect_as(dir, "feed"), connect_as(dir, "reader"));
+        let subscription = reader.add_subscription(channel, STREAM_ID).expect("a subscription");
+        let mut publication =
+            feed.add_exclusive_publication(channel, STREAM_ID).expect("a publication");
+        await_that("the image", || subscription.is_connected());
+        offer(&mut publication, &[7; 1000]);
+        await_client(dir, &reader, |client| {
+            array(client, "subscriptions").iter().any(|one| one["backlog"].as_i64() > Some(1000))
+        });
+        drop(publication);
+        // The driver lowers the limit of a closed publication to its last position.
+        let client = await_client(dir, &feed, |client| {
+            array(client, "publications").iter().any(|one| one["limit"] == one["position"])
+        });
+        assert_eq!(array(&client, "publications")[0]["is_back_pressured"], false, "{client}");
+        let client = await_client(dir, &reader, |_| true);
+        let subscription = &array(&client, "subscriptions")[0];
+        assert!(subscription["backlog"].as_i64() > Some(1000), "{subscription}");
+        assert_eq!(client["is_slow"], false);
     }
 }

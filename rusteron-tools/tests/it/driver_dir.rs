@@ -71,7 +71,7 @@ fn unreadable(home: &Path) -> Vec<PathBuf> {
     symlink(&cycle, &cycle).expect("a link");
     let closed = home.join("closed");
     fs::create_dir(&closed).expect("a directory");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).expect("no permissions");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("no permissions");
     let mut dirs = vec![file, cycle];
     // Permissions do not stop the superuser.
     if fs::read_dir(&closed).is_err() {
