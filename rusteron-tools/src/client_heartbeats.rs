@@ -8,6 +8,11 @@ use rusteron_client::{CounterSnapshot, CountersReader};
 /// The type of the counters of heartbeats: `AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID`.
 pub(crate) const TYPE_ID: i32 = 11;
 
+/// Types of counters that the driver adds for itself: status and addresses of channels, name resolver, flow
+/// control, destinations, and rusteron's counters of segmentation offload. Drivers in C leave their owner 0, which
+/// can also be the id of a client.
+pub(crate) const DRIVER_TYPE_IDS: [i32; 9] = [6, 7, 14, 15, 16, 17, 18, 21, 54_001];
+
 /// The counter of a client's heartbeat. The client adds its name and version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientHeartbeat {

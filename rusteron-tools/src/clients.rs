@@ -106,6 +106,7 @@ fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
 /// Returns whether a client has added the counter. The driver adds the counters of positions and heartbeats.
 fn is_added_by_client(counter: &CounterSnapshot) -> bool {
     counter.type_id != client_heartbeats::TYPE_ID
+        && !client_heartbeats::DRIVER_TYPE_IDS.contains(&counter.type_id)
         && PositionKind::ALL.iter().all(|kind| kind.type_id() != counter.type_id)
 }
 

@@ -142,7 +142,5 @@ impl DriverStatus {
 }
 
 fn aeron_version(cnc: &CncFile) -> Option<String> {
-    let version = SystemCounter::AeronVersion.read(&cnc.counters())?;
-    let [.., major, minor, patch] = version.to_be_bytes();
-    Some(format!("{major}.{minor}.{patch}"))
+    SystemCounter::AeronVersion.read(&cnc.counters()).map(text::semantic_version)
 }

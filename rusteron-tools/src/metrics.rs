@@ -14,6 +14,7 @@ use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
 use crate::failure::Failure;
 use crate::shared_streams::SharedStreams;
+use crate::text;
 
 /// The clients by their ids.
 type Clients = BTreeMap<i64, ClientHeartbeat>;
@@ -26,7 +27,7 @@ pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
     if let Some(cnc) = cnc.filter(|_| status.state == DriverState::Alive) {
         metrics = Metrics::default();
         up(&mut metrics, 1);
-        driver(&mut metrics, &status);
+        driver(&mut metrics, &cnc, &status);
         let clients = client_heartbeats::read(&cnc.counters());
         counters(&mut metrics, &cnc, &clients);
         streams(&mut metrics, dir, &cnc, &clients);
@@ -47,12 +48,13 @@ fn up(metrics: &mut Metrics, value: i64) {
     metrics.gauge("aeron_up", "1 if the media driver is alive", &Labels::new(), value);
 }
 
-fn driver(metrics: &mut Metrics, status: &DriverStatus) {
+fn driver(metrics: &mut Metrics, cnc: &CncFile, status: &DriverStatus) {
     let Some(about) = &status.about else { return };
     let labels = vec![
         ("dir", status.dir.clone()),
         ("version", about.aeron_version.clone().unwrap_or_default()),
-        ("protocol", about.protocol_version.clone()),
+        ("cnc_version", about.protocol_version.clone()),
+        ("control_protocol", control_protocol(cnc).unwrap_or_default()),
         ("pid", about.pid.to_string()),
     ];
     metrics.gauge("aeron_driver_info", "Facts about the media driver", &labels, 1);
@@ -66,6 +68,11 @@ fn driver(metrics: &mut Metrics, status: &DriverStatus) {
     );
     let age = about.heartbeat_age_ms.unwrap_or(0) as f64 / 1000.0;
     seconds("aeron_driver_heartbeat_age_seconds", "Time since the driver's last heartbeat", age);
+}
+
+/// Returns the version of the protocol between a driver and its clients.
+fn control_protocol(cnc: &CncFile) -> Option<String> {
+    SystemCounter::ControlProtocolVersion.read(&cnc.counters()).map(text::semantic_version)
 }
 
 /// Adds the counters that are not positions of streams.
@@ -161,7 +168,7 @@ fn system_metric(counter: SystemCounter) -> Option<(&'static str, Unit)> {
         C::ImagesRejected => ("aeron_images_rejected", Count),
         C::StatusMessagesRejected => ("aeron_status_messages_rejected", Count),
         C::NativeResourceAgentProxyFails => ("aeron_native_resource_agent_proxy_fails", Count),
-        // `aeron_driver_info` has the versions.
+        // `aeron_driver_info` has the versions, and the idle strategy is a setting.
         _ => return None,
     })
 }
@@ -180,7 +187,9 @@ const COUNTER_TYPES: [(i32, &str, Kind, &str); 9] = [
 ];
 
 fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnapshot) {
-    let mut labels = client_labels(clients, counter.owner_id);
+    let is_driver = client_heartbeats::DRIVER_TYPE_IDS.contains(&counter.type_id);
+    let mut labels =
+        if is_driver { Labels::new() } else { client_labels(clients, counter.owner_id) };
     labels.push(("registration_id", counter.registration_id.to_string()));
     labels.push(("label", counter.label.clone()));
     match COUNTER_TYPES.iter().find(|(id, ..)| *id == counter.type_id) {
@@ -314,7 +323,8 @@ fn errors(metrics: &mut Metrics, cnc: &CncFile) {
 
 /// Returns the labels of a client, or none for the driver's own resources.
 fn client_labels(clients: &Clients, client_id: i64) -> Labels {
-    if client_id < 0 {
+    // Drivers in C also write 0 for no client.
+    if client_id < 0 || client_id == 0 && !clients.contains_key(&0) {
         return Labels::new();
     }
     let name = client_heartbeats::name_of(clients, client_id).unwrap_or_default();

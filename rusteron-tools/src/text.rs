@@ -71,6 +71,12 @@ pub(crate) fn serialize_optional_time<S: Serializer>(
     }
 }
 
+/// Returns Aeron's number of a version as `major.minor.patch`.
+pub(crate) fn semantic_version(version: i64) -> String {
+    let [.., major, minor, patch] = version.to_be_bytes();
+    format!("{major}.{minor}.{patch}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,8 +13,8 @@ use rusteron_media_driver::Loss;
 #[cfg(unix)]
 use crate::support::send_signal;
 use crate::support::{
-    Running, STREAM_ID, await_some, await_that, connect, connect_as, connected_pair, launch,
-    launch_in, launch_with, offer, receive, rusteron, text, udp_channel,
+    Running, STREAM_ID, array, await_some, await_that, connect, connect_as, connected_pair, json,
+    launch, launch_in, launch_with, offer, receive, rusteron, text, udp_channel,
 };
 
 /// The exporter of a directory, on a port of its own.
@@ -131,6 +131,52 @@ fn counter_type_decides_name_and_kind() {
     let (labels, value) = found.expect("the counter");
     assert!(labels.ends_with("label=\"line\u{FFFD}feed \u{FFFD}\\\"\"}"), "{labels}");
     assert_eq!(*value, "-7");
+}
+
+#[test]
+fn driver_counters_have_no_client() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let aeron = connect_as(dir, "udp");
+    let counter = aeron.add_counter(2000, b"", "mine").expect("a counter");
+    let (_publication, _subscription) = connected_pair(&aeron, &udp_channel());
+    let metrics = await_some("a local address", || {
+        let metrics = text(dir, &["stat", "--openmetrics"]);
+        metrics.contains("type_id=\"14\"").then_some(metrics)
+    });
+    let owners = |name: &str, part: &str| {
+        let samples = samples(&metrics, name);
+        let of_type = samples.keys().filter(|labels| labels.contains(part));
+        of_type.map(|labels| labels.contains("client_id=")).collect::<Vec<_>>()
+    };
+    for (name, part) in [
+        ("aeron_send_channel_status", ""),
+        ("aeron_receive_channel_status", ""),
+        ("aeron_other_value", "type_id=\"14\""),
+    ] {
+        let owners = owners(name, part);
+        assert!(!owners.is_empty() && owners.iter().all(|is_client| !is_client), "{metrics}");
+    }
+    assert_eq!(owners("aeron_other_value", "type_id=\"2000\""), [true]);
+    let clients = json(dir, &["clients"]);
+    let listed: Vec<_> = array(&clients, "clients")
+        .iter()
+        .flat_map(|client| array(client, "counters"))
+        .map(|listed| &listed["id"])
+        .collect();
+    assert_eq!(listed, [counter.counter_id()]);
+}
+
+#[test]
+fn driver_info_has_versions() {
+    let driver = launch();
+    let metrics = text(driver.aeron_dir(), &["stat", "--openmetrics"]);
+    let info = samples(&metrics, "aeron_driver_info");
+    let labels = info.keys().next().expect("the driver");
+    let version = format!(",version=\"{}\",", rusteron_client::AERON_VERSION);
+    for label in [version.as_str(), ",cnc_version=\"0.2.", ",control_protocol=\"1."] {
+        assert!(labels.contains(label), "{label} in {labels}");
+    }
 }
 
 #[test]
@@ -286,8 +332,8 @@ pub(crate) const DASHBOARD: &str =
 pub(crate) fn queries() -> Vec<String> {
     let text = std::fs::read_to_string(DASHBOARD).expect("the dashboard");
     let dashboard: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let panels = crate::support::array(&dashboard, "panels").iter();
-    let targets = panels.flat_map(|panel| crate::support::array(panel, "targets"));
+    let panels = array(&dashboard, "panels").iter();
+    let targets = panels.flat_map(|panel| array(panel, "targets"));
     targets.map(|target| target["expr"].as_str().expect("a query").to_owned()).collect()
 }
 
