@@ -12,32 +12,45 @@ use crate::exposition::{Metrics, Syntax};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::metrics;
+use crate::options::Listen;
 
 /// Connections that are served at a time. Further ones are closed.
 const MAX_CONNECTIONS: usize = 16;
 /// The longest head of a request, in bytes.
 const MAX_HEAD: usize = 8192;
 const MAX_HEADERS: usize = 64;
-/// Time for reading a request, and for writing an answer.
+/// Time for a connection, from its start to its end.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves the metrics until Ctrl-C.
-pub(crate) fn run(dir: DriverDir, addresses: &[SocketAddr]) -> Result<(), Failure> {
+pub(crate) fn run(dir: DriverDir, Listen { host, port }: &Listen) -> Result<(), Failure> {
     let interrupted = interrupt::on_signals()?;
     let failed = |error| {
-        let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-        Failure::run(format_args!("cannot listen on {}", addresses.join(", ")), error)
+        // An IPv6 address has brackets.
+        let address = match host.parse() {
+            Ok(ip) => SocketAddr::new(ip, *port).to_string(),
+            Err(_) => format!("{host}:{port}"),
+        };
+        Failure::run(format_args!("cannot listen on {address}"), error)
     };
-    let listener = TcpListener::bind(addresses).map_err(failed)?;
+    let listener = TcpListener::bind((host.as_str(), *port)).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "serving http://{address}/metrics")?;
-    out.flush()?;
+    match announce(address) {
+        // The metrics do not need a reader of the line.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+        _ => {}
+    }
     // The end of the program ends the thread.
     thread::spawn(move || accept(&listener, &Arc::new(Source::new(dir))));
     // An error would mean that the handler of signals is gone.
     let _ = interrupted.recv();
     Ok(())
+}
+
+fn announce(address: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "serving http://{address}/metrics")?;
+    out.flush()
 }
 
 /// The directory that the metrics come from.
@@ -86,7 +99,8 @@ fn accept(listener: &TcpListener, source: &Arc<Source>) {
             continue;
         }
         open.fetch_add(1, Ordering::Relaxed);
-        let connection = Connection { stream, open: Arc::clone(&open) };
+        let deadline = Instant::now() + TIMEOUT;
+        let connection = Connection { stream, deadline, open: Arc::clone(&open) };
         let source = Arc::clone(source);
         // Without a thread, the connection is closed.
         let _ = thread::Builder::new().spawn(move || connection.serve(&source));
@@ -96,6 +110,7 @@ fn accept(listener: &TcpListener, source: &Arc<Source>) {
 /// An open connection, which is counted until it is dropped.
 struct Connection {
     stream: TcpStream,
+    deadline: Instant,
     open: Arc<AtomicUsize>,
 }
 
@@ -115,9 +130,8 @@ impl Connection {
     }
 
     fn write(&mut self, mut answer: &[u8]) -> io::Result<()> {
-        let deadline = Instant::now() + TIMEOUT;
         while !answer.is_empty() {
-            self.stream.set_write_timeout(Some(remaining(deadline)?))?;
+            self.stream.set_write_timeout(Some(remaining(self.deadline)?))?;
             let count = self.stream.write(answer)?;
             answer = &answer[count..];
         }
@@ -125,32 +139,31 @@ impl Connection {
     }
 
     fn read_request(&mut self) -> io::Result<Request> {
-        let deadline = Instant::now() + TIMEOUT;
         let mut head = Vec::new();
         loop {
             let mut bytes = [0; 1024];
-            let count = self.read_until(deadline, &mut bytes)?;
+            let count = self.read(&mut bytes)?;
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             head.extend(&bytes[..count]);
-            match Request::parse(&head) {
-                Some(request) => return Ok(request),
-                None if head.len() > MAX_HEAD => return Ok(Request::Refused(431)),
-                None => {}
+            if head.len() > MAX_HEAD {
+                return Ok(Request::refused(431));
+            }
+            if let Some(request) = Request::parse(&head) {
+                return Ok(request);
             }
         }
     }
 
     /// Reads what the client still sends: closing before that could destroy the answer on its way.
     fn drain(&mut self) {
-        let deadline = Instant::now() + TIMEOUT;
         let mut bytes = [0; 1024];
-        while self.read_until(deadline, &mut bytes).is_ok_and(|count| count > 0) {}
+        while self.read(&mut bytes).is_ok_and(|count| count > 0) {}
     }
 
-    fn read_until(&mut self, deadline: Instant, bytes: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(remaining(deadline)?))?;
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(remaining(self.deadline)?))?;
         self.stream.read(bytes)
     }
 }
@@ -162,14 +175,24 @@ fn remaining(deadline: Instant) -> io::Result<Duration> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Request {
-    /// The metrics, or only the head of the answer.
-    Metrics { syntax: Syntax, is_head: bool },
+struct Request {
+    /// The answer is only a head.
+    is_head: bool,
+    target: Target,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Metrics(Syntax),
     /// Refused with a status.
     Refused(u16),
 }
 
 impl Request {
+    fn refused(status: u16) -> Self {
+        Self { is_head: false, target: Target::Refused(status) }
+    }
+
     /// Parses the head of a request. `None` if the head is incomplete.
     fn parse(head: &[u8]) -> Option<Self> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -177,38 +200,34 @@ impl Request {
         match request.parse(head) {
             Ok(httparse::Status::Partial) => return None,
             Ok(httparse::Status::Complete(_)) => {}
-            Err(httparse::Error::TooManyHeaders) => return Some(Self::Refused(431)),
-            Err(_) => return Some(Self::Refused(400)),
+            Err(httparse::Error::TooManyHeaders) => return Some(Self::refused(431)),
+            Err(_) => return Some(Self::refused(400)),
         }
-        let path = request.path.and_then(|path| path.split('?').next());
-        let method = request.method.unwrap_or_default();
-        if path != Some("/metrics") {
-            return Some(Self::Refused(404));
-        }
-        if !["GET", "HEAD"].contains(&method) {
-            return Some(Self::Refused(405));
-        }
-        let is_openmetrics = request.headers.iter().any(|header| {
-            header.name.eq_ignore_ascii_case("accept")
-                && String::from_utf8_lossy(header.value).contains("application/openmetrics-text")
-        });
-        let syntax = if is_openmetrics { Syntax::OpenMetrics } else { Syntax::Prometheus };
-        Some(Self::Metrics { syntax, is_head: method == "HEAD" })
+        let target = if path(request.path.unwrap_or_default()) != "/metrics" {
+            Target::Refused(404)
+        } else if !["GET", "HEAD"].contains(&request.method.unwrap_or_default()) {
+            Target::Refused(405)
+        } else if request.headers.iter().any(asks_for_openmetrics) {
+            Target::Metrics(Syntax::OpenMetrics)
+        } else {
+            Target::Metrics(Syntax::Prometheus)
+        };
+        Some(Self { is_head: request.method == Some("HEAD"), target })
     }
 
     fn answer(self, source: &Source) -> Vec<u8> {
-        let (status, media_type, body, is_head) = match self {
-            Self::Metrics { syntax, is_head } => {
-                ("200 OK", syntax.media_type(), source.metrics().to_text(syntax), is_head)
+        let (status, media_type, body) = match self.target {
+            Target::Metrics(syntax) => {
+                ("200 OK", syntax.media_type(), source.metrics().to_text(syntax))
             }
-            Self::Refused(code) => {
+            Target::Refused(code) => {
                 let status = match code {
                     404 => "404 Not Found",
                     405 => "405 Method Not Allowed\r\nAllow: GET, HEAD",
                     431 => "431 Request Header Fields Too Large",
                     _ => "400 Bad Request",
                 };
-                (status, "text/plain", "GET /metrics returns the metrics\n".to_owned(), false)
+                (status, "text/plain", "GET /metrics returns the metrics\n".to_owned())
             }
         };
         let length = body.len();
@@ -216,11 +235,32 @@ impl Request {
             "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\
              Connection: close\r\n\r\n"
         );
-        if !is_head {
+        if !self.is_head {
             answer.push_str(&body);
         }
         answer.into_bytes()
     }
+}
+
+/// Returns the path of a request's target, which may be a complete URI.
+fn path(target: &str) -> &str {
+    let path = target.split('?').next().unwrap_or_default();
+    match path.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |start| &rest[start..]),
+        None => path,
+    }
+}
+
+/// Returns whether the header accepts OpenMetrics. The weight 0 rejects a media type.
+fn asks_for_openmetrics(header: &httparse::Header<'_>) -> bool {
+    let value = String::from_utf8_lossy(header.value).to_ascii_lowercase();
+    header.name.eq_ignore_ascii_case("accept")
+        && value.split(',').any(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let is_rejected =
+                |part: &str| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0));
+            parts.next() == Some("application/openmetrics-text") && !parts.any(is_rejected)
+        })
 }
 
 #[cfg(test)]
@@ -233,12 +273,26 @@ mod tests {
 
     #[test]
     fn accept_chooses_syntax() {
-        let metrics = |syntax, is_head| Some(Request::Metrics { syntax, is_head });
-        let plain = parse("GET /metrics HTTP/1.1\r\nAccept: text/plain\r\n\r\n");
-        assert_eq!(plain, metrics(Syntax::Prometheus, false));
-        let accept = "accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+        let metrics = |syntax, is_head| Some(Request { is_head, target: Target::Metrics(syntax) });
+        for plain in ["text/plain", "application/openmetrics-text; version=1.0.0; q=0.0, */*"] {
+            let plain = parse(&format!("GET /metrics HTTP/1.1\r\nAccept: {plain}\r\n\r\n"));
+            assert_eq!(plain, metrics(Syntax::Prometheus, false));
+        }
+        let accept = "accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1";
         let open = parse(&format!("HEAD /metrics?x=y HTTP/1.1\r\n{accept}\r\n\r\n"));
         assert_eq!(open, metrics(Syntax::OpenMetrics, true));
+    }
+
+    #[test]
+    fn target_may_be_complete_uri() {
+        for (target, expected) in [
+            ("http://host:9942/metrics?x=http://y", "/metrics"),
+            ("/metrics?x=://y/z", "/metrics"),
+            ("http://host", "/"),
+            ("*", "*"),
+        ] {
+            assert_eq!(path(target), expected);
+        }
     }
 
     #[test]
@@ -250,7 +304,7 @@ mod tests {
             (&format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(MAX_HEADERS + 1)), 431),
         ];
         for (head, status) in cases {
-            assert_eq!(parse(head), Some(Request::Refused(status)), "{head:?}");
+            assert_eq!(parse(head), Some(Request::refused(status)), "{head:?}");
         }
         assert_eq!(parse("GET /metrics HTTP/1.1\r\nHost: x\r\n"), None);
     }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ Exit codes:
   0  done; also if the reader of the output is gone
   1  failed; no media driver has been in the directory
   2  the command line is invalid
-  3  `driver` only: there is no driver, or it is not alive
+  3  `driver` without `--check` only: there is no driver, or it is not alive
 
 Examples:
   rusteron stat --watch
@@ -153,12 +153,14 @@ pub(crate) struct StatOptions {
     #[arg(long = "label", value_name = "TEXT")]
     pub(crate) labels: Vec<String>,
 
-    /// Print metrics in Prometheus's text format: counters, streams, clients, losses and errors
-    #[arg(long, conflicts_with_all = ["types", "labels", "watch", "json"])]
+    /// Print metrics of counters, streams, clients, losses and errors; despite the name, the syntax is
+    /// Prometheus's text format 0.0.4
+    #[arg(long, conflicts_with_all = ["types", "labels", "watch", "json", "listen"])]
     pub(crate) openmetrics: bool,
 
-    /// Serve these metrics at /metrics over HTTP until Ctrl-C, in OpenMetrics if the client asks for that; the
-    /// address is IP:PORT, NAME:PORT, IP or PORT, with 127.0.0.1 and 9942 for a missing part
+    /// Serve these metrics at /metrics over HTTP until Ctrl-C, in OpenMetrics if the scraper asks for it
+    ///
+    /// The address is IP:PORT, NAME:PORT, IP or PORT, with 127.0.0.1 and 9942 for a missing part.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "9942")]
     #[arg(conflicts_with_all = ["types", "labels", "watch", "json"])]
     pub(crate) listen: Option<Listen>,
@@ -167,24 +169,35 @@ pub(crate) struct StatOptions {
     pub(crate) watch: WatchOptions,
 }
 
-/// The addresses to listen on: the first one that works.
-#[derive(Debug, Clone)]
-pub(crate) struct Listen(pub(crate) Vec<SocketAddr>);
+/// The address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listen {
+    /// An IP address or a name.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
 
 impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         const DEFAULT_PORT: u16 = 9942;
-        let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let listen = |ip: IpAddr, port| Self { host: ip.to_string(), port };
         if let Ok(port) = text.parse() {
-            return Ok(Self(vec![(loopback, port).into()]));
+            return Ok(listen(Ipv4Addr::LOCALHOST.into(), port));
         }
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self(vec![(address, DEFAULT_PORT).into()]));
+        if let Ok(ip) = text.parse() {
+            return Ok(listen(ip, DEFAULT_PORT));
         }
-        let addresses = text.to_socket_addrs().map_err(|error| error.to_string())?;
-        Ok(Self(addresses.collect()))
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(listen(address.ip(), address.port()));
+        }
+        let (host, port) = text.rsplit_once(':').unwrap_or_default();
+        if host.is_empty() || host.contains(':') {
+            return Err("neither IP:PORT, NAME:PORT, IP nor PORT".to_owned());
+        }
+        let port = port.parse().map_err(|error| format!("port {port:?}: {error}"))?;
+        Ok(Self { host: host.to_owned(), port })
     }
 }
 
@@ -438,19 +451,23 @@ mod tests {
 
     #[test]
     fn listens_on_loopback_by_default() {
-        let parsed =
-            |text: &str| text.parse::<Listen>().map(|Listen(addresses)| addresses[0].to_string());
+        let parsed = |text: &str| {
+            text.parse::<Listen>().map(|Listen { host, port }| format!("{host} {port}"))
+        };
         let cases = [
-            ("80", "127.0.0.1:80"),
-            ("0.0.0.0", "0.0.0.0:9942"),
-            ("::1", "[::1]:9942"),
-            ("[::1]:80", "[::1]:80"),
-            ("10.0.0.1:80", "10.0.0.1:80"),
+            ("80", "127.0.0.1 80"),
+            ("0.0.0.0", "0.0.0.0 9942"),
+            ("::1", "::1 9942"),
+            ("[::1]:80", "::1 80"),
+            ("10.0.0.1:80", "10.0.0.1 80"),
+            ("no.such.name:80", "no.such.name 80"),
         ];
         for (text, address) in cases {
             assert_eq!(parsed(text).as_deref(), Ok(address));
         }
-        assert!(parsed("70000").is_err() && parsed("").is_err());
+        for text in ["70000", "", "localhost", "localhost:", "localhost:x", ":80", "1:2:80"] {
+            assert!(parsed(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::exposition::Syntax;
 use crate::failure::Failure;
-use crate::options::{Listen, StatOptions};
+use crate::options::StatOptions;
 use crate::rates::Rates;
 use crate::report::Report;
 use crate::text;
@@ -38,8 +38,8 @@ struct Counter {
 }
 
 pub(crate) fn run(dir: DriverDir, options: &StatOptions) -> Result<(), Failure> {
-    if let Some(Listen(addresses)) = &options.listen {
-        return metrics_server::run(dir, addresses);
+    if let Some(listen) = &options.listen {
+        return metrics_server::run(dir, listen);
     }
     if options.openmetrics {
         // Collectors of text files read Prometheus's format.

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Stdio;
 
 use rusteron_client::SystemCounter;
 use rusteron_media_driver::Loss;
@@ -13,8 +14,8 @@ use rusteron_media_driver::Loss;
 #[cfg(unix)]
 use crate::support::send_signal;
 use crate::support::{
-    Running, STREAM_ID, array, await_some, await_that, connect, connect_as, connected_pair, json,
-    launch, launch_in, launch_with, offer, receive, rusteron, text, udp_channel,
+    Running, STREAM_ID, array, await_some, await_that, connect, connect_as, connected_pair,
+    free_port, json, launch, launch_in, launch_with, offer, receive, rusteron, text, udp_channel,
 };
 
 /// The exporter of a directory, on a port of its own.
@@ -260,9 +261,24 @@ fn endless_or_wrong_requests_are_refused() {
         ("DELETE /metrics HTTP/1.1\r\n\r\n".to_owned(), "405 Method Not Allowed"),
         ("\0\r\n\r\n".to_owned(), "400 Bad Request"),
         (format!("GET /metrics HTTP/1.1\r\nA: {long}"), "431 Request Header Fields Too Large"),
+        (
+            format!("GET /metrics HTTP/1.1\r\nA: {long}\r\n\r\n"),
+            "431 Request Header Fields Too Large",
+        ),
     ] {
         let answer = exchange(&exporter.address, &request);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{status}: {answer}");
+    }
+}
+
+#[test]
+fn answer_to_head_has_no_body() {
+    let driver = launch();
+    let exporter = Exporter::start(driver.aeron_dir());
+    for (target, status) in [("/other", "404"), ("http://localhost/metrics", "200")] {
+        let answer = exchange(&exporter.address, &format!("HEAD {target} HTTP/1.1\r\n\r\n"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{answer}");
     }
 }
 
@@ -306,6 +322,35 @@ fn used_port_exits_1() {
         finished.stderr.contains(&format!("cannot listen on {}: ", exporter.address)),
         "{finished:?}"
     );
+}
+
+#[test]
+fn exporter_needs_no_reader_of_its_line() {
+    let driver = launch();
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut exporter = rusteron(driver.aeron_dir(), ["stat", "--listen", &address])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    drop(exporter.stdout.take());
+    let answers = || TcpStream::connect(&address).is_ok().then(|| get(&address, "/metrics", ""));
+    let ended = await_some("an answer or the end", || match exporter.try_wait() {
+        Ok(None) => answers().map(|answer| (None, answer)),
+        ended => Some((Some(ended), String::new())),
+    });
+    // The program may have ended.
+    let _ = exporter.kill();
+    exporter.wait().expect("the end");
+    assert!(ended.0.is_none() && ended.1.contains("aeron_up 1"), "{ended:?}");
+}
+
+#[test]
+fn unknown_name_exits_1() {
+    let driver = launch();
+    let arguments = ["stat", "--listen", "no.such.name.invalid:0"];
+    let finished = crate::support::run(rusteron(driver.aeron_dir(), arguments));
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(finished.stderr.contains("cannot listen on no.such.name.invalid:0: "), "{finished:?}");
 }
 
 /// The metrics of a driver with a client, a stream over UDP, and losses.

@@ -16,7 +16,7 @@ fn help_has_examples() {
 
 #[test]
 fn invalid_exits_2() {
-    let cases: [&[&str]; 14] = [
+    let cases: [&[&str]; 15] = [
         &[],
         &["state"],
         &["stat", "--interval", "1s"],
@@ -27,6 +27,7 @@ fn invalid_exits_2() {
         &["driver", "--check", "--json"],
         &["stat", "--openmetrics", "--json"],
         &["stat", "--listen", "localhost:x"],
+        &["stat", "--listen", "--openmetrics"],
         &["log", "--frames"],
         &["stat", "--driver-timeout", "10"],
         &["archive"],
