@@ -39,7 +39,7 @@ struct Metric {
     kind: Kind,
     /// Each sample's labels and value.
     samples: Vec<(String, String)>,
-    /// Two samples must not have the same labels. Any process can write counters, so they may.
+    /// The labels of all samples, which must differ. Any process can write counters with equal labels.
     labels: HashSet<String>,
 }
 

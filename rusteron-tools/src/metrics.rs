@@ -19,7 +19,7 @@ use crate::text;
 /// The clients by their ids.
 type Clients = BTreeMap<i64, ClientHeartbeat>;
 
-/// Returns the metrics of a driver. Without a living driver, this is only that fact.
+/// Returns the metrics of a driver. Without a living driver, `aeron_up` is the only metric.
 pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
     let cnc = dir.find()?;
     let status = dir.status(cnc.as_ref());

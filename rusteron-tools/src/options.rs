@@ -153,8 +153,9 @@ pub(crate) struct StatOptions {
     #[arg(long = "label", value_name = "TEXT")]
     pub(crate) labels: Vec<String>,
 
-    /// Print metrics of counters, streams, clients, losses and errors; despite the name, the syntax is
-    /// Prometheus's text format 0.0.4
+    /// Print metrics of counters, streams, clients, losses and errors, in Prometheus's text format
+    ///
+    /// Despite the option's name, the syntax is Prometheus's text format 0.0.4, which promtool reads.
     #[arg(long, conflicts_with_all = ["types", "labels", "watch", "json", "listen"])]
     pub(crate) openmetrics: bool,
 
@@ -227,7 +228,7 @@ pub(crate) struct ErrorsOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DriverOptions {
-    /// Check the driver's health: print one line, and exit with 0 if the driver is alive and with 1 if not
+    /// Check the driver's health: print one line, and exit with 0 if the driver is alive, else with 1
     #[arg(long, conflicts_with_all = ["terminate", "json"])]
     pub(crate) check: bool,
 

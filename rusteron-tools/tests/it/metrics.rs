@@ -34,7 +34,7 @@ impl Exporter {
         Self { program, address }
     }
 
-    /// The metrics, as a scraper without wishes gets them.
+    /// The metrics for a scraper that sends no headers.
     fn metrics(&self) -> String {
         let answer = get(&self.address, "/metrics", "");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");

@@ -20,7 +20,7 @@ fn has(program: &str) -> bool {
     let required = std::env::var_os("RUSTERON_REQUIRE_PROMETHEUS");
     let is_required = required.is_some_and(|value| value == "1");
     assert!(!is_required, "RUSTERON_REQUIRE_PROMETHEUS=1, but {program} does not run");
-    // Not what the test harness keeps to itself when a test succeeds.
+    // The test harness captures the output of `eprintln!`, but not of this call.
     let _ = writeln!(std::io::stderr(), "skipped: {program} does not run");
     false
 }

@@ -186,8 +186,11 @@ mod tests {
         assert_eq!(publication_start("aeron:ipc"), Some(0));
         let given = "aeron:udp?endpoint=localhost:1|term-length=64k|init-term-id=7|term-id=10";
         assert_eq!(publication_start(&format!("{given}|term-offset=64")), Some(3 * 65536 + 64));
-        // The driver's default term length is unknown here, and a label may cut the channel.
-        for unknown in ["aeron:ipc?init-term-id=7|term-id=10|term-offset=64", given, "cut"] {
+        // C ends a label with NUL where the label is too long. The first position may be behind that.
+        let cut = format!("aeron:ipc?alias={}\0", "x".repeat(330));
+        assert_eq!(publication_start(cut.trim_end_matches('\0')), Some(0));
+        // The driver's default term length is unknown here.
+        for unknown in ["aeron:ipc?init-term-id=7|term-id=10|term-offset=64", given, &cut] {
             assert_eq!(publication_start(unknown), None, "{unknown}");
         }
     }
