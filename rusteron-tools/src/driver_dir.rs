@@ -1,7 +1,5 @@
 //! The directory of a media driver, and the state of the driver.
 
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -72,16 +70,8 @@ impl DriverDir {
     pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
         // A driver may still be writing a file that exists.
         const DEADLINE: Duration = Duration::from_secs(1);
-        let file = self.path.join("cnc.dat");
-        let deadline = match File::open(&file) {
-            Ok(_) => DEADLINE,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Duration::ZERO,
-            // Without permission, the file does not tell whether there is a driver.
-            Err(error) => {
-                return Err(Failure::run(format_args!("cannot read {}", file.display()), error));
-            }
-        };
-        match CncFile::open(&self.path, deadline) {
+        let is_absent = matches!(self.path.join("cnc.dat").try_exists(), Ok(false));
+        match CncFile::open(&self.path, if is_absent { Duration::ZERO } else { DEADLINE }) {
             Ok(cnc) => Ok(Some(cnc)),
             Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
             Err(error) => Err(Failure::run(self.path.display(), error)),

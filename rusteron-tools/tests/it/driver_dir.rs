@@ -60,24 +60,19 @@ fn file_as_directory_exits_1() {
     }
 }
 
-/// Directories whose state cannot be read.
+/// A file, and a directory without permissions.
 #[cfg(unix)]
 fn unreadable(home: &Path) -> Vec<PathBuf> {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::PermissionsExt;
 
     let file = home.join("file");
     fs::write(&file, "").expect("a file");
-    let cycle = home.join("cycle");
-    symlink(&cycle, &cycle).expect("a link");
     let closed = home.join("closed");
     fs::create_dir(&closed).expect("a directory");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("no permissions");
-    let mut dirs = vec![file, cycle];
     // Permissions do not stop the superuser.
-    if fs::read_dir(&closed).is_err() {
-        dirs.push(closed);
-    }
-    dirs
+    let is_closed = fs::read_dir(&closed).is_err();
+    [file].into_iter().chain(is_closed.then_some(closed)).collect()
 }
 
 #[cfg(unix)]
@@ -85,16 +80,14 @@ fn unreadable(home: &Path) -> Vec<PathBuf> {
 fn unreadable_directory_is_a_failure() {
     let home = tempfile::tempdir().expect("a directory");
     for dir in unreadable(home.path()) {
-        let file = format!("cannot read {}", dir.join("cnc.dat").display());
-        for arguments in [&["stat"][..], &["clients"], &["driver"], &["driver", "--check"]] {
+        for arguments in [&["clients"][..], &["driver", "--check"], &["stat", "--openmetrics"]] {
             let finished = run(rusteron(&dir, arguments));
-            assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""));
-            assert!(finished.stderr.contains(&file), "{finished:?}");
+            assert_eq!(finished.status.code(), Some(1));
+            let is_up_0 = finished.stdout.contains("\naeron_up 0\n");
+            assert_eq!(is_up_0, arguments[0] == "stat", "{finished:?}");
+            assert!(finished.stderr.contains(&dir.display().to_string()), "{finished:?}");
+            assert!(!finished.stderr.contains("no driver"), "{finished:?}");
         }
-        let finished = run(rusteron(&dir, ["stat", "--openmetrics"]));
-        assert_eq!(finished.status.code(), Some(1));
-        assert!(finished.stdout.contains("\naeron_up 0\n"), "{finished:?}");
-        assert!(finished.stderr.contains(&file), "{finished:?}");
     }
 }
 
