@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use rusteron_client::__private as ffi;
+use rusteron_client::__private::{self as ffi, Fallible};
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
@@ -20,6 +20,7 @@ pub(crate) fn settings(context: &Context) -> Result<()> {
         vectors(context).into_iter().collect(),
         timeouts(context),
         cpus(context),
+        fixed_loss(context).into_iter().collect(),
         if context.name_resolver() == Some(NameResolver::Driver) {
             resolver(context).into_iter().collect()
         } else {
@@ -165,6 +166,16 @@ fn timeouts(context: &Context) -> Vec<String> {
         })
     };
     pairs.filter_map(problem).collect()
+}
+
+/// Checks the arguments of the interceptor `fixed-loss`, with which C would leave a driver half made.
+fn fixed_loss(context: &Context) -> Option<String> {
+    // SAFETY: the context is live and not used by a driver.
+    let checked = unsafe { sys::rusteron_driver_context_check_fixed_loss(context.as_ptr()) };
+    checked.into_result().err().map(|_| {
+        let name = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
+        format!("{name}: cannot be read as the arguments of fixed-loss")
+    })
 }
 
 /// Checks the CPUs of threads: C indexes tables of the machine's CPUs with the numbers.

@@ -45,7 +45,7 @@ impl Running {
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }
-        replace_settings(&context)?;
+        replace_settings(&context);
         context.install_segmentation_offload()?;
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
@@ -108,7 +108,7 @@ impl Drop for Running {
 }
 
 /// Replaces settings that Aeron's own functions would handle wrongly.
-fn replace_settings(context: &Context) -> Result<()> {
+fn replace_settings(context: &Context) {
     let lock = ffi::lock_context_init();
     // SAFETY: the context is live and not yet used by a driver; the lock keeps others from making
     // contexts, in which C writes to the static bindings that are copied for the resolver.
@@ -117,15 +117,6 @@ fn replace_settings(context: &Context) -> Result<()> {
         sys::rusteron_driver_context_guard_resolver(context.as_ptr());
     }
     drop(lock);
-    // SAFETY: the context is still live and not used by a driver.
-    unsafe { sys::rusteron_driver_context_check_fixed_loss(context.as_ptr()) }
-        .into_result()
-        .map(drop)
-        .map_err(|_| {
-            let name = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
-            let text = format!("{name}: cannot be read as the arguments of fixed-loss");
-            Error::new(ErrorKind::InvalidArgument, text)
-        })
 }
 
 /// Resolves the CPUs that threads are to be bound to. C does so only in its program.

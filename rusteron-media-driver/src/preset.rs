@@ -105,7 +105,9 @@ pub enum Preset {
     ///
     /// Linux limits the lengths of socket buffers (`net.core.rmem_max` and `net.core.wmem_max`). The
     /// window is no longer than `net.core.rmem_max`, so that a driver starts with any limit. With
-    /// Debian's limit of 208 KiB, most of the gain is lost: raise both limits to 4 MiB.
+    /// Debian's limit of 208 KiB, most of the gain is lost: raise both limits to 4 MiB. Where the
+    /// limit cannot be read, the window is 128 KiB: in other systems than Linux, and in containers on
+    /// older kernels.
     ///
     /// The receiving driver needs the preset too. A stream's window is half of its term length at
     /// the most. A subscriber that falls behind has more to catch up.
@@ -274,9 +276,11 @@ const THROUGHPUT: &[Setting] = &[
 /// that is longer than the buffer.
 fn throughput_window() -> usize {
     const WINDOW: usize = 2 << 20;
+    // Aeron's default, which all systems admit.
+    const SMALLEST: usize = 128 << 10;
     let limit = fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
     let limit = limit.and_then(|text| text.trim().parse().ok());
-    WINDOW.min(limit.unwrap_or(WINDOW))
+    limit.unwrap_or(SMALLEST).min(WINDOW)
 }
 
 impl Context {

@@ -185,7 +185,10 @@ static int rusteron_offload_send(
     size_t sent_messages = 0;
     size_t sent_datagrams = 0;
 
-    if (NULL == direction || iov_length < 2 || iov_length > AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND)
+    if (NULL == direction ||
+        &direction->offload->send != direction ||
+        iov_length < 2 ||
+        iov_length > AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND)
     {
         return aeron_udp_channel_transport_send(data_paths, transport, address, iov, iov_length, bytes_sent);
     }
@@ -228,7 +231,13 @@ static int rusteron_offload_send(
             const int error_code = errno;
             int rest;
 
-            if (EAGAIN == error_code || EWOULDBLOCK == error_code || ECONNREFUSED == error_code || EINTR == error_code)
+            const bool is_full = EAGAIN == error_code || EWOULDBLOCK == error_code;
+
+            /*
+             * With several destinations, Aeron does not repeat a call that sent a part. A full buffer may still take
+             * some of the run's datagrams.
+             */
+            if ((is_full && NULL != transport->connected_address) || ECONNREFUSED == error_code || EINTR == error_code)
             {
                 break;
             }

@@ -127,6 +127,34 @@ fn multicast_and_several_destinations() {
 }
 
 #[test]
+fn full_socket_buffer_loses_nothing() {
+    let driver = launch_with(true, |context| context.set_socket_so_sndbuf(8192).expect("a length"));
+    let aeron = connect(&driver);
+    let channel = udp_channel();
+    let (publication, mut subscription) = stream(&aeron, &channel, &channel);
+    exchange_coalesced(&aeron, &publication, &mut subscription);
+
+    // Aeron does not repeat a part of a call for one of several destinations. NAKs do.
+    let publication =
+        aeron.add_publication("aeron:udp?control-mode=manual|fc=min,g:/3", 1002).expect("added");
+    let mut subscriptions = [(); 3].map(|()| {
+        let channel = udp_channel();
+        publication.add_destination(&channel).expect("a destination");
+        aeron.add_subscription(&channel, 1002).expect("a subscription")
+    });
+    for seed in 0..3 {
+        let sent = messages(&mut Random::new(seed), None);
+        await_that("a window", || {
+            publication.available_window().is_ok_and(|window| window >= WINDOW / 2)
+        });
+        send_at_once(&publication, &sent);
+        for subscription in &mut subscriptions {
+            assert!(receive(subscription, sent.len()) == sent, "messages changed");
+        }
+    }
+}
+
+#[test]
 fn off_sends_single_datagrams() {
     let driver = launch(false);
     let aeron = connect(&driver);

@@ -61,8 +61,8 @@ fn reason(
     }
     if channel_use == ChannelUse::Publication && parameter == P::FlowControl && is_unicast(uri) {
         return Some(
-            "ignored, because the publication has one receiver: flow control is for multicast \
-             endpoints, control-mode=manual and control-mode=dynamic"
+            "ignored by default, because the publication has one receiver: flow control is for \
+             multicast endpoints, control-mode=manual and control-mode=dynamic"
                 .into(),
         );
     }

@@ -121,7 +121,10 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
     let mut context = match Context::new() {
         Err(error) if !problems.is_empty() => {
             problems.iter().for_each(print_error);
-            print_error(error);
+            // For some values, C fails without a text.
+            if error.code() != 0 {
+                print_error(error);
+            }
             return Ok(exit_status::WRONG_SETTING.into());
         }
         context => context?,

@@ -117,22 +117,34 @@ fn reason(origins: &Origins, name: &OsStr, value: &str) -> Option<(String, Optio
     if is_foreign {
         return None;
     }
+    // In the environment, names with other beginnings are other programs'.
+    let is_property = origins.places.contains_key(name);
+    let [is_aeron, is_rusteron] =
+        ["AERON_", "RUSTERON_"].map(|prefix| name_in_capitals.starts_with(prefix));
+    if !is_property && !is_aeron && !is_rusteron {
+        return None;
+    }
     let known = nearest(&name_in_capitals, VARIABLES.iter().map(|(known, ..)| *known));
-    // In the environment, other names are other programs'.
-    let is_ours = origins.places.contains_key(name)
-        || name_in_capitals.starts_with("AERON_")
-        || name_in_capitals.starts_with("RUSTERON_") && known.is_some();
-    if !is_ours {
+    if !is_property && known.is_none() && (is_rusteron || is_of_service(&name_in_capitals)) {
         return None;
     }
     let reason = match known {
-        Some(known) if origins.places.contains_key(name) => {
+        Some(known) if is_property => {
             format!("no such setting; {} is one", property(known))
         }
         Some(known) => format!("no such setting; {known} is one"),
         None => "no such setting".into(),
     };
     Some((reason, None))
+}
+
+/// Returns whether a container platform sets such a variable for a service, whose name may begin with
+/// `aeron`: `AERON_DRIVER_SERVICE_HOST`, `AERON_DRIVER_PORT_40123_UDP_ADDR`.
+fn is_of_service(name: &str) -> bool {
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || name.contains("_PORT_")
 }
 
 /// Returns the name of the property that becomes a variable.
