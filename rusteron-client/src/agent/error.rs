@@ -186,6 +186,12 @@ pub enum RunnerError {
         /// The role of the runner's agent.
         role: String,
     },
+    /// The runner was joined or closed in a callback of a conductor, which must not wait. The agent
+    /// has been told to end, and its thread ends by itself.
+    CalledFromConductor {
+        /// The role of the runner's agent.
+        role: String,
+    },
 }
 
 impl fmt::Display for RunnerError {
@@ -196,6 +202,13 @@ impl fmt::Display for RunnerError {
             Self::JoinedByItself { role } => {
                 write!(f, "agent {role} joined its own runner; another thread has to do that")
             }
+            Self::CalledFromConductor { role } => {
+                write!(
+                    f,
+                    "waiting for agent {role} in a callback of the conductor; another thread has to \
+                     wait"
+                )
+            }
         }
     }
 }
@@ -204,7 +217,9 @@ impl Error for RunnerError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Failed(error) => error.cause().map(|cause| cause as _),
-            Self::Panicked { .. } | Self::JoinedByItself { .. } => None,
+            Self::Panicked { .. }
+            | Self::JoinedByItself { .. }
+            | Self::CalledFromConductor { .. } => None,
         }
     }
 }

@@ -23,7 +23,8 @@
 //! # Threads, allocation, blocking
 //! A duty cycle that succeeds does not allocate outside of the agent. Errors allocate. Only
 //! [`AgentRunner`]'s `join`, `close` and drop wait for another thread, and so does
-//! [`ShutdownSignal::wait`].
+//! [`ShutdownSignal::wait`]. In a callback of a conductor, `join` and `close` fail, and the drop does
+//! not wait.
 //!
 //! ```
 //! use rusteron_client::agent::{Agent, AgentError, AgentRunner};

@@ -7,12 +7,14 @@ use std::thread::{self, JoinHandle};
 
 use crate::agent::{Agent, AgentError, ErrorAction, RunnerError, ShutdownSignal, panic};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::callback;
 use crate::idle::{Backoff, IdleStrategy};
 
 /// Runs an agent on a thread of its own, until a [`ShutdownSignal`] or the agent's own end.
 ///
 /// Made by [`AgentRunner::builder`]. Dropping the runner gives the signal, and waits until the
-/// thread has closed and dropped the agent. On its own thread, the drop does not wait.
+/// thread has closed and dropped the agent. On its own thread and in a callback of a conductor, the
+/// drop only gives the signal: the agent may need this thread for its end.
 ///
 /// The signal is noticed between two duty cycles. A sleep of the idle strategy is not interrupted:
 /// with [`Backoff`]'s default, it lasts 1 ms at most.
@@ -155,7 +157,9 @@ impl AgentRunner {
     /// the end of the current duty cycle and idle.
     ///
     /// # Errors
-    /// The [`RunnerError`] with which the agent ended, now or before.
+    /// - the [`RunnerError`] with which the agent ended, now or before;
+    /// - [`RunnerError::JoinedByItself`] and [`RunnerError::CalledFromConductor`] without waiting,
+    ///   on a thread that cannot wait for the agent.
     pub fn close(mut self) -> std::result::Result<(), RunnerError> {
         self.shutdown.signal();
         self.join_thread()
@@ -165,7 +169,9 @@ impl AgentRunner {
     /// thread has closed and dropped it.
     ///
     /// # Errors
-    /// The [`RunnerError`] with which the agent ended.
+    /// - the [`RunnerError`] with which the agent ended;
+    /// - [`RunnerError::JoinedByItself`] and [`RunnerError::CalledFromConductor`] without waiting,
+    ///   on a thread that cannot wait for the agent. These tell the agent to end, too.
     pub fn join(mut self) -> std::result::Result<(), RunnerError> {
         self.join_thread()
     }
@@ -175,6 +181,11 @@ impl AgentRunner {
         if thread.thread().id() == thread::current().id() {
             self.shutdown.signal();
             return Err(RunnerError::JoinedByItself { role: self.role_name.clone() });
+        }
+        // The agent may wait for this conductor: in a request, or as it closes the last handle.
+        if callback::is_running() {
+            self.shutdown.signal();
+            return Err(RunnerError::CalledFromConductor { role: self.role_name.clone() });
         }
         thread.join().unwrap_or_else(|payload| {
             let message = panic::into_text(payload);

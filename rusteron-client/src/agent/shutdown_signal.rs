@@ -67,7 +67,8 @@ impl ShutdownSignal {
         self.state.is_signalled.load(Ordering::Acquire)
     }
 
-    /// Waits for the signal.
+    /// Waits for the signal. Never call this in a callback of a conductor: the client stands still
+    /// meanwhile, and an agent that needs the client cannot end.
     pub fn wait(&self) {
         let mut guard = self.lock();
         while !self.is_signalled() {
@@ -75,7 +76,8 @@ impl ShutdownSignal {
         }
     }
 
-    /// Waits for the signal, at most for `timeout`. Returns whether the signal was given.
+    /// Waits for the signal, at most for `timeout`. Returns whether the signal was given. As
+    /// [`wait`](Self::wait), not for callbacks of a conductor.
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut guard = self.lock();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rusteron_client::agent::{
     Agent, AgentError, AgentRunner, ErrorAction, RunnerError, ShutdownSignal,
 };
-use rusteron_client::{ErrorKind, Sleeping, Yielding};
-use rusteron_test_support::{DEADLINE, await_that};
+use rusteron_client::{Aeron, Counter, ErrorKind, Handler, Sleeping, Yielding};
+use rusteron_test_support::{DEADLINE, await_that, connect, launch};
 
 use super::mock::{Calls, Mock, Outcome};
 
@@ -225,6 +225,78 @@ fn join_on_own_thread_is_an_error() {
     for action in [AgentRunner::join, AgentRunner::close] {
         let error = on_own_thread(action).expect_err("a refusal");
         assert!(matches!(&error, RunnerError::JoinedByItself { role } if role == "owner"));
+    }
+}
+
+/// An agent that holds the only handles of a client.
+struct ClientOwner {
+    aeron: Aeron,
+    _handler: Handler,
+    /// Given once the runner is in its slot.
+    may_add: mpsc::Receiver<()>,
+    counter: Option<Counter>,
+}
+
+impl Agent for ClientOwner {
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        if self.may_add.try_recv().is_err() {
+            return Ok(0);
+        }
+        // Waits for the conductor, which runs the handler.
+        self.counter = Some(self.aeron.add_counter(1001, b"", "any")?);
+        Ok(1)
+    }
+
+    fn role_name(&self) -> &str {
+        "client owner"
+    }
+}
+
+/// Returns what the action gives in a handler of the client that the runner's agent owns.
+fn in_callback(action: fn(AgentRunner) -> Result<(), RunnerError>) -> Result<(), RunnerError> {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let slot = Arc::new(Mutex::new(None));
+    let (sender, outcomes) = mpsc::channel();
+    let in_handler = Arc::clone(&slot);
+    let handler = aeron.add_available_counter_handler(move |_, _, _| {
+        let runner = in_handler.lock().expect("no panic").take();
+        if let Some(runner) = runner {
+            let _ = sender.send(action(runner));
+        }
+    });
+    let (may_add, receiver) = mpsc::channel();
+    let owner = ClientOwner { aeron, _handler: handler, may_add: receiver, counter: None };
+    let runner = AgentRunner::builder(owner).start().expect("a thread");
+    let shutdown = runner.shutdown_signal().clone();
+    *slot.lock().expect("no panic") = Some(runner);
+    may_add.send(()).expect("a receiver");
+    let outcome = outcomes.recv_timeout(DEADLINE).expect("no deadlock");
+    assert!(shutdown.is_signalled());
+    // The handler has the other reference, and goes with the client, which the agent drops.
+    await_that("the end of the agent", || Arc::strong_count(&slot) == 1);
+    outcome
+}
+
+#[test]
+fn drop_in_callback_does_not_wait() {
+    in_callback(|runner| {
+        let finished = runner.shutdown_signal().clone();
+        drop(runner);
+        assert!(finished.is_signalled());
+        Ok(())
+    })
+    .expect("no error");
+}
+
+#[test]
+fn join_in_callback_is_an_error() {
+    for action in [AgentRunner::join, AgentRunner::close] {
+        let error = in_callback(action).expect_err("a refusal");
+        assert!(
+            matches!(&error, RunnerError::CalledFromConductor { role } if role == "client owner"),
+            "{error}"
+        );
     }
 }
 
