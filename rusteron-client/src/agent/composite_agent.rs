@@ -120,7 +120,7 @@ fn for_all(
     members.for_each(&mut |agent| match catch_unwind(AssertUnwindSafe(|| step(agent))) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            let error = error.in_role(agent.role_name());
+            let error = error.in_role(&panic::role_name(agent));
             failure = Some(match failure.take() {
                 Some(first) => first.and(error),
                 None => error,
@@ -128,12 +128,15 @@ fn for_all(
         }
         Err(payload) if panicked.is_none() => panicked = Some(payload),
         Err(payload) => {
-            log::error!("agent {} panicked: {}", agent.role_name(), panic::into_text(payload));
+            let message = panic::into_text(payload);
+            let log = || log::error!("agent {} panicked: {message}", panic::role_name(agent));
+            // A panic of the logger must not keep the other members from their step.
+            let _ = panic::catch(log);
         }
     });
     if let Some(payload) = panicked {
         if let Some(error) = failure {
-            log::error!("{error}");
+            let _ = panic::catch(move || log::error!("{error}"));
         }
         resume_unwind(payload);
     }

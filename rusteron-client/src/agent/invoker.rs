@@ -103,14 +103,17 @@ impl<A: Agent> Drop for AgentInvoker<A> {
         if self.is_closed {
             return;
         }
-        // Caught: the drop can be part of the unwinding of another panic.
-        match panic::catch(|| self.agent.on_close()) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => log::error!("{}", error.in_role(self.agent.role_name())),
-            Err(message) => {
-                log::error!("agent {} panicked on close: {message}", self.agent.role_name());
+        // Caught: the drop can be part of the unwinding of another panic. The role name, the logger
+        // and the error's text can panic, too.
+        let closed = panic::catch(|| self.agent.on_close());
+        let _ = panic::catch(|| {
+            let role = || panic::role_name(&self.agent);
+            match closed {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => log::error!("{}", error.in_role(&role())),
+                Err(message) => log::error!("agent {} panicked on close: {message}", role()),
             }
-        }
+        });
     }
 }
 

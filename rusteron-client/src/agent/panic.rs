@@ -3,11 +3,18 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::agent::Agent;
+
 /// Runs an agent's code. A panic becomes its text.
 ///
 /// The agent may be in the middle of a change then. Only its `on_close` and its `drop` follow.
 pub(crate) fn catch<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(into_text)
+}
+
+/// Returns an agent's role name for an error. A panic ends here.
+pub(crate) fn role_name(agent: &(impl Agent + ?Sized)) -> String {
+    catch(|| agent.role_name().to_owned()).unwrap_or_else(|_| "(no name)".to_owned())
 }
 
 /// Returns the text of a panic, and drops its payload.

@@ -253,9 +253,11 @@ struct DutyCycle<A, I> {
 
 impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
     fn run(mut self) -> std::result::Result<(), RunnerError> {
-        let worked = self.step(Self::start_and_work);
-        // First of all, so that the other runners of the signal close at the same time.
-        self.shutdown.signal();
+        let worked = {
+            // First of all, so that the other runners of the signal close at the same time.
+            let _signal = SignalOnDrop(self.shutdown.clone());
+            self.step(Self::start_and_work)
+        };
         let closed = self.step(Self::close);
 
         let role_name = self.role_name.clone();
@@ -322,10 +324,19 @@ impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
     }
 }
 
-/// Counts and logs a panic.
+/// Gives a signal when this is dropped, so also when a panic unwinds.
+struct SignalOnDrop(ShutdownSignal);
+
+impl Drop for SignalOnDrop {
+    fn drop(&mut self) {
+        self.0.signal();
+    }
+}
+
+/// Counts and logs a panic. A panic of the logger ends here, so that the agent's next step follows.
 fn panicked(role_name: &str, error_count: &AtomicU64, message: String) -> RunnerError {
     error_count.fetch_add(1, Ordering::Relaxed);
     let error = RunnerError::Panicked { role: role_name.to_owned(), message };
-    log::error!("{error}");
+    let _ = panic::catch(|| log::error!("{error}"));
     error
 }

@@ -94,6 +94,29 @@ fn all_members_close_although_some_panic() {
 }
 
 #[test]
+fn all_members_close_although_names_panic() {
+    for outcome in [Outcome::Fail, Outcome::Panic] {
+        let calls = Calls::default();
+        let member = |name| Mock::new(name, &calls).on_close(outcome).nameless_after_close();
+        for mut composite in both(|| (member("a"), member("b"), member("c"))) {
+            let before = calls.all().len();
+            // The members' failure, and no panic of a name.
+            match catch_unwind(AssertUnwindSafe(|| composite.on_close())) {
+                Ok(closed) => {
+                    let error = closed.expect_err("the failures").to_string();
+                    assert!(error.starts_with("agent (no name): close failed; also "), "{error}");
+                }
+                Err(payload) => {
+                    let message = payload.downcast_ref::<String>().map(String::as_str);
+                    assert_eq!(message, Some("close on purpose"));
+                }
+            }
+            assert_eq!(calls.all()[before..], ["a.close", "b.close", "c.close"]);
+        }
+    }
+}
+
+#[test]
 fn members_of_failed_start_all_close() {
     let calls = Calls::default();
     let failing = || Mock::new("a", &calls).on_start(Outcome::Fail).on_close(Outcome::Fail);

@@ -67,6 +67,27 @@ fn panic_reaches_caller_after_close() {
 }
 
 #[test]
+fn drop_outlasts_panicking_role_name() {
+    let calls = Calls::default();
+    for outcome in [Outcome::Fail, Outcome::Panic] {
+        let nameless = || Mock::new("a", &calls).on_close(outcome).nameless_after_close();
+        drop(AgentInvoker::start(nameless()).expect("started"));
+    }
+    assert_eq!(calls.count("a.close"), 2);
+
+    // A second panic during an unwinding would abort the process.
+    let calls = Calls::default();
+    let panicking = Mock::new("a", &calls).at_work(Outcome::Panic).on_close(Outcome::Fail);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let panicking = panicking.nameless_after_close();
+        AgentInvoker::start(panicking).expect("started").invoke()
+    }));
+    let payload = panicked.expect_err("the panic");
+    assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("work on purpose"));
+    assert_eq!(calls.count("a.close"), 1);
+}
+
+#[test]
 fn invoker_takes_borrowed_agents() {
     let calls = Calls::default();
     let mut agent = Mock::new("a", &calls);

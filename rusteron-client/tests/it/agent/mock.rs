@@ -51,13 +51,16 @@ pub(super) struct Mock {
     work: Outcome,
     close: Outcome,
     drop: Outcome,
+    /// Whether the role name panics after `on_close`.
+    is_nameless: bool,
 }
 
 impl Mock {
     /// An agent that does well and goes on for ever.
     pub(super) fn new(name: &'static str, calls: &Calls) -> Self {
         let (calls, done) = (calls.clone(), Outcome::Work(0));
-        Self { name, calls, start: done, work: Outcome::Work(1), close: done, drop: done }
+        let work = Outcome::Work(1);
+        Self { name, calls, start: done, work, close: done, drop: done, is_nameless: false }
     }
 
     pub(super) fn on_start(mut self, outcome: Outcome) -> Self {
@@ -72,6 +75,12 @@ impl Mock {
 
     pub(super) fn on_close(mut self, outcome: Outcome) -> Self {
         self.close = outcome;
+        self
+    }
+
+    /// Makes the role name panic after `on_close`.
+    pub(super) fn nameless_after_close(mut self) -> Self {
+        self.is_nameless = true;
         self
     }
 
@@ -98,6 +107,9 @@ impl Agent for Mock {
     }
 
     fn role_name(&self) -> &str {
+        if self.is_nameless && self.calls.count(&format!("{}.close", self.name)) > 0 {
+            panic!("role name on purpose");
+        }
         self.name
     }
 }
