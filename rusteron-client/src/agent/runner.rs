@@ -1,6 +1,7 @@
 //! An agent on a thread of its own.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -106,7 +107,8 @@ impl<A: Agent + Send + 'static, I: IdleStrategy + Send + 'static> AgentRunnerBui
     ///
     /// After an error of `do_work`, the handler decides whether the agent goes on. After an error of
     /// `on_start` or `on_close`, the agent ends in any case. Requests to end are no errors. Without
-    /// a handler, errors are logged, and the first error ends the agent.
+    /// a handler, errors are logged, and the first error ends the agent. A handler that panics ends
+    /// the agent with the panic; the error is logged then.
     pub fn on_error(
         mut self,
         handler: impl FnMut(&AgentError) -> ErrorAction + Send + 'static,
@@ -314,13 +316,17 @@ impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
 
     fn report(&mut self, error: &AgentError) -> ErrorAction {
         self.error_count.fetch_add(error.failures(), Ordering::Relaxed);
-        match &mut self.handler {
-            Some(handler) => handler(error),
-            None => {
-                log::error!("{error}");
-                ErrorAction::Stop
-            }
-        }
+        // A panic of the logger must not hide the error.
+        let log = || panic::catch(|| log::error!("{error}"));
+        let Some(handler) = &mut self.handler else {
+            let _ = log();
+            return ErrorAction::Stop;
+        };
+        catch_unwind(AssertUnwindSafe(|| handler(error))).unwrap_or_else(|payload| {
+            // The runner returns the panic, so nobody else learns of the error.
+            let _ = log();
+            resume_unwind(payload)
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use rusteron_client::agent::{
     Agent, AgentError, AgentRunner, ErrorAction, RunnerError, ShutdownSignal,
 };
 use rusteron_client::{Aeron, Counter, ErrorKind, Handler, Sleeping, Yielding};
-use rusteron_test_support::{DEADLINE, await_that, connect, launch};
+use rusteron_test_support::{DEADLINE, await_that, connect, launch, logged_with};
 
 use super::mock::{Calls, Mock, Outcome};
 
@@ -154,11 +154,16 @@ fn first_of_many_panics_is_returned() {
 #[test]
 fn panicking_handler_ends_agent() {
     let calls = Calls::default();
-    let failing = Mock::new("a", &calls).at_work(Outcome::Fail);
+    let failing = Mock::new("handled", &calls).at_work(Outcome::Fail);
     let builder = AgentRunner::builder(failing).on_error(|_| panic!("handler on purpose"));
-    let error = builder.start().expect("a thread").join().expect_err("a panic");
-    assert_eq!(error.to_string(), "agent a panicked: handler on purpose");
-    assert_eq!(calls.all(), WHOLE_LIFE);
+    let logged = logged_with("agent handled", || {
+        let error = builder.start().expect("a thread").join().expect_err("a panic");
+        assert_eq!(error.to_string(), "agent handled panicked: handler on purpose");
+    });
+    // The error would be lost otherwise.
+    let panicked = "ERROR: agent handled panicked: handler on purpose";
+    assert_eq!(logged, ["ERROR: agent handled: work failed", panicked]);
+    assert_eq!(calls.count("handled.close"), 1);
 }
 
 #[test]
