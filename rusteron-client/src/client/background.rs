@@ -53,9 +53,22 @@ impl<T: Send + 'static> Background<T> {
     /// Returns the outcome once, and `None` while there is none. If there is none, the task of
     /// `waker` is woken later.
     pub(crate) fn poll(&self, waker: Option<&Waker>) -> Result<Option<T>> {
+        // Wakers are user code: cloned before the lock is taken, and dropped after it. A task is
+        // mostly polled with the same waker again.
+        let is_same = match (&*self.shared.lock(), waker) {
+            (State::Running(Some(waiting)), Some(waker)) => waiting.will_wake(waker),
+            (State::Running(None), None) => true,
+            _ => false,
+        };
+        if is_same {
+            return Ok(None);
+        }
+        let mut next = waker.cloned();
         let mut state = self.shared.lock();
         if let State::Running(waiting) = &mut *state {
-            *waiting = waker.cloned();
+            mem::swap(waiting, &mut next);
+            drop(state);
+            drop(next); // the previous waker
             return Ok(None);
         }
         match mem::replace(&mut *state, State::Over) {
@@ -93,5 +106,47 @@ impl<T: Send + 'static> Drop for Background<T> {
             // Dropping the outcome may block. If there is no thread for it, it blocks here.
             let _ = thread::Builder::new().spawn(move || drop(outcome));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::task::Wake;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A task that polls as it goes.
+    struct Polling(Arc<Background<()>>, mpsc::Sender<bool>);
+
+    impl Wake for Polling {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Polling {
+        fn drop(&mut self) {
+            let _ = self.1.send(matches!(self.0.poll(None), Ok(None)));
+        }
+    }
+
+    #[test]
+    fn previous_waker_is_dropped_after_unlock() {
+        let (release, released) = mpsc::channel::<()>();
+        let call = move |_: &AtomicBool| {
+            let _ = released.recv();
+            Ok(())
+        };
+        let background = Arc::new(Background::start("waits", call).expect("a thread"));
+        let (sender, polled) = mpsc::channel();
+        // On another thread, which a deadlock leaves behind.
+        thread::spawn(move || {
+            let waker = Waker::from(Arc::new(Polling(Arc::clone(&background), sender)));
+            assert!(matches!(background.poll(Some(&waker)), Ok(None)));
+            drop(waker);
+            assert!(matches!(background.poll(Some(Waker::noop())), Ok(None)));
+        });
+        assert_eq!(polled.recv_timeout(Duration::from_secs(10)), Ok(true), "no deadlock");
+        drop(release);
     }
 }
