@@ -156,7 +156,7 @@ pub(crate) fn until<T>(
     idle: &mut (impl IdleStrategy + ?Sized),
     mut attempt: impl FnMut() -> Result<T, OfferError>,
 ) -> Result<T, Refusal> {
-    if callback::forbid_blocking("waiting").is_err() {
+    if callback::is_running() {
         return Err(Refusal::CalledFromConductor);
     }
     let start = Instant::now();

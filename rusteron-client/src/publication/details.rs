@@ -49,9 +49,11 @@ macro_rules! details {
                 unsafe { sys::$is_connected(self.raw.as_ptr()) }
             }
 
-            /// Waits until the media driver has heard from a subscriber, at most until `deadline`.
+            /// Waits until the media driver has heard from a subscriber. The first look after
+            /// `deadline` is the last.
             ///
-            /// Idles between two looks. For a client without a conductor thread, does the
+            /// Idles between two looks. An idle is not cut short at the deadline, so the call may
+            /// last longer by one idle. For a client without a conductor thread, does the
             /// conductor's work as well. An offer right after this can still be rejected, so
             /// repeat offers; see [`offer_deadline`](Self::offer_deadline).
             ///

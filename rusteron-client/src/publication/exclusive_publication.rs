@@ -124,13 +124,14 @@ impl ExclusivePublication {
         self.outcome(returned, message.len(), self.fields.max_message_length)
     }
 
-    /// Offers one message again and again, until it is accepted or `deadline` has passed. Returns the
-    /// position after the message.
+    /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
+    /// the last. Returns the position after the message.
     ///
     /// Idles between two offers, as long as no subscriber is connected, under back pressure and
     /// while the log buffer is rotated. For a client without a conductor thread, does the
-    /// conductor's work as well. A deadline in the past means one offer. Allocates only for an error
-    /// after the deadline.
+    /// conductor's work as well. An idle is not cut short at the deadline, so the call may last
+    /// longer by one idle. A deadline in the past means one offer. Allocates only for an error after
+    /// the deadline.
     ///
     /// # Errors
     /// The message has not been sent:

@@ -138,8 +138,8 @@ impl Publication {
         OfferError::from_c(returned, length, self.fields.max_message_length)
     }
 
-    /// Offers one message again and again, until it is accepted or `deadline` has passed. Returns the
-    /// position after the message.
+    /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
+    /// the last. Returns the position after the message.
     ///
     /// Idles between two offers, and otherwise waits as
     /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline) does.

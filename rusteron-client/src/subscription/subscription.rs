@@ -429,9 +429,10 @@ impl Subscription {
         unsafe { sys::aeron_subscription_is_connected(self.raw.as_ptr()) }
     }
 
-    /// Waits until a publisher is connected, at most until `deadline`.
+    /// Waits until a publisher is connected. The first look after `deadline` is the last.
     ///
-    /// Idles between two looks. For a client without a conductor thread, does the conductor's work
+    /// Idles between two looks. An idle is not cut short at the deadline, so the call may last longer
+    /// by one idle. For a client without a conductor thread, does the conductor's work
     /// as well.
     ///
     /// # Errors
