@@ -8,7 +8,9 @@
 //! `docs/guide/reconnecting.md` has the recipe in words. Try it: start two services with one driver, then
 //! kill and start again the driver or a service.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -57,6 +59,9 @@ struct Options {
 /// How long to wait before the next attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a driver of another user may take to let this process read its files.
+const PERMISSION_TIMEOUT: Duration = Duration::from_secs(10);
+
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,6 +80,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     // These outlive the sessions: the numbers go on after a reconnection.
     let mut sender = Sender::new();
     let mut receiver = Receiver::new(options.report);
+    let mut denied_since = None;
     while !shutdown.is_signalled() {
         let session = Session::connect(options, &shutdown);
         let ended = session.and_then(|session| match session {
@@ -86,6 +92,13 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             Ok(()) => break,
             Err(error) if !may_pass(&error) => return Err(error.into()),
             Err(error) => {
+                if error.kind() != ErrorKind::Io(io::ErrorKind::PermissionDenied) {
+                    denied_since = None;
+                } else if denied_since.get_or_insert_with(Instant::now).elapsed()
+                    > PERMISSION_TIMEOUT
+                {
+                    return Err(error.into());
+                }
                 println!("Disconnected: {error}");
                 shutdown.wait_timeout(PAUSE);
             }
@@ -96,14 +109,14 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns whether a later attempt can succeed. A driver that is gone or not there yet may come back. An
-/// invalid channel stays invalid.
+/// invalid channel stays invalid. A denied permission passes if the driver is just starting.
 fn may_pass(error: &rusteron_client::Error) -> bool {
     !matches!(
         error.kind(),
         ErrorKind::InvalidArgument
             | ErrorKind::InvalidChannel
             | ErrorKind::IncompatibleDriver
-            | ErrorKind::Io(std::io::ErrorKind::PermissionDenied)
+            | ErrorKind::Io(io::ErrorKind::NotADirectory)
     )
 }
 
@@ -123,21 +136,16 @@ impl Session {
         if let Some(dir) = &options.aeron_dir {
             context.set_dir(dir)?;
         }
-        // Waits for a driver, up to the driver timeout. Polled, so that the signal ends the wait.
+        // Each of these waits for the driver, up to the driver timeout. Polled, so that the signal ends the wait.
         let mut connecting = Aeron::async_connect(context)?;
-        let aeron = loop {
-            if let Some(aeron) = connecting.poll()? {
-                break aeron;
-            }
-            if shutdown.wait_timeout(Duration::from_millis(5)) {
-                return Ok(None);
-            }
-        };
-        let publication =
-            aeron.add_exclusive_publication(&options.publish, options.publish_stream_id)?;
-        let subscription =
-            aeron.add_subscription(&options.subscribe, options.subscribe_stream_id)?;
+        let Some(aeron) = poll_until(shutdown, || connecting.poll())? else { return Ok(None) };
         println!("Connected to the driver in {}", aeron.context().dir().display());
+        let mut adding =
+            aeron.async_add_exclusive_publication(&options.publish, options.publish_stream_id)?;
+        let Some(publication) = poll_until(shutdown, || adding.poll())? else { return Ok(None) };
+        let mut adding =
+            aeron.async_add_subscription(&options.subscribe, options.subscribe_stream_id)?;
+        let Some(subscription) = poll_until(shutdown, || adding.poll())? else { return Ok(None) };
         Ok(Some(Self { publication, subscription }))
     }
 
@@ -173,17 +181,40 @@ impl Session {
                     Err(error) => return Err(error.into()),
                 }
             }
-            let handler = |message: &[u8], _: &Header<'_>| receiver.on_message(message);
+            let handler = |message: &[u8], header: &Header<'_>| {
+                receiver.on_message(header.session_id(), message);
+            };
             work_count += self.subscription.poll(handler, 10)?;
+            if receiver.next_numbers.len() > self.subscription.image_count() {
+                let subscription = &mut self.subscription;
+                receiver
+                    .next_numbers
+                    .retain(|id, _| subscription.image_by_session_id(*id).is_some());
+            }
             idle.idle(work_count);
         }
         Ok(())
     }
 }
 
+/// Polls until there is an outcome. Returns `None` after the signal.
+fn poll_until<T>(
+    shutdown: &ShutdownSignal,
+    mut poll: impl FnMut() -> rusteron_client::Result<Option<T>>,
+) -> rusteron_client::Result<Option<T>> {
+    loop {
+        if let Some(outcome) = poll()? {
+            return Ok(Some(outcome));
+        }
+        if shutdown.wait_timeout(Duration::from_millis(5)) {
+            return Ok(None);
+        }
+    }
+}
+
 /// Numbers messages.
 struct Sender {
-    /// Differs for each start of a sender.
+    /// The time of the sender's start, so a later sender has a higher incarnation.
     incarnation: u64,
     next_number: u64,
 }
@@ -204,46 +235,71 @@ impl Sender {
 }
 
 /// Checks the numbers of messages.
+///
+/// The images of an old and of a new session exist side by side for a while, and a poll takes turns between
+/// them. So messages of the old session can arrive after messages of the new one. Numbers are in order
+/// within a session only.
 struct Receiver {
     report: u64,
     received: u64,
-    /// The incarnation of the sender, and the number that comes next.
-    expected: Option<(u64, u64)>,
+    /// The incarnation of the sender, and the number that comes next, by session id.
+    next_numbers: HashMap<i32, (u64, u64)>,
+    /// The newest incarnation of the sender, and the number after its highest.
+    newest: Option<(u64, u64)>,
 }
 
 impl Receiver {
     fn new(report: u64) -> Self {
-        Self { report, received: 0, expected: None }
+        Self { report, received: 0, next_numbers: HashMap::new(), newest: None }
     }
 
-    fn on_message(&mut self, message: &[u8]) {
+    fn on_message(&mut self, session_id: i32, message: &[u8]) {
         let word = |range| message.get(range).and_then(|bytes: &[u8]| bytes.try_into().ok());
         let (Some(incarnation), Some(number)) = (word(0..8), word(8..16)) else {
             println!("Ignored a message of {} bytes", message.len());
             return;
         };
         let (incarnation, number) = (u64::from_le_bytes(incarnation), u64::from_le_bytes(number));
-        match self.expected {
-            Some((known, next)) if known == incarnation => {
+        match self.next_numbers.get(&session_id) {
+            Some(&(known, next)) if known == incarnation => {
                 if number > next {
                     println!("Lost {} messages: {next} to {}", number - next, number - 1);
                 }
                 if number < next {
-                    // Cannot happen here. An application that repeats messages drops them here.
+                    // The sender of this program never repeats a message. Another sender may.
                     println!("Repeated message {number}");
                     return;
                 }
             }
-            Some((_, next)) => println!(
-                "The peer is new: the old one was last heard at {}, the new one at {number}",
-                next - 1
-            ),
-            None => println!("First heard the peer at {number}"),
+            _ => self.on_session(incarnation, number),
         }
-        self.expected = Some((incarnation, number + 1));
+        self.next_numbers.insert(session_id, (incarnation, number + 1));
+        self.newest = self.newest.max(Some((incarnation, number + 1)));
         self.received += 1;
         if self.received % self.report == 0 {
             println!("Received {number}");
+        }
+    }
+
+    /// Compares the first message of a session with the newest message of all sessions.
+    fn on_session(&self, incarnation: u64, number: u64) {
+        let Some((newest, next)) = self.newest else {
+            println!("First heard the peer at {number}");
+            return;
+        };
+        if incarnation > newest {
+            println!(
+                "The peer is new: the old one was last heard at {}, the new one at {number}",
+                next - 1
+            );
+        } else if incarnation < newest {
+            println!("Late messages of an old peer, from {number} on");
+        } else if number > next {
+            println!(
+                "Lost {} messages: {next} to {}, unless the old session still delivers them",
+                number - next,
+                number - 1
+            );
         }
     }
 }

@@ -128,6 +128,17 @@ fn invalid_channel_ends_service() {
     assert!(finished.stderr.starts_with("error: "), "{finished:#?}");
 }
 
+#[test]
+fn file_in_place_of_dir_ends_service() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let file = parent.path().join("driver");
+    std::fs::write(&file, "").expect("a file");
+    let here = ("aeron:ipc", "1001");
+    let finished = start_service(&file, here, here).finish();
+    finished.assert_exit_code(1);
+    assert!(finished.stderr.starts_with("error: "), "{finished:#?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn signal_ends_service_without_driver() {
