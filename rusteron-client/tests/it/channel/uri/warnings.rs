@@ -31,7 +31,11 @@ fn mistakes_give_one_warning() {
         (SUBSCRIPTION, udp("Reliable=false"), "such as reliable"),
         (SUBSCRIPTION, udp("rejion=false"), "such as rejoin"),
         (PUBLICATION, udp("linger_=1s"), "such as linger"),
-        (PUBLICATION, udp("fc=maxx"), "fc=maxx: ignored by default, because the publication has one receiver"),
+        (
+            PUBLICATION,
+            udp("fc=maxx"),
+            "fc=maxx: ignored by default, because the publication has one receiver",
+        ),
         (PUBLICATION, udp("fc=min"), "fc=min: ignored"),
         (SUBSCRIPTION, udp("fc=maxx"), "fc=maxx: not max, min or tagged"),
         (
