@@ -12,6 +12,35 @@ use crate::context::Context;
 use crate::limits::Limit;
 use crate::strategy::NameResolver;
 
+impl Context {
+    /// Checks the settings. A launch does the same first.
+    ///
+    /// A launch can fail for other reasons: a directory in use, an address in use, socket buffers
+    /// that the operating system does not grant, CPUs that the process may not use.
+    ///
+    /// ```
+    /// use rusteron_media_driver::Context;
+    ///
+    /// # fn main() -> Result<(), rusteron_media_driver::Error> {
+    /// let mut context = Context::new()?;
+    /// context.set_term_buffer_length(100)?.set_mtu_length(1400)?;
+    /// let error = context.check().unwrap_err();
+    /// assert_eq!(
+    ///     error.message(),
+    ///     "term_buffer_length (AERON_TERM_BUFFER_LENGTH): 100 is not a power of two from 64k to 1g; \
+    ///      mtu_length (AERON_MTU_LENGTH): 1400 is not a multiple of 32 from 64 to 65504"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`], with name, value and range of each invalid setting.
+    pub fn check(&self) -> Result<()> {
+        settings(self)
+    }
+}
+
 /// Refuses invalid settings. The error names all of them.
 pub(crate) fn settings(context: &Context) -> Result<()> {
     let problems: Vec<_> = [

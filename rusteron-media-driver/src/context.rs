@@ -10,7 +10,6 @@ use rusteron_client::{IdleStrategyKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
-use crate::checks;
 use crate::dir_access::DirAccess;
 use crate::environment;
 use crate::loss::RetainedLoss;
@@ -90,34 +89,6 @@ impl Context {
         context.init_dir_access()?;
         context.init_segmentation_offload()?;
         Ok(context)
-    }
-
-    /// Checks the settings. A launch does the same first.
-    ///
-    /// A launch can fail for other reasons: a directory in use, an address in use, socket buffers
-    /// that the operating system does not grant, CPUs that the process may not use.
-    ///
-    /// ```
-    /// use rusteron_media_driver::Context;
-    ///
-    /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-    /// let mut context = Context::new()?;
-    /// context.set_term_buffer_length(100)?.set_mtu_length(1400)?;
-    /// let error = context.check().unwrap_err();
-    /// assert_eq!(
-    ///     error.message(),
-    ///     "term_buffer_length (AERON_TERM_BUFFER_LENGTH): 100 is not a power of two from 64k to 1g; \
-    ///      mtu_length (AERON_MTU_LENGTH): 1400 is not a multiple of 32 from 64 to 65504"
-    /// );
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), with name, value
-    /// and range of each invalid setting.
-    pub fn check(&self) -> Result<()> {
-        checks::settings(self)
     }
 
     /// Sets the idle strategies of the environment once more: C has loaded them, but remembers the

@@ -1,4 +1,4 @@
-//! What the crates log, for the tests of warnings.
+//! The log of the crates, for tests of warnings.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

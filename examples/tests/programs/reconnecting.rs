@@ -32,7 +32,7 @@ fn start_service(dir: &Path, publish: (&str, &str), subscribe: (&str, &str)) -> 
 
 fn assert_flow(services: [&mut Running; 2]) {
     for service in services {
-        // What was on its way before is not enough.
+        // A message that was on its way before is not enough.
         for _ in 0..3 {
             service.await_line("Received ");
         }

@@ -51,7 +51,7 @@ pub(super) struct Mock {
     work: Outcome,
     close: Outcome,
     drop: Outcome,
-    /// Whether the role name panics after `on_close`.
+    /// Set if the role name panics after `on_close`.
     is_nameless: bool,
 }
 

@@ -47,7 +47,7 @@ fn waits_run_the_conductor() {
     let mut idle = Backoff::default();
     let mut subscription = aeron.add_subscription(SHORT_TERMS, 1).expect("a subscription");
     let mut publication = aeron.add_exclusive_publication(SHORT_TERMS, 1).expect("a publication");
-    // Nobody else calls `do_work`, which finds the image.
+    // Only the wait calls `do_work`, which finds the image.
     subscription.await_connected(later(), &mut idle).expect("a publisher");
     publication.offer_deadline(b"hello", later(), &mut idle).expect("an offer");
     let mut received = 0;

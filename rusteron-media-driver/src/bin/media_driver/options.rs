@@ -49,7 +49,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ACCESS")]
     dir_access: Option<DirAccess>,
 
-    /// Whether Linux gets several UDP datagrams in one call. The default is on
+    /// Pass several UDP datagrams to Linux in one call. The default is on
     /// [env: RUSTERON_SEGMENTATION_OFFLOAD]
     #[arg(long, value_name = "on|off")]
     segmentation_offload: Option<Switch>,
