@@ -1,5 +1,8 @@
 //! The program `benchmark_idle_strategies`.
 
+use std::fmt;
+use std::str::FromStr;
+
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
 use rusteron_client::IdleStrategyKind;
@@ -23,7 +26,7 @@ use crate::reports::results::{self, Results};
 const FIRST_STREAM_ID: i32 = 4001;
 
 /// Measures how many messages a second an exclusive publication passes to a subscription over IPC, for each
-/// combination of term length, idle strategy and threading mode of the driver.
+/// combination of term length, publication window, idle strategy and threading mode of the driver.
 ///
 /// The combinations take turns, each time on a stream of its own and, for each threading mode, on a media
 /// driver of its own. The driver backs off, as is Aeron's default. The rates of slices of 100 ms are
@@ -37,6 +40,17 @@ pub struct IdleStrategiesOptions {
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
           default_value = "64k,1m,16m,64m", value_parser = byte_size::parse_term_length)]
     pub term_lengths: Vec<usize>,
+
+    /// Publication windows in bytes, separated by commas: how far a publisher may get ahead, or `default`, half
+    /// a term; windows of half a term and longer are left out
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        num_args = 1,
+        default_value = "default"
+    )]
+    pub windows: Vec<Window>,
 
     /// Idle strategies of publisher and subscriber when they cannot go on, separated by commas
     #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', num_args = 1,
@@ -68,10 +82,63 @@ pub struct IdleStrategiesOptions {
     pub run: RunOptions,
 }
 
+/// How far a publisher may get ahead of the slowest subscriber, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window(Option<usize>);
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "default" => Ok(Self(None)),
+            _ => byte_size::parse_length(text)
+                .ok()
+                .filter(|bytes| (4096..=1 << 29).contains(bytes))
+                .map(|bytes| Self(Some(bytes)))
+                .ok_or_else(|| "expected default, or 4k to 512m".to_owned()),
+        }
+    }
+}
+
+/// The log of a row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Log {
+    term_length: usize,
+    window: Window,
+}
+
+impl Log {
+    fn combinations(term_lengths: &[usize], windows: &[Window]) -> Vec<Self> {
+        let of_length = |term_length: &usize| {
+            let term_length = *term_length;
+            windows.iter().map(move |window| Self { term_length, window: *window })
+        };
+        // Aeron caps a window at half a term.
+        let is_distinct = |log: &Self| log.window.0.is_none_or(|bytes| bytes < log.term_length / 2);
+        term_lengths.iter().flat_map(of_length).filter(is_distinct).collect()
+    }
+
+    fn channel(self) -> String {
+        let window = self.window.0.map_or_else(String::new, |bytes| format!("|pub-wnd={bytes}"));
+        format!("aeron:ipc?term-length={}{window}", self.term_length)
+    }
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms = byte_size::display(self.term_length);
+        f.pad(&match self.window.0 {
+            Some(bytes) => format!("{terms}, window {}", byte_size::display(bytes)),
+            None => terms,
+        })
+    }
+}
+
 /// A cell of the table.
 #[derive(Debug)]
 struct Cell {
-    term_length: usize,
+    log: Log,
     idle: IdleStrategyKind,
     contender: Contender,
 }
@@ -84,60 +151,51 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn new(threading: Threading, term_lengths: &[usize], idles: &[IdleStrategyKind]) -> Self {
-        let cells = term_lengths
+    fn new(threading: Threading, logs: &[Log], idles: &[IdleStrategyKind]) -> Self {
+        let cells = logs
             .iter()
-            .flat_map(|term_length| idles.iter().map(|idle| (*term_length, *idle)))
-            .map(|(term_length, idle)| Cell {
-                term_length,
-                idle,
-                contender: Contender::new(idle.name()),
-            })
+            .flat_map(|log| idles.iter().map(|idle| (*log, *idle)))
+            .map(|(log, idle)| Cell { log, idle, contender: Contender::new(idle.name()) })
             .collect();
         Self { threading, cells }
     }
 
-    fn cell(&self, term_length: usize, idle: IdleStrategyKind) -> Option<&Contender> {
+    fn cell(&self, log: Log, idle: IdleStrategyKind) -> Option<&Contender> {
         let mut cells = self.cells.iter();
-        let cell = cells.find(|cell| cell.term_length == term_length && cell.idle == idle);
+        let cell = cells.find(|cell| cell.log == log && cell.idle == idle);
         cell.map(|cell| &cell.contender)
     }
 
-    fn table(&self, term_lengths: &[usize], idles: &[IdleStrategyKind]) -> Vec<String> {
+    fn table(&self, logs: &[Log], idles: &[IdleStrategyKind]) -> Vec<String> {
         let mut lines =
             vec![format!("{}, million msgs/sec: median (quartiles)", self.threading.name())];
         let row = |first: &str, cells: Vec<String>| {
             let cells: String = cells.iter().map(|cell| format!("{cell:>24}")).collect();
-            format!("  {first:<8}{cells}")
+            format!("  {first:<20}{cells}")
         };
         lines.push(row("terms", idles.iter().map(|idle| idle.name().to_owned()).collect()));
-        for term_length in term_lengths {
+        for log in logs {
             let cells = idles.iter().map(|idle| {
-                let statistics = self.cell(*term_length, *idle).and_then(Contender::statistics);
+                let statistics = self.cell(*log, *idle).and_then(Contender::statistics);
                 statistics.map_or_else(|| "-".to_owned(), |statistics| millions(&statistics))
             });
-            lines.push(row(&byte_size::display(*term_length), cells.collect()));
+            lines.push(row(&log.to_string(), cells.collect()));
         }
         lines
     }
 
-    fn chart(
-        &self,
-        term_lengths: &[usize],
-        idles: &[IdleStrategyKind],
-        notes: Vec<String>,
-    ) -> BarChart {
-        let group = |term_length: &usize| {
-            let bar = |idle| self.cell(*term_length, idle).and_then(Contender::bar);
+    fn chart(&self, logs: &[Log], idles: &[IdleStrategyKind], notes: Vec<String>) -> BarChart {
+        let group = |log: &Log| {
+            let bar = |idle| self.cell(*log, idle).and_then(Contender::bar);
             let bars = idles.iter().map(|idle| bar(*idle)).collect();
-            (format!("terms of {}", byte_size::display(*term_length)), bars)
+            (format!("terms of {log}"), bars)
         };
         let title = format!("IPC throughput by idle strategy, driver {}", self.threading.name());
         BarChart {
             heading: Heading { title, notes },
             unit: "messages per second: median, quartiles".to_owned(),
             series: idles.iter().map(|idle| idle.name().to_owned()).collect(),
-            groups: term_lengths.iter().map(group).collect(),
+            groups: logs.iter().map(group).collect(),
             has_common_scale: true,
         }
     }
@@ -146,7 +204,8 @@ impl Sheet {
         let cell = |cell: &Cell| {
             json!({
                 "threading_mode": self.threading.name(),
-                "term_length": cell.term_length,
+                "term_length": cell.log.term_length,
+                "window": cell.log.window.0,
                 "idle": cell.idle.name(),
                 "messages_per_second":
                     cell.contender.statistics().map(|statistics| statistics.to_json()),
@@ -179,13 +238,14 @@ pub fn run(options: &IdleStrategiesOptions) -> Result<(), Failure> {
         let option = "--message-length <BYTES>";
         run_options::check_message_length(option, options.message_length, *term_length)?;
     }
+    let logs = Log::combinations(&term_lengths, &run_options::distinct(&options.windows));
     let results = Results::open(&options.run.results, "idle-strategies")?;
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
 
     let mut sheets: Vec<Sheet> = run_options::distinct(&options.threading_modes)
         .into_iter()
-        .map(|threading| Sheet::new(threading, &term_lengths, &idles))
+        .map(|threading| Sheet::new(threading, &logs, &idles))
         .collect();
     for run in 1..=options.run.runs {
         for sheet in &mut sheets {
@@ -203,11 +263,11 @@ pub fn run(options: &IdleStrategiesOptions) -> Result<(), Failure> {
         ("runs", &options.run.runs),
     ]));
     for sheet in &sheets {
-        for line in sheet.table(&term_lengths, &idles) {
+        for line in sheet.table(&logs, &idles) {
             output.line(line)?;
         }
         let path = results.chart(sheet.threading.name());
-        sheet.chart(&term_lengths, &idles, notes.clone()).write(&path)?;
+        sheet.chart(&logs, &idles, notes.clone()).write(&path)?;
     }
     output.line(results.write(&report(options, &sheets))?)
 }
@@ -233,7 +293,7 @@ fn measure(
             output.line(format_args!(
                 "Run {run}, {}, terms of {}, {}: {} million msgs/sec",
                 sheet.threading.name(),
-                byte_size::display(cell.term_length),
+                cell.log,
                 cell.idle.name(),
                 millions(&statistics)
             ))?;
@@ -251,8 +311,7 @@ fn measure_cell(
     stream_id: i32,
     interrupt: &Interrupt,
 ) -> Result<Vec<f64>, Failure> {
-    let channel = format!("aeron:ipc?term-length={}", cell.term_length);
-    let channel = channel.parse().map_err(Failure::Run)?;
+    let channel = cell.log.channel().parse().map_err(Failure::Run)?;
     let Stream { mut publication, mut subscription } =
         connection.open(&channel, stream_id, interrupt)?;
     let plan = Plan {
@@ -295,12 +354,22 @@ mod tests {
     }
 
     #[test]
+    fn windows_of_half_a_term_are_left_out() {
+        let windows = ["default", "4k", "32k", "64k"].map(|text| text.parse().expect("a window"));
+        let logs = Log::combinations(&[1 << 16, 1 << 17], &windows);
+        let rows: Vec<_> = logs.iter().map(Log::to_string).collect();
+        assert_eq!(rows, ["64k", "64k, window 4k", "128k", "128k, window 4k", "128k, window 32k"]);
+        assert_eq!(logs[1].channel(), "aeron:ipc?term-length=65536|pub-wnd=4096");
+        assert!("4095".parse::<Window>().is_err());
+    }
+
+    #[test]
     fn the_table_has_a_row_for_each_term_length() {
-        let (lengths, idles) =
-            ([1 << 16, 1 << 20], [IdleStrategyKind::Yielding, IdleStrategyKind::NoOp]);
-        let mut sheet = Sheet::new(Threading::Shared, &lengths, &idles);
+        let logs = Log::combinations(&[1 << 16, 1 << 20], &[Window(None)]);
+        let idles = [IdleStrategyKind::Yielding, IdleStrategyKind::NoOp];
+        let mut sheet = Sheet::new(Threading::Shared, &logs, &idles);
         sheet.cells[2].contender.runs.push(vec![1e6, 3e6]);
-        let lines = sheet.table(&lengths, &idles);
+        let lines = sheet.table(&logs, &idles);
         assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["terms", "yield", "noop"]);
         assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["64k", "-", "-"]);
         assert!(lines[3].contains("1m") && lines[3].contains("2.0 (1.5 to 2.5)"), "{lines:#?}");

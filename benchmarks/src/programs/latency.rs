@@ -52,7 +52,12 @@ pub enum Mode {
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "benchmark_ipc_latency", version)]
+// As long as Java's: the first pass over a log meets pages that the system has not allocated yet.
+#[command(
+    name = "benchmark_ipc_latency",
+    version,
+    mut_arg("warmup", |arg| arg.default_value("3s"))
+)]
 pub struct LatencyOptions {
     /// The pairs, separated by commas; ratios are of the others to the first
     #[arg(
