@@ -136,6 +136,11 @@ benchmark-driver-resources *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_driver_resources -- "$@"
 
+# Compare UDP throughput of the drivers with segmentation offload, in C and in Java (Linux; namespaces need root); results in target/benchmarks
+benchmark-udp-throughput *args:
+    cargo build --release -p rusteron-media-driver --bin media_driver
+    cargo run --release -p rusteron-benchmarks --bin benchmark_udp_throughput -- "$@"
+
 # Measure the effect of each single setting of the driver's presets (Linux); results in target/benchmarks
 benchmark-preset-settings *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_preset_settings -- "$@"

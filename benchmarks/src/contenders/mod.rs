@@ -9,3 +9,4 @@ pub mod recording;
 pub mod registration;
 pub mod throughput;
 pub mod tokio_task;
+pub mod udp_throughput;

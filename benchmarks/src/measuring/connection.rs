@@ -82,11 +82,25 @@ impl Connection {
         stream_id: i32,
         interrupt: &Interrupt,
     ) -> Result<Stream, Failure> {
+        self.open_to(self, channel, stream_id, interrupt)
+    }
+
+    /// The same, with the subscription on the driver of another connection.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_to(
+        &self,
+        receiver: &Self,
+        channel: &Channel,
+        stream_id: i32,
+        interrupt: &Interrupt,
+    ) -> Result<Stream, Failure> {
         let publication = self
             .aeron
             .add_exclusive_publication(channel.as_str(), stream_id)
             .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
-        let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
+        let subscription = receiver.subscribe_to(publication.session_id(), channel, stream_id)?;
         self.await_connected(channel, stream_id, interrupt, || {
             publication.is_connected() && subscription.is_connected()
         })?;

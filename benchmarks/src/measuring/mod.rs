@@ -8,6 +8,7 @@ pub mod endpoints;
 pub mod handover;
 pub mod measurement;
 pub mod message_path;
+pub mod numbered;
 pub mod publisher;
 pub mod repetition;
 pub mod run;

@@ -1,5 +1,6 @@
 //! Media drivers that run as processes of their own.
 
+use std::env;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use crate::command_line::driver_options::Threading;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::processes::java::Java;
+use crate::processes::network_namespaces::in_namespace;
 use crate::processes::program::Program;
 
 /// How long a driver may take to start, and to end.
@@ -63,9 +65,19 @@ impl Settings {
             }
             Self::Preset(preset) => preset
                 .variables()
-                .map(|(name, value)| (name.to_lowercase().replace('_', "."), value.into_owned()))
+                .map(|(name, value)| (java_property(name), value.into_owned()))
                 .collect(),
         }
+    }
+}
+
+/// The property of the Java driver for an environment variable of the C driver. Java ignores the properties that it
+/// does not know.
+fn java_property(variable: &str) -> String {
+    match variable {
+        "AERON_SOCKET_SO_SNDBUF" => "aeron.socket.so_sndbuf".to_owned(),
+        "AERON_SOCKET_SO_RCVBUF" => "aeron.socket.so_rcvbuf".to_owned(),
+        _ => variable.to_lowercase().replace('_', "."),
     }
 }
 
@@ -100,6 +112,49 @@ impl FromStr for Settings {
     }
 }
 
+/// Finds the program `media_driver`: the one at a path, or else the one beside this program. Returns its path, and its
+/// output about its version.
+///
+/// # Errors
+/// [`Failure::Usage`] if it is another program, or missing.
+pub fn media_driver(path: Option<&Path>) -> Result<(PathBuf, String), Failure> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => env::current_exe()
+            .map_err(|error| Failure::run("cannot tell where this program is", error))?
+            .with_file_name("media_driver"),
+    };
+    let unusable = |reason: String| {
+        let reason = format!(
+            "expected the program of that name, which `cargo build --release -p \
+             rusteron-media-driver` builds: {reason}"
+        );
+        Failure::usage("--media-driver <FILE>", path.display(), reason)
+    };
+    let version = Command::new(&path).arg("--version").output();
+    let version = version.map_err(|error| unusable(error.to_string()))?;
+    let text = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+    if version.status.success() && text.starts_with("rusteron-media-driver ") {
+        return Ok((path, text));
+    }
+    Err(unusable("it prints another version".to_owned()))
+}
+
+/// The driver to start.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The program that the driver is a part of.
+    pub host: Host,
+    /// The settings; they must not contradict each other.
+    pub settings: &'a [Settings],
+    /// `true` if the C driver passes several datagrams to Linux in one call. Java's driver never does.
+    pub segmentation_offload: bool,
+    /// The network namespace that the driver runs in, if not this process's own.
+    pub namespace: Option<&'a str>,
+    /// Distinguishes the directories of this process's drivers.
+    pub number: u32,
+}
+
 /// Starts drivers.
 #[derive(Debug)]
 pub struct Launcher<'a> {
@@ -115,22 +170,19 @@ impl Launcher<'_> {
     /// Starts a driver in a directory of its own and waits until clients can connect to it; `None` if the
     /// interrupt is requested before.
     ///
-    /// `number` tells the directories of this process apart.
-    ///
     /// # Errors
     /// [`Failure::Run`] if it does not start.
     pub fn start(
         &self,
-        host: Host,
-        settings: Settings,
-        number: u32,
+        launch: &Launch<'_>,
         interrupt: &Interrupt,
     ) -> Result<Option<DriverProcess>, Failure> {
-        let dir = DriverDir::new(number);
+        let host = launch.host;
+        let dir = DriverDir::new(launch.number);
         let start = Instant::now();
         let mut program = match host {
-            Host::Rust => self.start_rust(settings, &dir)?,
-            Host::Java => self.start_java(settings, &dir)?,
+            Host::Rust => self.start_rust(launch, &dir)?,
+            Host::Java => self.start_java(launch, &dir)?,
         };
         while !interrupt.is_requested() {
             // An error says that the file is not there yet, or not complete.
@@ -154,44 +206,52 @@ impl Launcher<'_> {
         Ok(None)
     }
 
-    fn start_rust(&self, settings: Settings, dir: &DriverDir) -> Result<Program, Failure> {
+    fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
         let mut command = Command::new(self.media_driver);
-        for (name, _) in std::env::vars_os() {
+        for (name, _) in env::vars_os() {
             // The Java driver does not read these.
             if name.to_string_lossy().starts_with("AERON_") {
                 command.env_remove(name);
             }
         }
         command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
-        match settings {
-            Settings::Threads(threading, idle) => {
-                command.args(["--threading-mode", threading.name(), "--idle", idle.name()])
-            }
-            Settings::Preset(preset) => command.args(["--preset", preset.name()]),
-        };
+        command.args([
+            "--segmentation-offload",
+            if launch.segmentation_offload { "on" } else { "off" },
+        ]);
+        for settings in launch.settings {
+            match settings {
+                Settings::Threads(threading, idle) => {
+                    command.args(["--threading-mode", threading.name(), "--idle", idle.name()])
+                }
+                Settings::Preset(preset) => command.args(["--preset", preset.name()]),
+            };
+        }
         if let Some(length) = self.term_length {
             for option in ["--term-buffer-length", "--ipc-term-buffer-length"] {
                 command.arg(option).arg(length.to_string());
             }
         }
-        Program::start("media_driver".to_owned(), command, DEADLINE)
+        Program::start("media_driver".to_owned(), in_namespace(command, launch.namespace), DEADLINE)
     }
 
-    fn start_java(&self, settings: Settings, dir: &DriverDir) -> Result<Program, Failure> {
+    fn start_java(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
         let java = self.java.ok_or_else(|| Failure::Run("there is no Java".to_owned()))?;
         let mut options = vec![
             format!("-Daeron.dir={}", dir.0.display()),
             "-Daeron.driver.termination.validator=io.aeron.driver.DefaultAllowTerminationValidator"
                 .to_owned(),
         ];
-        let properties = settings.java_properties().into_iter();
+        let properties = launch.settings.iter().flat_map(|settings| settings.java_properties());
         options.extend(properties.map(|(name, value)| format!("-D{name}={value}")));
         if let Some(length) = self.term_length {
             for name in ["term.buffer.length", "ipc.term.buffer.length"] {
                 options.push(format!("-Daeron.{name}={length}"));
             }
         }
-        java.start("io.aeron.driver.MediaDriver", &options, &[], DEADLINE)
+        let main = "io.aeron.driver.MediaDriver";
+        let command = in_namespace(java.command(main, &options, &[]), launch.namespace);
+        Java::start_command(main, command, DEADLINE)
     }
 }
 
@@ -248,8 +308,7 @@ impl DriverDir {
     /// A name that no embedded driver has. `number` distinguishes the names of this process.
     pub(crate) fn new(number: u32) -> Self {
         let shared_memory = Path::new("/dev/shm");
-        let base =
-            if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
+        let base = if shared_memory.is_dir() { shared_memory.to_owned() } else { env::temp_dir() };
         Self(base.join(format!("rusteron-{}-driver-{number}", process::id())))
     }
 
@@ -293,6 +352,7 @@ mod tests {
             ("low-latency", "aeron.threading.mode", "DEDICATED"),
             ("low-latency", "aeron.sender.idle.strategy", "noop"),
             ("low-latency", "aeron.term.buffer.sparse.file", "false"),
+            ("throughput", "aeron.socket.so_rcvbuf", "4194304"),
         ] {
             let property = (name.to_owned(), value.to_owned());
             assert!(properties(settings).contains(&property), "{settings}: {name}");
@@ -305,8 +365,23 @@ mod tests {
         let launcher =
             Launcher { media_driver: Path::new("/no/such"), java: None, term_length: None };
         for host in [Host::Rust, Host::Java] {
-            let failure = launcher.start(host, settings, 0, &Interrupt::default());
+            let launch = Launch {
+                host,
+                settings: &[settings],
+                segmentation_offload: true,
+                namespace: None,
+                number: 0,
+            };
+            let failure = launcher.start(&launch, &Interrupt::default());
             assert!(matches!(failure, Err(Failure::Run(_))), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn another_program_is_no_driver() {
+        for path in ["/no/such/program", "/bin/true"] {
+            let failure = media_driver(Some(Path::new(path))).expect_err("no driver");
+            assert!(matches!(failure, Failure::Usage(text) if text.contains(path)));
         }
     }
 }

@@ -76,8 +76,25 @@ impl Java {
         arguments: &[String],
         timeout: Duration,
     ) -> Result<Program, Failure> {
+        Self::start_command(main, self.command(main, options, arguments), timeout)
+    }
+
+    /// The command that [`start`](Self::start) runs.
+    pub fn command(&self, main: &str, options: &[String], arguments: &[String]) -> Command {
         let mut command = Command::new(script());
         command.arg(main).args(&self.options).args(options).args(arguments);
+        command
+    }
+
+    /// Starts a program by a [`command`](Self::command), perhaps a changed one.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it cannot be started.
+    pub fn start_command(
+        main: &str,
+        command: Command,
+        timeout: Duration,
+    ) -> Result<Program, Failure> {
         Program::start(format!("{main} in Java"), command, timeout + DEADLINE)
     }
 }

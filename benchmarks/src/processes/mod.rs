@@ -1,7 +1,10 @@
-//! Programs that run as processes of their own: Java, drivers, an archive.
+//! Programs that run as processes of their own: Java, drivers, an archive. Their networks, system calls and usage.
 
 pub mod archive_process;
 pub mod driver_process;
+pub mod driver_totals;
 pub mod java;
+pub mod network_namespaces;
 pub mod process_usage;
 pub mod program;
+pub mod system_calls;

@@ -56,6 +56,15 @@ impl Sample {
     }
 }
 
+/// Returns the processor time of all threads of a process until now, those that have ended included. Its
+/// resolution is 10 ms.
+///
+/// # Errors
+/// [`Failure::Run`] if the process is gone, or this is not Linux.
+pub fn cpu_time(pid: u32) -> Result<Duration, Failure> {
+    Sample::take(pid).map(|sample| sample.cpu)
+}
+
 /// The usage of a process during some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {

@@ -1,8 +1,6 @@
 //! The program `benchmark_driver_resources`.
 
-use std::env;
 use std::path::PathBuf;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,7 +22,7 @@ use crate::measuring::connection::Connection;
 use crate::measuring::endpoints;
 use crate::measuring::measurement;
 use crate::measuring::statistics::Statistics;
-use crate::processes::driver_process::{DriverProcess, Host, Launcher, Settings};
+use crate::processes::driver_process::{self, DriverProcess, Host, Launch, Launcher, Settings};
 use crate::processes::java::Java;
 use crate::processes::process_usage::{self, Usage};
 use crate::reports::chart::settings_note;
@@ -111,30 +109,6 @@ pub struct ResourceOptions {
 }
 
 impl ResourceOptions {
-    /// The program `media_driver`, and its output about its version.
-    fn media_driver(&self) -> Result<(PathBuf, String), Failure> {
-        let path = match &self.media_driver {
-            Some(path) => path.clone(),
-            None => env::current_exe()
-                .map_err(|error| Failure::run("cannot tell where this program is", error))?
-                .with_file_name("media_driver"),
-        };
-        let unusable = |reason: String| {
-            let reason = format!(
-                "expected the program of that name, which `cargo build --release -p \
-                 rusteron-media-driver` builds: {reason}"
-            );
-            Failure::usage("--media-driver <FILE>", path.display(), reason)
-        };
-        let version = Command::new(&path).arg("--version").output();
-        let version = version.map_err(|error| unusable(error.to_string()))?;
-        let text = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-        if version.status.success() && text.starts_with("rusteron-media-driver ") {
-            return Ok((path, text));
-        }
-        Err(unusable("it prints another version".to_owned()))
-    }
-
     fn ping_pong_plan(&self, warmup: Duration, timeout: Duration) -> ping_pong::Plan {
         ping_pong::Plan {
             message_length: self.message_length,
@@ -170,7 +144,7 @@ pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
         let text = "this program reads /proc, which Linux alone has; the other benchmarks run here";
         return Err(Failure::Run(text.to_owned()));
     }
-    let (media_driver, version) = options.media_driver()?;
+    let (media_driver, version) = driver_process::media_driver(options.media_driver.as_deref())?;
     let results = Results::open(&options.run.results, "driver-resources")?;
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);
@@ -233,7 +207,14 @@ impl ResourceBench<'_> {
 
     /// One run, from the start of a driver to its end; `None` if the interrupt is requested meanwhile.
     fn measure(&self, host: Host, settings: Settings, number: u32) -> Result<Option<Run>, Failure> {
-        let started = self.launcher.start(host, settings, number, self.interrupt)?;
+        let launch = Launch {
+            host,
+            settings: &[settings],
+            segmentation_offload: true,
+            namespace: None,
+            number,
+        };
+        let started = self.launcher.start(&launch, self.interrupt)?;
         let Some(mut driver) = started else { return Ok(None) };
         let measured = self.watch(host, &driver);
         // If it has ended, its own words say more.
@@ -379,15 +360,5 @@ mod tests {
         let arguments = ["program", "--runs", "7", "--measure", "3s"];
         let options = ResourceOptions::try_parse_from(arguments).expect("valid arguments");
         assert_eq!((options.run.runs, options.run.measure), (7, Duration::from_secs(3)));
-    }
-
-    #[test]
-    fn another_program_is_no_driver() {
-        for path in ["/no/such/program", "/bin/true"] {
-            let arguments = ["program", "--media-driver", path];
-            let options = ResourceOptions::try_parse_from(arguments).expect("valid arguments");
-            let failure = options.media_driver().expect_err("no driver");
-            assert!(matches!(failure, Failure::Usage(text) if text.contains(path)));
-        }
     }
 }

@@ -12,3 +12,4 @@ pub mod preset_settings;
 pub mod recording;
 pub mod registrations;
 pub mod throughput;
+pub mod udp_throughput;

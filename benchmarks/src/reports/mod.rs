@@ -6,3 +6,4 @@ pub mod host;
 pub mod latencies;
 pub mod resource_comparison;
 pub mod results;
+pub mod udp_comparison;

@@ -2,7 +2,7 @@
 
 use crate::child::{
     BOUNDS, DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, REGISTRATIONS, THROUGHPUT,
-    command, run,
+    UDP_THROUGHPUT, command, run,
 };
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
@@ -116,12 +116,39 @@ fn driver_resources_refuses_bad_values() {
     }
 }
 
+#[test]
+fn udp_throughput_refuses_bad_values() {
+    let own: &[Case] = &[
+        (&["--contenders", "rust,cobol"], "--contenders", "rust, c, java"),
+        (&["--networks", "wifi"], "--networks", "loopback, namespaces"),
+        (&["--threading", "invoker"], "--threading", "shared-network"),
+        (&["--buffers", "low-latency"], "--buffers", "default, throughput"),
+        (&["--lengths", "32,7"], "--lengths", "from 8 to 1376, or mix"),
+        (&["--lengths", "1377"], "--lengths", "from 8 to 1376, or mix"),
+        (&["--idle", "lazy"], "--idle", "yield"),
+        (&["--driver-idle", "lazy"], "--driver-idle", "yield"),
+        (&["--term-length", "3m"], "--term-length", "64k to 1g"),
+        (&["--java-warmup", "1"], "--java-warmup", "m, s, ms, us or ns"),
+    ];
+    // It looks for the driver's program before it opens the results.
+    #[cfg(target_os = "linux")]
+    drop(crate::child::udp_throughput(["--help"]));
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        let arguments = [arguments, &["--networks", "loopback"][..]].concat();
+        // The option may be there already.
+        let end = if *option == "--networks" { arguments.len() - 2 } else { arguments.len() };
+        assert_refused(UDP_THROUGHPUT, &arguments[..end], option, allowed);
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn other_program_as_driver_is_refused() {
     for path in ["/no/such/program", "/bin/true"] {
         let arguments = ["--media-driver", path];
-        assert_refused(DRIVER_RESOURCES, &arguments, "--media-driver", "cargo build --release");
+        for program in [DRIVER_RESOURCES, UDP_THROUGHPUT] {
+            assert_refused(program, &arguments, "--media-driver", "cargo build --release");
+        }
     }
 }
 
@@ -138,7 +165,15 @@ fn the_benchmark_of_bounds_refuses_them() {
 
 #[test]
 fn help_and_version_are_no_errors() {
-    for path in [THROUGHPUT, LATENCY, IDLE_STRATEGIES, BOUNDS, DRIVER_RESOURCES, REGISTRATIONS] {
+    for path in [
+        THROUGHPUT,
+        LATENCY,
+        IDLE_STRATEGIES,
+        BOUNDS,
+        DRIVER_RESOURCES,
+        UDP_THROUGHPUT,
+        REGISTRATIONS,
+    ] {
         for option in ["--help", "--version"] {
             let finished = run(command(path, [option]));
             finished.assert_exit_code(0);

@@ -17,6 +17,7 @@ pub(crate) const BOUNDS: &str = env!("CARGO_BIN_EXE_benchmark_bounds");
 pub(crate) const RECORDING: &str = env!("CARGO_BIN_EXE_recording_throughput");
 pub(crate) const REGISTRATIONS: &str = env!("CARGO_BIN_EXE_benchmark_registrations");
 pub(crate) const DRIVER_RESOURCES: &str = env!("CARGO_BIN_EXE_benchmark_driver_resources");
+pub(crate) const UDP_THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_udp_throughput");
 
 /// The program `ipc_throughput`, with some arguments.
 pub(crate) fn ipc_throughput<S: AsRef<std::ffi::OsStr>>(
@@ -111,6 +112,15 @@ pub(crate) fn driver_resources<S: AsRef<std::ffi::OsStr>>(
 ) -> Command {
     rusteron_test_support::media_driver_beside(DRIVER_RESOURCES);
     command(DRIVER_RESOURCES, arguments)
+}
+
+/// The benchmark of UDP throughput, with a program `media_driver` beside it.
+#[cfg(target_os = "linux")]
+pub(crate) fn udp_throughput<S: AsRef<std::ffi::OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    rusteron_test_support::media_driver_beside(UDP_THROUGHPUT);
+    command(UDP_THROUGHPUT, arguments)
 }
 
 /// The list at a path such as `/cases`.

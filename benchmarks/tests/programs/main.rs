@@ -18,3 +18,5 @@ mod preset_settings;
 mod recording;
 mod registrations;
 mod throughput;
+#[cfg(target_os = "linux")]
+mod udp_throughput;
