@@ -75,7 +75,9 @@ impl SystemCalls {
         let events = events();
         let mut command = Command::new("perf");
         command.args(["stat", "-x", ",", "--per-thread", "-p"]);
-        command.arg(format!("{sender},{receiver}"));
+        // perf counts a process twice that is named twice.
+        let is_one = sender == receiver;
+        command.arg(if is_one { sender.to_string() } else { format!("{sender},{receiver}") });
         for event in &events {
             command.args(["-e", event.tracepoint, "--filter", &event.filter]);
         }
@@ -88,10 +90,13 @@ impl SystemCalls {
             .map_err(|error| Failure::run("cannot run `perf stat`", error))?;
         let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            return Err(Failure::run(format_args!("`perf stat`, {}", output.status), text.trim()));
+            let words = text.trim().lines().next().unwrap_or_default();
+            return Err(Failure::run(format_args!("`perf stat`, {}", output.status), words));
         }
-        Self::parse(&text, &events, &sender, &receiver)
-            .ok_or_else(|| Failure::run("not understood: `perf stat` prints", text.trim()))
+        Self::parse(&text, &events, &sender, &receiver).ok_or_else(|| {
+            let words = text.trim().lines().next().unwrap_or_default();
+            Failure::Run(format!("not understood: `perf stat` prints {words:?}"))
+        })
     }
 
     /// Adds up the lines of `perf stat`: for each event in its order, one for each thread.
