@@ -134,7 +134,7 @@ fn udp_throughput_refuses_bad_values() {
     #[cfg(target_os = "linux")]
     drop(crate::child::udp_throughput(["--help"]));
     for (arguments, option, allowed) in COMMON.iter().chain(own) {
-        let arguments = [arguments, &["--networks", "loopback"][..]].concat();
+        let arguments = [*arguments, &["--networks", "loopback"]].concat();
         // The option may be there already.
         let end = if *option == "--networks" { arguments.len() - 2 } else { arguments.len() };
         assert_refused(UDP_THROUGHPUT, &arguments[..end], option, allowed);

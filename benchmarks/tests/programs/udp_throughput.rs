@@ -82,7 +82,7 @@ fn udp_offload_and_c_take_turns() {
         let of_c = of_c.filter(|cell| cell["buffers"] == "default");
         for run in of_c.flat_map(|cell| list(cell, "/runs")) {
             let per_send = run["datagrams_per_send"].as_f64();
-            assert!(per_send.is_none_or(|count| (1.0..=2.1).contains(&count)), "{run:#}");
+            assert!(per_send.is_none_or(|count| (0.9..=2.1).contains(&count)), "{run:#}");
         }
     }
     assert_eq!(cells[3]["message_length"], "mix");
