@@ -14,6 +14,8 @@ mod java;
 mod loss;
 mod media_driver;
 mod network;
+#[cfg(all(target_os = "linux", feature = "binary"))]
+mod networks;
 #[cfg(all(unix, feature = "binary"))]
 mod program;
 #[cfg(target_os = "linux")]

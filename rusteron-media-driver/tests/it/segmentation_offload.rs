@@ -35,7 +35,7 @@ fn launch_with(
 }
 
 /// Buffers of several datagrams: those that were sent, and those that were read.
-fn coalesced(aeron: &Aeron) -> Option<(i64, i64)> {
+pub(crate) fn coalesced(aeron: &Aeron) -> Option<(i64, i64)> {
     let counters = aeron.counters_reader();
     let value = |label: &str| {
         counters.iter().find(|counter| counter.label == label).map(|counter| counter.value)
@@ -54,7 +54,7 @@ fn stream(aeron: &Aeron, publish: &str, subscribe: &str) -> (Publication, Subscr
 
 /// Makes the driver find all messages at once: nothing is sent before the first message, which is
 /// last to be complete.
-fn send_at_once(publication: &Publication, messages: &[Vec<u8>]) {
+pub(crate) fn send_at_once(publication: &Publication, messages: &[Vec<u8>]) {
     let mut first = await_some("a claim", || publication.try_claim(messages[0].len()).ok());
     first.copy_from_slice(&messages[0]);
     for message in &messages[1..] {
@@ -64,7 +64,7 @@ fn send_at_once(publication: &Publication, messages: &[Vec<u8>]) {
 }
 
 /// Messages that fit into the window, of equal lengths or of random lengths.
-fn messages(random: &mut Random, length: Option<usize>) -> Vec<Vec<u8>> {
+pub(crate) fn messages(random: &mut Random, length: Option<usize>) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     let mut total = 0;
     loop {

@@ -1,0 +1,254 @@
+//! Streams over a wire that loses or delays datagrams, to receivers that are slow.
+
+use std::hash::{DefaultHasher, Hasher as _};
+use std::time::{Duration, Instant};
+
+use rusteron_client::{ExclusivePublication, Subscription, SystemCounter};
+use rusteron_test_support::{Random, await_that};
+
+use super::{Driver, Networks, SUBSCRIBER_ADDRESS};
+use crate::segmentation_offload::coalesced;
+
+const STREAM: i32 = 1001;
+
+const PORT: u16 = 20_121;
+
+/// Bytes of a stream's messages: thousands of datagrams.
+const TOTAL: usize = 4 << 20;
+
+const THROUGHPUT: &[&str] = &["--preset", "throughput"];
+
+const OFF: &[&str] = &["--segmentation-offload", "off"];
+
+/// The messages of a stream, in their order.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Messages {
+    count: usize,
+    bytes: usize,
+    checksum: u64,
+}
+
+impl Messages {
+    fn add(&mut self, message: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.checksum);
+        hasher.write_usize(message.len());
+        hasher.write(message);
+        self.checksum = hasher.finish();
+        self.bytes += message.len();
+        self.count += 1;
+    }
+}
+
+/// Small, of a datagram's length, and of many datagrams.
+fn next_message(random: &mut Random) -> Vec<u8> {
+    let longest = [64, 1376, 1376, 20_000][random.below(4)];
+    let length = 1 + random.below(longest);
+    random.bytes(length)
+}
+
+/// A publisher's and a subscriber's driver.
+struct Drivers {
+    publisher: Driver,
+    subscriber: Driver,
+    _dir: tempfile::TempDir,
+}
+
+impl Drivers {
+    fn launch(networks: &Networks, publisher: &[&str], subscriber: &[&str]) -> Self {
+        networks.coalesce();
+        let dir = tempfile::tempdir().expect("a directory");
+        Self {
+            publisher: networks.publisher.launch(&dir.path().join("publisher"), publisher),
+            subscriber: networks.subscriber.launch(&dir.path().join("subscriber"), subscriber),
+            _dir: dir,
+        }
+    }
+
+    /// Sends messages to subscriptions at the first ports, and compares the checksums of all. Calls `during` again
+    /// and again, with the part of the bytes that the publisher has sent.
+    fn exchange(&self, destinations: u16, mut during: impl FnMut(f64)) {
+        let endpoints = (0..destinations)
+            .map(|number| format!("aeron:udp?endpoint={SUBSCRIBER_ADDRESS}:{}", PORT + number));
+        let endpoints: Vec<_> = endpoints.collect();
+        let mut subscriptions: Vec<_> = endpoints
+            .iter()
+            .map(|endpoint| self.subscriber.aeron.add_subscription(endpoint, STREAM))
+            .collect::<Result<_, _>>()
+            .expect("subscriptions");
+        let mut publication = self.publication(&endpoints);
+        await_that("the connections", || {
+            publication.is_connected() && subscriptions.iter().all(Subscription::is_connected)
+        });
+
+        let mut random = Random::new(u64::from(destinations));
+        let mut sent = Messages::default();
+        let mut received = vec![Messages::default(); subscriptions.len()];
+        let mut message = next_message(&mut random);
+        while sent.bytes < TOTAL || received.iter().any(|received| *received != sent) {
+            await_that("progress", || {
+                let before = (sent.count, received.clone());
+                for _ in 0..10 {
+                    if sent.bytes >= TOTAL || publication.offer(&message).is_err() {
+                        break;
+                    }
+                    sent.add(&message);
+                    message = next_message(&mut random);
+                }
+                for (subscription, received) in subscriptions.iter_mut().zip(&mut received) {
+                    subscription.poll(|message, _| received.add(message), 10).expect("open");
+                }
+                during(sent.bytes as f64 / TOTAL as f64);
+                before != (sent.count, received.clone())
+            });
+            for received in &received {
+                assert!(received.count <= sent.count);
+                assert!(received.count < sent.count || *received == sent, "messages changed");
+            }
+        }
+        for driver in [&self.publisher, &self.subscriber] {
+            assert_eq!(driver.count(SystemCounter::InvalidPackets), 0);
+            assert_eq!(driver.count(SystemCounter::Errors), 0);
+        }
+    }
+
+    fn publication(&self, endpoints: &[String]) -> ExclusivePublication {
+        let aeron = &self.publisher.aeron;
+        if let [endpoint] = endpoints {
+            return aeron.add_exclusive_publication(endpoint, STREAM).expect("a publication");
+        }
+        // All of them, before the first message.
+        let channel = format!("aeron:udp?control-mode=manual|fc=min,g:/{}", endpoints.len());
+        let publication = aeron.add_exclusive_publication(channel, STREAM).expect("a publication");
+        for endpoint in endpoints {
+            publication.add_destination(endpoint).expect("a destination");
+        }
+        publication
+    }
+
+    fn retransmissions(&self) -> (i64, i64) {
+        let naks = self.subscriber.count(SystemCounter::NakMessagesSent);
+        (naks, self.publisher.count(SystemCounter::RetransmitsSent))
+    }
+
+    fn assert_retransmissions(&self) {
+        let (naks, retransmits) = self.retransmissions();
+        assert!(naks > 0 && retransmits > 0, "{naks} NAKs, {retransmits} retransmits");
+    }
+
+    fn assert_coalesced(&self) {
+        let sends = coalesced(&self.publisher.aeron).map(|(sends, _)| sends);
+        let reads = coalesced(&self.subscriber.aeron).map(|(_, reads)| reads);
+        assert!(sends > Some(0) && reads > Some(0), "{sends:?} sends, {reads:?} reads");
+    }
+}
+
+#[test]
+fn one_percent_is_retransmitted() {
+    for options in [&[], THROUGHPUT] {
+        let Some(networks) = Networks::with_loss(1) else { return };
+        let drivers = Drivers::launch(&networks, options, options);
+        drivers.exchange(1, |_| ());
+        drivers.assert_retransmissions();
+        drivers.assert_coalesced();
+    }
+}
+
+#[test]
+fn twenty_percent_are_retransmitted() {
+    for options in [&[], THROUGHPUT] {
+        let Some(networks) = Networks::with_loss(20) else { return };
+        let drivers = Drivers::launch(&networks, options, options);
+        drivers.exchange(1, |_| ());
+        drivers.assert_retransmissions();
+        drivers.assert_coalesced();
+    }
+}
+
+#[test]
+fn one_driver_without_offload() {
+    for (publisher, subscriber) in [(&[][..], OFF), (OFF, &[])] {
+        let Some(networks) = Networks::with_loss(20) else { return };
+        let drivers = Drivers::launch(&networks, publisher, subscriber);
+        drivers.exchange(1, |_| ());
+        drivers.assert_retransmissions();
+        let sends = coalesced(&drivers.publisher.aeron).map(|(sends, _)| sends > 0);
+        assert_eq!(sends, publisher.is_empty().then_some(true));
+        assert_eq!(coalesced(&drivers.subscriber.aeron).is_some(), subscriber.is_empty());
+    }
+}
+
+#[test]
+fn overtaken_datagrams_arrive_in_order() {
+    for options in [&[], THROUGHPUT] {
+        let Some(networks) = Networks::with_reordering(10) else { return };
+        let drivers = Drivers::launch(&networks, options, options);
+        drivers.exchange(1, |_| ());
+        // A receiver asks for a datagram that is late.
+        drivers.assert_retransmissions();
+        drivers.assert_coalesced();
+    }
+}
+
+#[test]
+fn short_socket_buffers() {
+    let buffer = "-Daeron.socket.so_rcvbuf=128k";
+    let window = "-Daeron.rcv.initial.window.length=128k";
+    for preset in [&[], THROUGHPUT] {
+        let Some(networks) = Networks::with_loss(1) else { return };
+        let subscriber = [preset, &[buffer, window]].concat();
+        let drivers = Drivers::launch(&networks, preset, &subscriber);
+        drivers.exchange(1, |_| ());
+        drivers.assert_retransmissions();
+        drivers.assert_coalesced();
+    }
+}
+
+#[test]
+fn eight_destinations() {
+    for options in [&[], THROUGHPUT] {
+        let Some(networks) = Networks::with_loss(1) else { return };
+        let drivers = Drivers::launch(&networks, options, options);
+        drivers.exchange(8, |_| ());
+        drivers.assert_retransmissions();
+        drivers.assert_coalesced();
+    }
+}
+
+/// The datagrams of two seconds fill the socket's buffer, and the rest is lost.
+#[test]
+fn stopped_receiver_goes_on() {
+    for options in [&[], THROUGHPUT] {
+        let Some(networks) = Networks::with_loss(1) else { return };
+        let drivers = Drivers::launch(&networks, options, options);
+        let process = &drivers.subscriber.process;
+        let mut resume = None;
+        let mut is_over = false;
+        drivers.exchange(1, |part| match resume {
+            None if part > 0.3 => {
+                process.signal("STOP");
+                resume = Some(Instant::now() + Duration::from_secs(2));
+            }
+            Some(time) if !is_over && Instant::now() > time => {
+                process.signal("CONT");
+                is_over = true;
+            }
+            _ => {}
+        });
+        assert!(is_over);
+        drivers.assert_retransmissions();
+        drivers.assert_coalesced();
+    }
+}
+
+/// A stream of full datagrams never has more in a socket's buffer than the buffer takes.
+#[test]
+fn defaults_overrun_no_buffer() {
+    for options in [&[], OFF] {
+        let Some(networks) = Networks::new() else { return };
+        let drivers = Drivers::launch(&networks, options, options);
+        drivers.exchange(1, |_| ());
+        assert_eq!(networks.subscriber.overruns(), 0, "{options:?}");
+        assert_eq!(networks.publisher.overruns(), 0, "{options:?}");
+    }
+}
