@@ -19,7 +19,7 @@ pub struct AeronVersion {
     pub patch: u32,
     /// The three numbers, joined by dots.
     pub text: String,
-    /// The commit. It is `release` for sources without a history.
+    /// The commit. It is `+guilty` for sources without a git history, as in Aeron's own builds of them.
     pub commit: String,
     /// Everything in one line.
     pub full: String,
@@ -70,6 +70,7 @@ mod tests {
         let AeronVersion { major, minor, patch, .. } = version;
         assert_eq!(format!("{major}.{minor}.{patch}"), AERON_VERSION);
         assert_eq!(version.text, AERON_VERSION);
-        assert!(version.full.contains(&version.commit), "{}", version.full);
+        assert_eq!(version.commit, "+guilty");
+        assert_eq!(version.full, format!("aeron version={AERON_VERSION} commit=+guilty"));
     }
 }

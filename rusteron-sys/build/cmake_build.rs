@@ -75,6 +75,8 @@ fn configure(
     let on_off = |on: bool| if on { "ON" } else { "OFF" };
     let mut config = cmake::Config::new(&sources.tree);
     config
+        // Aeron's CMakeLists ask git for the commit. A repository around the tree is not Aeron's.
+        .env("GIT_CEILING_DIRECTORIES", sources.tree.parent().unwrap_or(&sources.tree))
         .profile("Release")
         .pic(true)
         .define("BUILD_AERON_DRIVER", on_off(features.driver))

@@ -140,8 +140,8 @@ fn defines(target: &Target) -> Vec<(String, Option<String>)> {
         ("AERON_VERSION_MAJOR".to_string(), number()),
         ("AERON_VERSION_MINOR".to_string(), number()),
         ("AERON_VERSION_PATCH".to_string(), number()),
-        // A released tree has no git history with a commit.
-        ("AERON_VERSION_GITSHA".to_string(), Some("\"release\"".to_string())),
+        // As Aeron's CMakeLists define it for a tree without a git history.
+        ("AERON_VERSION_GITSHA".to_string(), Some("\"+guilty\"".to_string())),
         ("_FILE_OFFSET_BITS".to_string(), Some("64".to_string())),
         ("NDEBUG".to_string(), None),
         ("DISABLE_BOUNDS_CHECKS".to_string(), None),

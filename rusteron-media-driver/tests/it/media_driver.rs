@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::agent::AgentRunner;
-use rusteron_client::{Aeron, IdleStrategyKind, idle_fn};
+use rusteron_client::{AERON_VERSION, Aeron, IdleStrategyKind, SystemCounter, idle_fn};
 use rusteron_media_driver::{
     Context, DriverInvoker, ErrorKind, MediaDriver, NameResolver, ThreadingMode,
 };
@@ -25,6 +25,20 @@ fn embedded_dir_is_deleted() {
     drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
     drop(driver);
     assert!(!dir.exists());
+}
+
+/// As a driver that Aeron's own build makes of the same sources.
+#[test]
+fn labels_name_version_and_commit() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let aeron = connect(&driver);
+    let counters = aeron.counters_reader();
+    for (counter, name) in
+        [(SystemCounter::Errors, "Errors"), (SystemCounter::AeronVersion, "Aeron software")]
+    {
+        let found = counters.iter().find(|found| found.id == counter.id()).expect("the counter");
+        assert_eq!(found.label, format!("{name}: version={AERON_VERSION} commit=+guilty"));
+    }
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn eight_destinations() {
     }
 }
 
-/// The datagrams of two seconds fill the socket's buffer, and the rest is lost.
+/// A window of datagrams waits in the socket's buffer, and the publisher for the receiver.
 #[test]
 fn stopped_receiver_goes_on() {
     for options in [&[], THROUGHPUT] {

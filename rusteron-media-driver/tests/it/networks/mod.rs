@@ -113,7 +113,7 @@ impl Networks {
 }
 
 /// A filter for `tc`, whose result is `drawn` for some of the packets, and `other` for the rest. In place of
-/// `netem`, which fewer kernels have.
+/// `netem`, which some kernels lack.
 fn draw(percent: u32, other: &str, drawn: &str) -> String {
     // The kernel's name of a random number.
     const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
