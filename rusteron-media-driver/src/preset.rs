@@ -138,7 +138,7 @@ impl Preset {
     /// programs.
     ///
     /// Aeron's Java driver also takes them, as properties (`aeron.threading.mode` for
-    /// `AERON_THREADING_MODE`).
+    /// `AERON_THREADING_MODE`, but `aeron.socket.so_sndbuf` and `aeron.socket.so_rcvbuf`).
     ///
     /// ```
     /// use rusteron_media_driver::Preset;
