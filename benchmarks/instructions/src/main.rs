@@ -1,16 +1,12 @@
 //! Sends and receives a fixed number of messages through Rust and through C, for callgrind to count.
 //!
-//! `.ci/instructions` runs the program under valgrind, without options. The program prints the number of
-//! messages. Then `.ci/instructions` runs the program for the report. Its input is the cost of the
-//! functions of the module `measured`, with everything that they call.
+//! `.ci/instructions` runs the program under valgrind. The program prints the number of messages. Then
+//! `report_instructions` of the benchmarks reads the cost of the functions of the module `measured`, with
+//! everything that they call.
 
 use std::hint::black_box;
-use std::process::ExitCode;
 use std::thread;
 
-use clap::{Parser, Subcommand};
-use rusteron_benchmarks::command_line::failure::{self, Failure};
-use rusteron_benchmarks::programs::instructions::{self, ReportOptions};
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
 use rusteron_media_driver::MediaDriver;
 
@@ -40,29 +36,7 @@ const SHARED: [(SendShared, Receive); 5] = [
     (measured::rust_shared_offer_batch, drain),
 ];
 
-/// Sends and receives messages, for callgrind to count; or reports what it has counted.
-#[derive(Debug, Parser)]
-#[command(name = "benchmark_instructions", version)]
-struct Options {
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Report callgrind's counts, and compare them with the bounds
-    Report(ReportOptions),
-}
-
-fn main() -> ExitCode {
-    let result = match Options::parse().command {
-        Some(Command::Report(options)) => instructions::report(&options),
-        None => send_and_receive(),
-    };
-    failure::exit_code(result)
-}
-
-fn send_and_receive() -> Result<(), Failure> {
+fn main() -> Result<(), Error> {
     let driver = MediaDriver::launch_embedded()?;
     let mut context = Context::new()?;
     context.set_dir(driver.aeron_dir())?;
