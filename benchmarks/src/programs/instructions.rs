@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::Parser;
 use serde_json::{Value, json};
 
 use crate::command_line::failure::Failure;
@@ -13,8 +13,9 @@ use crate::command_line::output::Output;
 use crate::reports::host;
 use crate::reports::results::Results;
 
-/// Where the counts are, and where the report goes.
-#[derive(Debug, Clone, Args)]
+/// Report callgrind's counts, and compare them with the bounds.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "report_instructions", version)]
 pub struct ReportOptions {
     /// File with the name of a function and the instructions that it took on each line
     #[arg(long, value_name = "FILE")]
