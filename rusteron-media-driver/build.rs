@@ -215,13 +215,15 @@ fn described(mut spec: ContextSpec) -> ContextSpec {
         ),
         (
             "sender_io_vector_capacity",
-            "How many datagrams the sender reads or writes in one system call. The default is 4; \
-             Aeron limits it to what it has room for.",
+            "How many datagrams the sender reads or writes in one system call. The default is 16 \
+             with segmentation offload, which Linux has, and 4 without; Aeron limits it to what \
+             it has room for.",
         ),
         (
             "network_publication_max_messages_per_send",
             "How many datagrams of one publication are sent in one go, at most the sender's I/O \
-             vector capacity. The default is 4.",
+             vector capacity. The default is 16 with segmentation offload, which Linux has, and 4 \
+             without.",
         ),
         (
             "resource_free_limit",

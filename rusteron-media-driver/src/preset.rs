@@ -96,10 +96,11 @@ pub enum Preset {
     /// ([`set_segmentation_offload`](Context::set_segmentation_offload)), and gives them room. Over
     /// IPC, it keeps a stream's log in the processor's caches.
     ///
-    /// | setting | Aeron's default | `Throughput` | reason |
+    /// | setting | default | `Throughput` | reason |
     /// |---|---|---|---|
-    /// | [`network_publication_max_messages_per_send`](Context::set_network_publication_max_messages_per_send) | 4 | 46 | 46 datagrams of 1,408 bytes are the most that fit into one buffer of Linux, 65,507 bytes |
-    /// | [`sender_io_vector_capacity`](Context::set_sender_io_vector_capacity) | 4 | 46 | the upper limit of the setting above |
+    /// | [`network_publication_max_messages_per_send`](Context::set_network_publication_max_messages_per_send) | 16 | 46 | 46 datagrams of 1,408 bytes are the most that fit into one buffer of Linux, 65,507 bytes |
+    /// | [`sender_io_vector_capacity`](Context::set_sender_io_vector_capacity) | 16 | 46 | the upper limit of the setting above |
+    /// | [`receiver_io_vector_capacity`](Context::set_receiver_io_vector_capacity) | 4 | 16 | datagrams of many lengths arrive as many buffers; 16 buffers take 1 MiB |
     /// | [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
     /// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
     /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 2 MiB | what a sender may send before the receiver answers, many buffers of datagrams |
@@ -256,6 +257,11 @@ const THROUGHPUT: &[Setting] = &[
         set: |context| context.set_sender_io_vector_capacity(46),
     },
     Setting {
+        variable: "AERON_RECEIVER_IO_VECTOR_CAPACITY",
+        value: Value::Fixed("16"),
+        set: |context| context.set_receiver_io_vector_capacity(16),
+    },
+    Setting {
         variable: "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
         value: Value::Fixed("46"),
         set: |context| context.set_network_publication_max_messages_per_send(46),
@@ -368,6 +374,9 @@ mod tests {
                     "AERON_TIMER_INTERVAL" => format!("{}ms", context.timer_interval().as_millis()),
                     "AERON_SENDER_IO_VECTOR_CAPACITY" => {
                         context.sender_io_vector_capacity().to_string()
+                    }
+                    "AERON_RECEIVER_IO_VECTOR_CAPACITY" => {
+                        context.receiver_io_vector_capacity().to_string()
                     }
                     "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" => {
                         context.network_publication_max_messages_per_send().to_string()

@@ -38,7 +38,11 @@ impl Context {
     ///
     /// The number of datagrams in a buffer is at most
     /// [`network_publication_max_messages_per_send`](Self::network_publication_max_messages_per_send).
-    /// The preset [`Throughput`](crate::Preset::Throughput) raises it.
+    /// On Linux, that setting and
+    /// [`sender_io_vector_capacity`](Self::sender_io_vector_capacity) are 16 while this setting is
+    /// on, and 4, Aeron's default, while it is off. This function changes them only from the one of
+    /// these values to the other, and not if the environment sets one of them. The preset
+    /// [`Throughput`](crate::Preset::Throughput) raises them to 46.
     ///
     /// If kernel, device or route refuses a buffer, that channel goes on with single datagrams.
     /// Nothing is lost, and the log gets one warning. A channel with timestamps of received media
@@ -58,6 +62,7 @@ impl Context {
     /// the values `on` and `off`.
     pub fn set_segmentation_offload(&mut self, is_enabled: bool) -> Result<&mut Self> {
         self.segmentation_offload = is_enabled;
+        self.adapt_vectors()?;
         Ok(self)
     }
 
@@ -78,6 +83,31 @@ impl Context {
                 return Err(Error::new(ErrorKind::InvalidArgument, text));
             }
         };
+        self.adapt_vectors()
+    }
+
+    /// Lets a sender pass more datagrams to a call if it can pass them as one buffer. Leaves values
+    /// that the user has chosen.
+    fn adapt_vectors(&mut self) -> Result<()> {
+        const AERON_DEFAULT: u32 = 4;
+        const WITH_OFFLOAD: u32 = 16;
+        let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+        if !cfg!(target_os = "linux")
+            || is_set("AERON_SENDER_IO_VECTOR_CAPACITY")
+            || is_set("AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND")
+        {
+            return Ok(());
+        }
+        let (from, to) = match self.segmentation_offload {
+            true => (AERON_DEFAULT, WITH_OFFLOAD),
+            false => (WITH_OFFLOAD, AERON_DEFAULT),
+        };
+        if self.sender_io_vector_capacity() == from
+            && self.network_publication_max_messages_per_send() == from
+        {
+            self.set_sender_io_vector_capacity(to)?;
+            self.set_network_publication_max_messages_per_send(to)?;
+        }
         Ok(())
     }
 

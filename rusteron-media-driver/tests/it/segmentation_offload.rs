@@ -367,3 +367,21 @@ mod own_network {
         assert_eq!(coalesced(&aeron), Some((0, 0)));
     }
 }
+
+#[test]
+fn vectors_follow_the_setting() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let vectors = |context: &Context| {
+        (context.sender_io_vector_capacity(), context.network_publication_max_messages_per_send())
+    };
+    let mut context = Context::new().expect("a context");
+    context.set_segmentation_offload(true).expect("on");
+    assert_eq!(vectors(&context), (16, 16));
+    context.set_segmentation_offload(false).expect("off");
+    assert_eq!(vectors(&context), (4, 4));
+    context.set_sender_io_vector_capacity(8).expect("a capacity");
+    context.set_segmentation_offload(true).expect("on");
+    assert_eq!(vectors(&context), (8, 4));
+}
