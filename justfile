@@ -157,6 +157,18 @@ benchmark-instructions *args:
 sbe-codecs:
     examples/market_data/generate
 
+# Build the Python package and run its tests (needs pip and venv; the archive's tests need Java)
+python-test *args:
+    .ci/python test "$@"
+
+# Build a wheel for Python 3.9 and later, in rusteron-python/dist (needs pip and venv)
+python-wheel:
+    .ci/python wheel
+
+# Measure the Python package: throughput singly and in batches, round trips; `--help` lists the options
+benchmark-python *args:
+    .ci/python benchmark "$@"
+
 # Clone Aeron 1.54.0 into aeron/, which the next build uses
 aeron-checkout:
     git clone --depth 1 --branch 1.54.0 https://github.com/aeron-io/aeron.git aeron && touch rusteron-sys/build/main.rs

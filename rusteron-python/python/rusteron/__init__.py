@@ -1,0 +1,103 @@
+"""Aeron for Python: publications and subscriptions over shared memory and UDP, an embedded media driver, and archives.
+
+>>> import rusteron
+>>> with rusteron.MediaDriver.launch_embedded() as driver, rusteron.Aeron(driver) as aeron:
+...     subscription = aeron.add_subscription("aeron:ipc", 1001)
+...     publication = aeron.add_publication("aeron:ipc", 1001)
+...     position = publication.offer(b"hello", timeout=10)
+...     print(next(subscription))
+b'hello'
+"""
+
+import enum as _enum
+
+from ._errors import (
+    AdminAction,
+    ArchiveError,
+    BackPressured,
+    Closed,
+    DriverTimeout,
+    Error,
+    InUse,
+    InvalidArgument,
+    MaxPositionExceeded,
+    MessageExpired,
+    NotConnected,
+    OfferError,
+    TimedOut,
+    Unblocked,
+)
+from ._rusteron import (
+    AERON_VERSION,
+    Aeron,
+    Archive,
+    ChannelUri,
+    Claim,
+    CncFile,
+    Counter,
+    CountersReader,
+    CounterSnapshot,
+    ErrorLogEntry,
+    ExclusivePublication,
+    Header,
+    Image,
+    LossReportEntry,
+    MediaDriver,
+    MessageView,
+    Publication,
+    RecordingDescriptor,
+    ReplayMerge,
+    Subscription,
+)
+
+
+class Action(_enum.IntEnum):
+    """How a controlled poll goes on after a message."""
+
+    ABORT = 1
+    """End the poll of this publisher; the message comes again."""
+    BREAK = 2
+    """End the poll of this publisher after the message."""
+    COMMIT = 3
+    """Tell the publisher now that the messages so far are consumed, and go on."""
+    CONTINUE = 4
+    """Go on. ``None`` means the same."""
+
+
+__all__ = [
+    "AERON_VERSION",
+    "Action",
+    "AdminAction",
+    "Aeron",
+    "Archive",
+    "ArchiveError",
+    "BackPressured",
+    "ChannelUri",
+    "Claim",
+    "Closed",
+    "CncFile",
+    "Counter",
+    "CounterSnapshot",
+    "CountersReader",
+    "DriverTimeout",
+    "Error",
+    "ErrorLogEntry",
+    "ExclusivePublication",
+    "Header",
+    "Image",
+    "InUse",
+    "InvalidArgument",
+    "LossReportEntry",
+    "MaxPositionExceeded",
+    "MediaDriver",
+    "MessageExpired",
+    "MessageView",
+    "NotConnected",
+    "OfferError",
+    "Publication",
+    "RecordingDescriptor",
+    "ReplayMerge",
+    "Subscription",
+    "TimedOut",
+    "Unblocked",
+]

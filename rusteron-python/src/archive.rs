@@ -1,0 +1,719 @@
+//! Sessions with an archive.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use rusteron_archive as rust;
+use rusteron_archive::{ReplayLength, ReplayParams, SourceLocation};
+
+use crate::buffer::Payload;
+use crate::channel_uri::Channel;
+use crate::client::{Aeron, Owned, OwnedSlot, Scope};
+use crate::driver::{DriverSlot, py_bool};
+use crate::error;
+use crate::message::Header;
+use crate::publication::{ExclusivePublication, Publication};
+use crate::settings::{choice, set_by_name};
+use crate::slot::Close;
+use crate::subscription::{Subscription, SubscriptionSlot, poll_with};
+use crate::wait::{self, Deadline, Seconds};
+
+/// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
+///
+/// Threads can share a session. Requests wait for the archive without the GIL, one after the other, up to the message
+/// timeout. Failures raise `ArchiveError`.
+#[pyclass(frozen, module = "rusteron")]
+pub(crate) struct Archive {
+    slot: Arc<OwnedSlot<Arc<rust::Archive>>>,
+    scope: Scope,
+}
+
+impl Archive {
+    /// Makes a request without the GIL.
+    fn request<R: Send>(
+        &self,
+        py: Python<'_>,
+        request: impl FnOnce(&rust::Archive) -> rust::Result<R> + Send,
+    ) -> PyResult<R> {
+        let archive = Arc::clone(&*self.slot.enter()?);
+        // Dropped inside: closing waits.
+        py.detach(move || request(&archive)).map_err(|error| error::archive(&error))
+    }
+
+    fn connect_with(
+        py: Python<'_>,
+        aeron: &Aeron,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut context = rust::Context::new().map_err(error::client)?;
+        error::each_setting(settings, |name, value| {
+            if name == "credentials" {
+                let credentials = Payload::of(value)?.bytes().to_vec();
+                context
+                    .set_credentials_supplier(Credentials(credentials))
+                    .map_err(error::client)?;
+                return Ok(());
+            }
+            let context = ArchiveContext(&mut context);
+            set_by_name!(
+                context,
+                name,
+                value,
+                [
+                    "control_request_stream_id" => set_control_request_stream_id,
+                    "control_response_stream_id" => set_control_response_stream_id,
+                    "message_timeout" => set_message_timeout,
+                    "message_retry_attempts" => set_message_retry_attempts,
+                    "control_term_buffer_length" => set_control_term_buffer_length,
+                    "control_mtu_length" => set_control_mtu_length,
+                    "control_term_buffer_sparse" => set_control_term_buffer_sparse,
+                ],
+                text [
+                    "control_request_channel" => set_control_request_channel,
+                    "control_response_channel" => set_control_response_channel,
+                    "client_name" => set_client_name,
+                ]
+            );
+            Ok(())
+        })?;
+        let handle = aeron.handle()?;
+        let mut connecting = py
+            .detach(|| rust::Archive::async_connect(&handle, context))
+            .map_err(|error| error::archive(&error))?;
+        let archive =
+            wait::outcome(py, || connecting.poll().map_err(|error| error::archive(&error)))?;
+        let scope = aeron.scope().clone();
+        Ok(Self { slot: scope.own("archive session", Arc::new(archive)), scope })
+    }
+}
+
+/// The setters of a context.
+struct ArchiveContext<'a>(&'a mut rust::Context);
+
+macro_rules! setters {
+    ($($name:ident: $type:ty),+ $(,)?) => {
+        impl ArchiveContext<'_> {
+            $(fn $name(self, value: $type) -> Result<(), rusteron_client::Error> {
+                self.0.$name(value).map(drop)
+            })+
+        }
+    };
+}
+
+setters!(
+    set_control_request_stream_id: i32,
+    set_control_response_stream_id: i32,
+    set_message_timeout: Duration,
+    set_message_retry_attempts: u32,
+    set_control_term_buffer_length: usize,
+    set_control_mtu_length: usize,
+    set_control_term_buffer_sparse: bool,
+    set_control_request_channel: &str,
+    set_control_response_channel: &str,
+    set_client_name: &str,
+);
+
+/// Credentials that answer a challenge as well.
+struct Credentials(Vec<u8>);
+
+impl rust::CredentialsSupplier for Credentials {
+    fn encoded_credentials(&mut self) -> Vec<u8> {
+        self.0.clone()
+    }
+
+    fn on_challenge(&mut self, _challenge: &[u8]) -> Vec<u8> {
+        self.0.clone()
+    }
+}
+
+/// "local" or "remote".
+struct Source(SourceLocation);
+
+impl<'py> FromPyObject<'_, 'py> for Source {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let names = [("local", SourceLocation::Local), ("remote", SourceLocation::Remote)];
+        choice(&object, &names).map(Self)
+    }
+}
+
+/// The part of a recording to replay.
+fn params(position: Option<i64>, length: Option<&Bound<'_, PyAny>>) -> PyResult<ReplayParams> {
+    let mut params = ReplayParams::new();
+    if let Some(position) = position {
+        params = params.position(position);
+    }
+    let length = match length {
+        None => ReplayLength::Follow,
+        Some(length) => match length.extract::<u64>() {
+            Ok(length) => ReplayLength::Bytes(length),
+            Err(_) => choice(
+                length,
+                &[("follow", ReplayLength::Follow), ("recorded", ReplayLength::Recorded)],
+            )?,
+        },
+    };
+    Ok(params.length(length))
+}
+
+#[pymethods]
+impl Archive {
+    /// Connects to an archive; waits, up to the message timeout.
+    ///
+    /// Settings are those of the archive's context: `control_request_channel`, `control_response_channel`,
+    /// `message_timeout` and others; `credentials` are bytes for the archive's authenticator.
+    #[staticmethod]
+    #[pyo3(signature = (aeron, **settings))]
+    fn connect(
+        py: Python<'_>,
+        aeron: &Bound<'_, Aeron>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Self::connect_with(py, aeron.get(), settings)
+    }
+
+    /// The archive's own id, or `None` if the archive does not tell.
+    #[getter]
+    fn archive_id(&self) -> PyResult<Option<i64>> {
+        Ok(self.slot.enter()?.archive_id())
+    }
+
+    /// The id of this session.
+    #[getter]
+    fn control_session_id(&self) -> PyResult<i64> {
+        Ok(self.slot.enter()?.control_session_id())
+    }
+
+    /// Whether the session is connected.
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        Ok(self.slot.enter()?.is_connected())
+    }
+
+    /// Adds a publication and records it.
+    fn add_recorded_publication(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+        stream_id: i32,
+    ) -> PyResult<Publication> {
+        let added =
+            self.request(py, |archive| archive.add_recorded_publication(&*channel, stream_id))?;
+        Ok(Publication::new(&self.scope, added))
+    }
+
+    /// Adds an exclusive publication and records it.
+    fn add_recorded_exclusive_publication(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+        stream_id: i32,
+    ) -> PyResult<ExclusivePublication> {
+        let added = self.request(py, |archive| {
+            archive.add_recorded_exclusive_publication(&*channel, stream_id)
+        })?;
+        Ok(ExclusivePublication::new(&self.scope, added))
+    }
+
+    /// Has the archive record a channel and stream. Returns the id of the archive's subscription.
+    ///
+    /// `source_location` is "local" if the publisher uses the archive's driver, and "remote" otherwise. With `auto_stop`,
+    /// the archive stops after the first recording has ended.
+    #[pyo3(signature = (channel, stream_id, source_location=Source(SourceLocation::Local), auto_stop=false))]
+    fn start_recording(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+        stream_id: i32,
+        source_location: Source,
+        auto_stop: bool,
+    ) -> PyResult<i64> {
+        let location = source_location.0;
+        self.request(py, |archive| {
+            archive.start_recording(&*channel, stream_id, location, auto_stop)
+        })
+    }
+
+    /// Has the archive continue a recording. Returns the id of the archive's subscription.
+    #[pyo3(signature = (recording_id, channel, stream_id, source_location=Source(SourceLocation::Local), auto_stop=false))]
+    fn extend_recording(
+        &self,
+        py: Python<'_>,
+        recording_id: i64,
+        channel: Channel,
+        stream_id: i32,
+        source_location: Source,
+        auto_stop: bool,
+    ) -> PyResult<i64> {
+        let location = source_location.0;
+        self.request(py, |archive| {
+            archive.extend_recording(recording_id, &*channel, stream_id, location, auto_stop)
+        })
+    }
+
+    /// Stops recording a channel and stream.
+    fn stop_recording(&self, py: Python<'_>, channel: Channel, stream_id: i32) -> PyResult<()> {
+        self.request(py, |archive| archive.stop_recording(&*channel, stream_id))
+    }
+
+    /// Stops what `start_recording` or `extend_recording` has started.
+    fn stop_recording_subscription(&self, py: Python<'_>, subscription_id: i64) -> PyResult<()> {
+        self.request(py, |archive| archive.stop_recording_subscription(subscription_id))
+    }
+
+    /// Stops a recording, and returns whether it was active.
+    fn try_stop_recording_by_identity(&self, py: Python<'_>, recording_id: i64) -> PyResult<bool> {
+        self.request(py, |archive| archive.try_stop_recording_by_identity(recording_id))
+    }
+
+    /// Lists the recordings, from a recording id on.
+    #[pyo3(signature = (from_recording_id=0))]
+    fn list_recordings(
+        &self,
+        py: Python<'_>,
+        from_recording_id: i64,
+    ) -> PyResult<Vec<RecordingDescriptor>> {
+        self.request(py, |archive| {
+            archive.recordings_from(from_recording_id).map(|found| found.map(Into::into)).collect()
+        })
+    }
+
+    /// Lists the recordings of a stream whose channel contains a text.
+    fn list_recordings_for_uri(
+        &self,
+        py: Python<'_>,
+        channel_fragment: &str,
+        stream_id: i32,
+    ) -> PyResult<Vec<RecordingDescriptor>> {
+        self.request(py, |archive| {
+            archive
+                .recordings_for_uri(channel_fragment, stream_id)?
+                .map(|found| found.map(Into::into))
+                .collect()
+        })
+    }
+
+    /// Returns a recording's description, or `None` if the archive has no such recording.
+    fn list_recording(
+        &self,
+        py: Python<'_>,
+        recording_id: i64,
+    ) -> PyResult<Option<RecordingDescriptor>> {
+        let found = self.request(py, |archive| archive.recording(recording_id))?;
+        Ok(found.map(Into::into))
+    }
+
+    /// Returns the id of the newest recording that matches, or `None`.
+    fn find_last_matching_recording(
+        &self,
+        py: Python<'_>,
+        min_recording_id: i64,
+        channel_fragment: &str,
+        stream_id: i32,
+        session_id: i32,
+    ) -> PyResult<Option<i64>> {
+        self.request(py, |archive| {
+            archive.find_last_matching_recording(
+                min_recording_id,
+                channel_fragment,
+                stream_id,
+                session_id,
+            )
+        })
+    }
+
+    /// Returns the position that an active recording has reached, or `None` if the recording is not active.
+    fn recording_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<i64>> {
+        self.request(py, |archive| archive.recording_position(recording_id))
+    }
+
+    /// Returns the position where a recording starts.
+    fn start_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
+        self.request(py, |archive| archive.start_position(recording_id))
+    }
+
+    /// Returns the position where a recording stopped, or `None` if the recording is active.
+    fn stop_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<i64>> {
+        self.request(py, |archive| archive.stop_position(recording_id))
+    }
+
+    /// Returns the greatest position that was recorded.
+    fn max_recorded_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
+        self.request(py, |archive| archive.max_recorded_position(recording_id))
+    }
+
+    /// Waits until a position is recorded. Returns the recorded position.
+    fn await_recorded(
+        &self,
+        py: Python<'_>,
+        recording_id: i64,
+        position: i64,
+        timeout: Seconds,
+    ) -> PyResult<i64> {
+        self.request(py, |archive| archive.await_recorded(recording_id, position, timeout.0))
+    }
+
+    /// Replays a recording to a new subscription.
+    ///
+    /// `position` is the start of the recording unless given. `length` is a number of bytes, "recorded" for what is
+    /// recorded now, or "follow", the default, for all that is recorded until the recording ends.
+    #[pyo3(signature = (recording_id, channel, stream_id, position=None, length=None))]
+    fn replay(
+        &self,
+        py: Python<'_>,
+        recording_id: i64,
+        channel: Channel,
+        stream_id: i32,
+        position: Option<i64>,
+        length: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Subscription> {
+        let params = params(position, length)?;
+        let added =
+            self.request(py, |archive| archive.replay(recording_id, &*channel, stream_id, params))?;
+        Ok(Subscription::new(&self.scope, added))
+    }
+
+    /// Starts a replay to a channel that the caller subscribes to. Returns the replay's id.
+    #[pyo3(signature = (recording_id, channel, stream_id, position=None, length=None))]
+    fn start_replay(
+        &self,
+        py: Python<'_>,
+        recording_id: i64,
+        channel: Channel,
+        stream_id: i32,
+        position: Option<i64>,
+        length: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
+        let params = params(position, length)?;
+        self.request(py, |archive| {
+            archive.start_replay(recording_id, &*channel, stream_id, params).map(i64::from)
+        })
+    }
+
+    /// Stops a replay.
+    fn stop_replay(&self, py: Python<'_>, replay_session_id: i64) -> PyResult<()> {
+        self.request(py, |archive| archive.stop_replay(replay_session_id.into()))
+    }
+
+    /// Stops all replays, or all of a recording.
+    #[pyo3(signature = (recording_id=None))]
+    fn stop_all_replays(&self, py: Python<'_>, recording_id: Option<i64>) -> PyResult<()> {
+        self.request(py, |archive| archive.stop_all_replays(recording_id))
+    }
+
+    /// Cuts a recording that is not active off at a position. Returns the number of deleted segments.
+    fn truncate_recording(
+        &self,
+        py: Python<'_>,
+        recording_id: i64,
+        position: i64,
+    ) -> PyResult<u64> {
+        self.request(py, |archive| archive.truncate_recording(recording_id, position))
+    }
+
+    /// Deletes a recording that is not active. Returns the number of deleted segments.
+    fn purge_recording(&self, py: Python<'_>, recording_id: i64) -> PyResult<u64> {
+        self.request(py, |archive| archive.purge_recording(recording_id))
+    }
+
+    /// Starts a replay that is merged with the live stream.
+    ///
+    /// `subscription` has a channel with `control-mode=manual`. Until the merge is closed, session and subscription
+    /// belong to the merge, and calls of them raise `InUse`.
+    #[pyo3(signature = (
+        subscription, recording_id, replay_channel, replay_destination, live_destination, start_position=0,
+        progress_timeout=None
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn replay_merge(
+        &self,
+        py: Python<'_>,
+        subscription: &Bound<'_, Subscription>,
+        recording_id: i64,
+        replay_channel: Channel,
+        replay_destination: Channel,
+        live_destination: Channel,
+        start_position: i64,
+        progress_timeout: Option<Seconds>,
+    ) -> PyResult<ReplayMerge> {
+        let parts = Parts::take(&self.slot, subscription.get().slot())?;
+        let mut builder =
+            rust::ReplayMerge::builder(&*replay_channel, &*replay_destination, &*live_destination)
+                .start_position(start_position);
+        if let Some(timeout) = progress_timeout {
+            builder = builder.progress_timeout(timeout.0);
+        }
+        let Parts { archive, subscription, lenders } = parts;
+        match py.detach(|| builder.start(archive, subscription, recording_id)) {
+            Ok(merge) => Ok(ReplayMerge {
+                slot: self.scope.own("replay merge", Merge { merge: Some(merge), lenders }),
+            }),
+            Err(refused) => {
+                let (error, archive, subscription) = refused.into_parts();
+                lenders.give_back(archive, subscription);
+                Err(error::archive(&error))
+            }
+        }
+    }
+
+    /// Whether the session was closed.
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.slot.is_closed()
+    }
+
+    /// Closes the session. Does nothing if the session is closed.
+    fn close(&self) {
+        self.slot.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Archive(is_closed={})", py_bool(self.is_closed()))
+    }
+}
+
+/// A recording.
+#[pyclass(frozen, get_all, module = "rusteron")]
+pub(crate) struct RecordingDescriptor {
+    recording_id: i64,
+    start_time: SystemTime,
+    stop_time: Option<SystemTime>,
+    start_position: i64,
+    stop_position: Option<i64>,
+    initial_term_id: i32,
+    segment_file_length: usize,
+    term_buffer_length: usize,
+    mtu_length: usize,
+    session_id: i32,
+    stream_id: i32,
+    stripped_channel: String,
+    original_channel: String,
+    source_identity: String,
+}
+
+impl From<rust::RecordingDescriptor> for RecordingDescriptor {
+    fn from(found: rust::RecordingDescriptor) -> Self {
+        Self {
+            recording_id: found.recording_id,
+            start_time: found.start_time,
+            stop_time: found.stop_time,
+            start_position: found.start_position,
+            stop_position: found.stop_position,
+            initial_term_id: found.initial_term_id,
+            segment_file_length: found.segment_file_length,
+            term_buffer_length: found.term_buffer_length,
+            mtu_length: found.mtu_length,
+            session_id: found.session_id,
+            stream_id: found.stream_id,
+            stripped_channel: found.stripped_channel,
+            original_channel: found.original_channel,
+            source_identity: found.source_identity,
+        }
+    }
+}
+
+#[pymethods]
+impl RecordingDescriptor {
+    fn __repr__(&self) -> String {
+        format!(
+            "RecordingDescriptor(recording_id={}, stripped_channel={:?}, stream_id={}, session_id={})",
+            self.recording_id, self.stripped_channel, self.stream_id, self.session_id
+        )
+    }
+}
+
+/// The slots that a merge has taken its session and its subscription from.
+struct Lenders {
+    archive: Arc<OwnedSlot<Arc<rust::Archive>>>,
+    subscription: Arc<SubscriptionSlot>,
+    archive_driver: Option<Arc<DriverSlot>>,
+    subscription_driver: Option<Arc<DriverSlot>>,
+}
+
+impl Lenders {
+    fn give_back(self, archive: rust::Archive, subscription: rusteron_client::Subscription) {
+        self.archive.put_back(Owned::from_parts(Arc::new(archive), self.archive_driver));
+        self.subscription.put_back(Owned::from_parts(subscription, self.subscription_driver));
+    }
+
+    /// Gives back nothing: the merge has closed both.
+    fn forget(&self) {
+        self.archive.close();
+        self.archive.release();
+        self.subscription.close();
+        self.subscription.release();
+    }
+}
+
+struct Parts {
+    archive: rust::Archive,
+    subscription: rusteron_client::Subscription,
+    lenders: Lenders,
+}
+
+impl Parts {
+    fn take(
+        archive: &Arc<OwnedSlot<Arc<rust::Archive>>>,
+        subscription: &Arc<SubscriptionSlot>,
+    ) -> PyResult<Self> {
+        let (session, archive_driver) = archive.take()?.into_parts();
+        let session = match Arc::try_unwrap(session) {
+            Ok(session) => session,
+            // Another thread's request is under way.
+            Err(session) => {
+                archive.put_back(Owned::from_parts(session, archive_driver));
+                return Err(error::in_use("archive session"));
+            }
+        };
+        let taken = match subscription.take() {
+            Ok(taken) => taken,
+            Err(error) => {
+                archive.put_back(Owned::from_parts(Arc::new(session), archive_driver));
+                return Err(error);
+            }
+        };
+        let (taken, subscription_driver) = taken.into_parts();
+        let lenders = Lenders {
+            archive: Arc::clone(archive),
+            subscription: Arc::clone(subscription),
+            archive_driver,
+            subscription_driver,
+        };
+        Ok(Self { archive: session, subscription: taken, lenders })
+    }
+}
+
+/// A merge, which gives session and subscription back when it is dropped.
+struct Merge {
+    merge: Option<rust::ReplayMerge>,
+    lenders: Lenders,
+}
+
+impl Drop for Merge {
+    fn drop(&mut self) {
+        let Some(merge) = self.merge.take() else { return };
+        match merge.into_parts() {
+            Ok((archive, subscription)) => {
+                self.lenders.archive.put_back(Owned::from_parts(
+                    Arc::new(archive),
+                    self.lenders.archive_driver.take(),
+                ));
+                let driver = self.lenders.subscription_driver.take();
+                self.lenders.subscription.put_back(Owned::from_parts(subscription, driver));
+            }
+            Err(error) => {
+                drop(error);
+                self.lenders.forget();
+            }
+        }
+    }
+}
+
+/// A replay that is merged with the live stream.
+///
+/// Made by `Archive.replay_merge`. Closing it gives session and subscription back; after a merge, the subscription then
+/// receives the live stream.
+#[pyclass(frozen, module = "rusteron")]
+pub(crate) struct ReplayMerge {
+    slot: Arc<OwnedSlot<Merge>>,
+}
+
+impl ReplayMerge {
+    fn with<R>(&self, function: impl FnOnce(&mut rust::ReplayMerge) -> PyResult<R>) -> PyResult<R> {
+        let mut entered = self.slot.enter()?;
+        match entered.merge.as_mut() {
+            Some(merge) => function(merge),
+            None => Err(error::closed("replay merge")),
+        }
+    }
+}
+
+#[pymethods]
+impl ReplayMerge {
+    /// Works on the merge, and calls `handler(message, header)` as `Subscription.poll` does.
+    ///
+    /// With a timeout in seconds, repeats this without the GIL in between, until there are fragments. Returns their
+    /// number.
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    fn poll(
+        &self,
+        py: Python<'_>,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        timeout: Option<Seconds>,
+    ) -> PyResult<usize> {
+        let attempt = || {
+            self.with(|merge| {
+                merge.do_work().map_err(|error| error::archive(&error))?;
+                let Some(mut image) = merge.image() else { return Ok(None) };
+                let fragments = poll_with(
+                    |handler| Ok(image.controlled_poll(handler, fragment_limit)),
+                    |message, header| {
+                        let message = PyBytes::new(py, message);
+                        handler.call1((message, Bound::new(py, Header::from(header))?))?;
+                        Ok(rusteron_client::Action::Continue)
+                    },
+                )?;
+                Ok((fragments > 0).then_some(fragments))
+            })
+        };
+        // The merge itself has to be worked on, so each idle ends with an attempt.
+        wait::until(py, Deadline::after_optional(timeout), attempt, || true)
+            .map(|found| found.unwrap_or(0))
+    }
+
+    /// Works on the merge. Returns the number of steps.
+    fn do_work(&self) -> PyResult<usize> {
+        self.with(|merge| merge.do_work().map_err(|error| error::archive(&error)))
+    }
+
+    /// Whether the replay has caught up, and the stream is the live stream now.
+    #[getter]
+    fn is_merged(&self) -> PyResult<bool> {
+        self.with(|merge| Ok(merge.is_merged()))
+    }
+
+    /// Whether the merge has failed for good.
+    #[getter]
+    fn has_failed(&self) -> PyResult<bool> {
+        self.with(|merge| Ok(merge.has_failed()))
+    }
+
+    /// Whether the live destination was added.
+    #[getter]
+    fn is_live_added(&self) -> PyResult<bool> {
+        self.with(|merge| Ok(merge.is_live_added()))
+    }
+
+    /// Whether the merge was closed.
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.slot.is_closed()
+    }
+
+    /// Ends the merge, and gives session and subscription back. Does nothing if the merge is closed.
+    fn close(&self) {
+        self.slot.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+}

@@ -1,0 +1,339 @@
+//! Claims, which Python writes into through the buffer protocol.
+//!
+//! PyO3 has the slots of the buffer protocol for 3.11 and later only. So a subclass of `Claim` gets them here, from
+//! `PyType_FromSpecWithBases`, which takes them since 3.9.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
+use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
+
+use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
+use crate::client::OwnedSlot;
+use crate::error;
+
+/// Keeps the publication of a claim alive, with the driver and the client.
+enum Owner {
+    Shared { _publication: Arc<Publication>, _slot: Arc<OwnedSlot<Arc<Publication>>> },
+    Exclusive(Arc<OwnedSlot<ExclusivePublication>>),
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Self::Exclusive(slot) = self {
+            slot.release();
+        }
+    }
+}
+
+/// A claim with its publication. The fields are dropped in this order.
+pub(crate) struct Claimed {
+    claim: BufferClaim<'static>,
+    _owner: Owner,
+}
+
+#[derive(Default)]
+struct State {
+    claimed: Option<Claimed>,
+    /// Number of exports of the buffer. Memory is claimed as long as there is one.
+    exports: usize,
+    /// Aborts when the last export ends.
+    is_aborted: bool,
+    /// The memoryview that `buffer` has handed out. A strong reference would be a cycle, and keep a forgotten claim.
+    view: Option<Py<PyWeakrefReference>>,
+}
+
+/// A range of the log buffer, claimed for one message. The message is written into it without a copy.
+///
+/// Made by `try_claim` of a publication. In a `with` statement, the target is a writable memoryview. The message is
+/// committed at the end of the block, or aborted if the block raises. A claim also has the buffer protocol itself, for
+/// `struct.pack_into` and `numpy.frombuffer`.
+///
+/// A claim that is collected before its commit is aborted. Until a claim ends, no later message reaches a subscriber.
+/// While another view of the memory exists than `buffer` itself, such as a slice or a NumPy array, `commit` raises
+/// `BufferError`.
+#[pyclass(subclass, frozen, module = "rusteron")]
+pub(crate) struct Claim(Mutex<State>);
+
+impl Claim {
+    pub(crate) fn of_shared(
+        slot: &Arc<OwnedSlot<Arc<Publication>>>,
+        length: usize,
+    ) -> PyResult<Claimed> {
+        let publication = Arc::clone(&*slot.enter()?);
+        let claim = publication.try_claim(length).map_err(error::offer)?;
+        // SAFETY: the publication outlives the claim in `Claimed`, whose fields are dropped in their order. `Arc` does
+        // not move it.
+        let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
+        let owner = Owner::Shared { _publication: publication, _slot: Arc::clone(slot) };
+        Ok(Claimed { claim, _owner: owner })
+    }
+
+    pub(crate) fn of_exclusive(
+        slot: &Arc<OwnedSlot<ExclusivePublication>>,
+        length: usize,
+    ) -> PyResult<Claimed> {
+        let mut entered = slot.enter()?;
+        let claim = entered.try_claim(length).map_err(error::offer)?;
+        // SAFETY: a claim points into the log buffer and not to the publication. The slot is reserved from here until the
+        // claim has ended. Therefore nobody offers meanwhile, and closing waits.
+        let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
+        drop(entered);
+        slot.reserve();
+        Ok(Claimed { claim, _owner: Owner::Exclusive(Arc::clone(slot)) })
+    }
+
+    fn with<R>(&self, function: impl FnOnce(&mut State) -> R) -> R {
+        function(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_claimed<R>(
+        &self,
+        function: impl FnOnce(&mut BufferClaim<'static>) -> R,
+    ) -> PyResult<R> {
+        self.with(|state| match &mut state.claimed {
+            Some(claimed) if !state.is_aborted => Ok(function(&mut claimed.claim)),
+            _ => Err(ended()),
+        })
+    }
+
+    /// Ends the life of the memoryview that `buffer` has handed out. It raises from then on.
+    fn release_view(&self, py: Python<'_>) {
+        let view = self.with(|state| state.view.take());
+        if let Some(view) = view.and_then(|view| view.bind(py).upgrade()) {
+            // Fails if the view has exports of its own, which count as this claim's.
+            let _ = view.call_method0("release");
+        }
+    }
+
+    fn end(&self, is_commit: bool) -> PyResult<Option<Claimed>> {
+        self.with(|state| {
+            if state.claimed.is_none() || state.is_aborted {
+                return Err(ended());
+            }
+            if state.exports == 0 {
+                return Ok(state.claimed.take());
+            }
+            if !is_commit {
+                state.is_aborted = true;
+                return Ok(None);
+            }
+            Err(PyBufferError::new_err(format!(
+                "{} view(s) of the claim exist, such as slices or arrays; delete or release them, then commit",
+                state.exports
+            )))
+        })
+    }
+
+    fn commit_now(&self, py: Python<'_>) -> PyResult<i64> {
+        self.release_view(py);
+        let claimed = self.end(true)?;
+        let Claimed { claim, _owner } = claimed.ok_or_else(ended)?;
+        claim.commit().map_err(error::offer)
+    }
+
+    fn abort_now(&self, py: Python<'_>) -> PyResult<()> {
+        self.release_view(py);
+        self.end(false).map(drop)
+    }
+}
+
+fn ended() -> PyErr {
+    PyValueError::new_err("the claim is committed or aborted")
+}
+
+/// Makes the Python object of a claim.
+pub(crate) fn new(py: Python<'_>, claimed: Claimed) -> PyResult<Py<Claim>> {
+    // If this fails, the claim is aborted.
+    let claim = exporting_type(py)?.call0()?.cast_into::<Claim>()?;
+    claim.get().with(|state| state.claimed = Some(claimed));
+    Ok(claim.unbind())
+}
+
+#[pymethods]
+impl Claim {
+    /// An ended claim. Publications make others.
+    #[new]
+    fn empty() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// The claimed bytes, a writable memoryview. It raises `ValueError` after the claim has ended.
+    #[getter]
+    fn buffer(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let claim = slf.get();
+        claim.with_claimed(|_| ())?;
+        let view = claim.with(|state| state.view.as_ref().map(|view| view.clone_ref(py)));
+        if let Some(view) = view.and_then(|view| view.bind(py).upgrade()) {
+            return Ok(view.unbind());
+        }
+        // SAFETY: the object is live, and the GIL is held.
+        let view = unsafe {
+            Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(slf.as_ptr()))
+        }?;
+        let weak = PyWeakrefReference::new(&view)?.unbind();
+        claim.with(|state| state.view = Some(weak));
+        Ok(view.unbind())
+    }
+
+    /// Sends the message. Returns the position after it.
+    ///
+    /// Raises `BufferError` if another view than `buffer` exists; the claim stays open. Raises `Unblocked` if the driver
+    /// took the claim for abandoned; the message is not sent then.
+    fn commit(&self, py: Python<'_>) -> PyResult<i64> {
+        self.commit_now(py)
+    }
+
+    /// Gives the range up. Subscribers skip it. If other views than `buffer` exist, this happens when the last one ends.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.abort_now(py)
+    }
+
+    /// The position after the message.
+    #[getter]
+    fn position(&self) -> PyResult<i64> {
+        self.with_claimed(|claim| claim.position())
+    }
+
+    /// The value in the message's header that `Header.reserved_value` reads.
+    #[getter]
+    fn reserved_value(&self) -> PyResult<i64> {
+        self.with_claimed(|claim| claim.reserved_value())
+    }
+
+    #[setter]
+    fn set_reserved_value(&self, value: i64) -> PyResult<()> {
+        self.with_claimed(|claim| claim.set_reserved_value(value))
+    }
+
+    /// Whether the claim was committed or aborted.
+    #[getter]
+    fn is_ended(&self) -> bool {
+        self.with_claimed(|_| ()).is_err()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.with_claimed(|claim| claim.len())
+    }
+
+    fn __enter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::buffer(slf)
+    }
+
+    #[pyo3(signature = (exception, *_more))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: &Bound<'_, PyAny>,
+        _more: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
+        if self.is_ended() {
+            return Ok(());
+        }
+        if !exception.is_none() {
+            return self.abort_now(py);
+        }
+        self.commit_now(py).map(drop).inspect_err(|_| {
+            // The block is over, so nobody would end the claim.
+            let _ = self.abort_now(py);
+        })
+    }
+}
+
+/// Returns the subclass of `Claim` with the buffer protocol.
+fn exporting_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    const BF_GETBUFFER: c_int = 1;
+    const BF_RELEASEBUFFER: c_int = 2;
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let exporting = TYPE.get_or_try_init(py, || {
+        let mut slots = [
+            ffi::PyType_Slot { slot: BF_GETBUFFER, pfunc: get_buffer as *mut c_void },
+            ffi::PyType_Slot { slot: BF_RELEASEBUFFER, pfunc: release_buffer as *mut c_void },
+            ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
+        ];
+        let mut spec = ffi::PyType_Spec {
+            name: c"rusteron.Claim".as_ptr(),
+            // As the base class.
+            basicsize: 0,
+            itemsize: 0,
+            flags: ffi::Py_TPFLAGS_DEFAULT as u32,
+            slots: slots.as_mut_ptr(),
+        };
+        let bases = PyTuple::new(py, [py.get_type::<Claim>()])?;
+        // SAFETY: name and functions are static; Python copies the slots; the base is a class that allows subclasses.
+        unsafe {
+            let made = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
+            Ok::<_, PyErr>(Bound::from_owned_ptr_or_err(py, made)?.cast_into::<PyType>()?.unbind())
+        }
+    })?;
+    Ok(exporting.bind(py))
+}
+
+/// `bf_getbuffer`: exports the claimed bytes.
+///
+/// # Safety
+/// As Python calls it: with the GIL, for an object of the exporting type.
+unsafe extern "C" fn get_buffer(
+    object: *mut ffi::PyObject,
+    view: *mut RawBuffer,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the GIL is held, and the object is live and of a subclass of `Claim`.
+    let (py, object) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::<PyAny>::from_ptr(py, object))
+    };
+    let exported = || -> PyResult<c_int> {
+        let claim = object.cast::<Claim>()?;
+        claim.get().with(|state| {
+            let Some(claimed) = state.claimed.as_mut().filter(|_| !state.is_aborted) else {
+                return Err(PyBufferError::new_err("the claim is committed or aborted"));
+            };
+            let (start, length) = (claimed.claim.as_mut_ptr(), claimed.claim.len());
+            // SAFETY: Python passes a structure to fill in. The bytes are claimed while there are exports.
+            let outcome = unsafe {
+                PyBuffer_FillInfo(
+                    view,
+                    object.as_ptr(),
+                    start.cast(),
+                    length as ffi::Py_ssize_t,
+                    0,
+                    flags,
+                )
+            };
+            if outcome != 0 {
+                return Err(PyErr::fetch(py));
+            }
+            state.exports += 1;
+            Ok(0)
+        })
+    };
+    exported().unwrap_or_else(|error| {
+        error.restore(py);
+        // SAFETY: Python passes a structure; a failure is marked by no object.
+        unsafe { (*view).obj = ptr::null_mut() };
+        -1
+    })
+}
+
+/// `bf_releasebuffer`: ends an export, and an aborted claim with its last export.
+///
+/// # Safety
+/// As for `get_buffer`.
+unsafe extern "C" fn release_buffer(object: *mut ffi::PyObject, _view: *mut RawBuffer) {
+    // SAFETY: as in `get_buffer`.
+    let object = unsafe { Borrowed::<PyAny>::from_ptr(Python::assume_attached(), object) };
+    let Ok(claim) = object.cast::<Claim>() else { return };
+    let ended = claim.get().with(|state| {
+        state.exports -= 1;
+        if state.exports == 0 && state.is_aborted { state.claimed.take() } else { None }
+    });
+    drop(ended);
+}

@@ -1,0 +1,343 @@
+//! The client.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rusteron_client as rust;
+use rusteron_client::Resource;
+
+use crate::buffer::Payload;
+use crate::channel_uri::Channel;
+use crate::counter::{Counter, CountersReader};
+use crate::driver::{DriverSlot, MediaDriver, py_bool};
+use crate::error;
+use crate::publication::{ExclusivePublication, Publication};
+use crate::settings::set_by_name;
+use crate::slot::{Close, Slot};
+use crate::subscription::Subscription;
+use crate::wait;
+
+/// A handle with the driver that it needs, which is dropped after it.
+pub(crate) struct Owned<T> {
+    handle: T,
+    _driver: Option<Arc<DriverSlot>>,
+}
+
+impl<T> Deref for Owned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.handle
+    }
+}
+
+impl<T> DerefMut for Owned<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.handle
+    }
+}
+
+impl<T> Owned<T> {
+    /// Returns the handle, and what makes a handle of the same client one that is `Owned`.
+    pub(crate) fn into_parts(self) -> (T, Option<Arc<DriverSlot>>) {
+        (self.handle, self._driver)
+    }
+
+    pub(crate) fn from_parts(handle: T, driver: Option<Arc<DriverSlot>>) -> Self {
+        Self { handle, _driver: driver }
+    }
+}
+
+pub(crate) type OwnedSlot<T> = Slot<Owned<T>>;
+
+/// The handles of one client: they are closed with it.
+#[derive(Clone)]
+pub(crate) struct Scope {
+    driver: Option<Arc<DriverSlot>>,
+    handles: Arc<Mutex<Vec<Weak<dyn Close>>>>,
+}
+
+impl Scope {
+    /// Makes a handle one of this client's.
+    pub(crate) fn own<T: Send + 'static>(
+        &self,
+        noun: &'static str,
+        handle: T,
+    ) -> Arc<OwnedSlot<T>> {
+        let slot = Slot::new(noun, Owned::from_parts(handle, self.driver.clone()));
+        let weak = Arc::downgrade(&slot);
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        // The list is as long as twice the number of live handles at most.
+        if handles.len() == handles.capacity() {
+            handles.retain(|handle| handle.strong_count() > 0);
+        }
+        handles.push(weak);
+        slot
+    }
+
+    fn close(&self) {
+        let handles =
+            std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner));
+        for handle in handles.iter().rev().filter_map(Weak::upgrade) {
+            handle.close();
+        }
+    }
+}
+
+/// Most recent errors that are kept for `Aeron.errors()`.
+const MAX_ERRORS: usize = 100;
+
+type Errors = Arc<Mutex<VecDeque<rust::Error>>>;
+
+/// A client of a media driver.
+///
+/// Connects to the driver in `dir`, to a `MediaDriver` of this process, or to the driver in Aeron's default directory.
+/// Threads can share a client. Closing the client closes its publications, subscriptions, counters and archive sessions.
+///
+/// >>> import rusteron
+/// >>> with rusteron.MediaDriver.launch_embedded() as driver, rusteron.Aeron(driver) as aeron:
+/// ...     subscription = aeron.add_subscription("aeron:ipc", 1001)
+/// ...     publication = aeron.add_publication("aeron:ipc", 1001)
+/// ...     position = publication.offer(b"hello", timeout=10)
+/// ...     print(next(subscription))
+/// b'hello'
+#[pyclass(frozen, module = "rusteron")]
+pub(crate) struct Aeron {
+    slot: Arc<OwnedSlot<rust::Aeron>>,
+    scope: Scope,
+    errors: Errors,
+}
+
+impl Aeron {
+    /// The Rust handle. A caller that waits releases this slot by taking the handle only.
+    pub(crate) fn handle(&self) -> PyResult<rust::Aeron> {
+        Ok((**self.slot.enter()?).clone())
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    fn connect_with(
+        py: Python<'_>,
+        driver: Option<&Bound<'_, PyAny>>,
+        dir: Option<PathBuf>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut context = rust::Context::new().map_err(error::client)?;
+        let mut owner = None;
+        match (driver, dir) {
+            (Some(_), Some(_)) => {
+                return Err(PyTypeError::new_err("either a driver or dir, not both"));
+            }
+            (Some(driver), None) => {
+                let driver = driver.cast::<MediaDriver>().map_err(|_| {
+                    PyTypeError::new_err(
+                        "driver: must be a MediaDriver; pass a directory as dir=...",
+                    )
+                })?;
+                let driver = driver.get();
+                if driver.slot().is_closed() {
+                    return Err(error::closed("media driver"));
+                }
+                context.set_dir(driver.dir()).map_err(error::client)?;
+                owner = Some(Arc::clone(driver.slot()));
+            }
+            (None, Some(dir)) => {
+                context.set_dir(dir).map_err(error::client)?;
+            }
+            (None, None) => {}
+        }
+        // Aeron reads the parameters of an idle strategy when the strategy is set.
+        for arguments_first in [true, false] {
+            error::each_setting(settings, |name, value| {
+                if name.ends_with("_init_args") != arguments_first {
+                    return Ok(());
+                }
+                set_by_name!(
+                    context,
+                    name,
+                    value,
+                    [
+                        "driver_timeout" => set_driver_timeout,
+                        "keepalive_interval" => set_keepalive_interval,
+                        "resource_linger_duration" => set_resource_linger_duration,
+                        "idle_sleep_duration" => set_idle_sleep_duration,
+                        "pre_touch_mapped_memory" => set_pre_touch_mapped_memory,
+                        "idle_strategy" => set_idle_strategy,
+                    ],
+                    text [
+                        "idle_strategy_init_args" => set_idle_strategy_init_args,
+                        "client_name" => set_client_name,
+                    ]
+                );
+                Ok(())
+            })?;
+        }
+        let errors = Errors::default();
+        let log = Arc::clone(&errors);
+        context
+            .set_error_handler(move |error| {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                if log.len() == MAX_ERRORS {
+                    log.pop_front();
+                }
+                log.push_back(error.clone());
+            })
+            .map_err(error::client)?;
+        let mut connecting = rust::Aeron::async_connect(context).map_err(error::client)?;
+        let aeron = wait::outcome(py, || connecting.poll().map_err(error::client))?;
+        let scope = Scope { driver: owner.clone(), handles: Arc::default() };
+        let slot = Slot::new("client", Owned::from_parts(aeron, owner));
+        Ok(Self { slot, scope, errors })
+    }
+
+    /// Waits for a registration without the GIL.
+    fn added<R: Resource + Send>(
+        py: Python<'_>,
+        registration: rust::Result<rust::Registration<R>>,
+    ) -> PyResult<R>
+    where
+        rust::Registration<R>: Send,
+    {
+        let mut registration = registration.map_err(error::client)?;
+        wait::outcome(py, || registration.poll().map_err(error::client))
+    }
+}
+
+#[pymethods]
+impl Aeron {
+    /// Connects; waits for the driver, up to the driver timeout.
+    #[new]
+    #[pyo3(signature = (driver=None, *, dir=None, **settings))]
+    fn new(
+        py: Python<'_>,
+        driver: Option<&Bound<'_, PyAny>>,
+        dir: Option<PathBuf>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Self::connect_with(py, driver, dir, settings)
+    }
+
+    /// Connects, as `Aeron(...)` does.
+    #[staticmethod]
+    #[pyo3(signature = (driver=None, *, dir=None, **settings))]
+    fn connect(
+        py: Python<'_>,
+        driver: Option<&Bound<'_, PyAny>>,
+        dir: Option<PathBuf>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Self::connect_with(py, driver, dir, settings)
+    }
+
+    /// Adds a publication, which threads can share. Waits for the driver.
+    fn add_publication(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+        stream_id: i32,
+    ) -> PyResult<Publication> {
+        let added = Self::added(py, self.handle()?.async_add_publication(&*channel, stream_id))?;
+        Ok(Publication::new(&self.scope, added))
+    }
+
+    /// Adds a publication with a log buffer of its own, for one publisher at a time. Waits for the driver.
+    fn add_exclusive_publication(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+        stream_id: i32,
+    ) -> PyResult<ExclusivePublication> {
+        let added =
+            Self::added(py, self.handle()?.async_add_exclusive_publication(&*channel, stream_id))?;
+        Ok(ExclusivePublication::new(&self.scope, added))
+    }
+
+    /// Adds a subscription. Waits for the driver.
+    fn add_subscription(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+        stream_id: i32,
+    ) -> PyResult<Subscription> {
+        let added = Self::added(py, self.handle()?.async_add_subscription(&*channel, stream_id))?;
+        Ok(Subscription::new(&self.scope, added))
+    }
+
+    /// Adds a counter, which all processes can read. Waits for the driver.
+    #[pyo3(signature = (type_id, label, key=None))]
+    fn add_counter(
+        &self,
+        py: Python<'_>,
+        type_id: i32,
+        label: &str,
+        key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Counter> {
+        let key = key.map(Payload::of).transpose()?;
+        let key = key.as_ref().map_or(&[][..], Payload::bytes);
+        let added = Self::added(py, self.handle()?.async_add_counter(type_id, key, label))?;
+        Ok(Counter::new(&self.scope, added))
+    }
+
+    /// The counters of the driver and of all its clients.
+    #[getter]
+    fn counters_reader(&self) -> PyResult<CountersReader> {
+        drop(self.slot.enter()?);
+        Ok(CountersReader::of_client(Arc::clone(&self.slot)))
+    }
+
+    /// Takes the errors that the client met in the background, the oldest first, 100 at most.
+    fn errors(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        let errors =
+            std::mem::take(&mut *self.errors.lock().unwrap_or_else(PoisonError::into_inner));
+        errors.into_iter().map(|error| error::client(error).into_value(py).into_any()).collect()
+    }
+
+    /// Asks the driver for a session id that no publication of the stream uses. Waits for the driver.
+    fn next_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i32> {
+        let aeron = self.handle()?;
+        py.detach(move || aeron.next_session_id(stream_id)).map_err(error::client)
+    }
+
+    /// Returns a number that this driver has given to no other request.
+    fn next_correlation_id(&self) -> PyResult<i64> {
+        Ok(self.slot.enter()?.next_correlation_id())
+    }
+
+    /// The id that the driver knows this client by.
+    #[getter]
+    fn client_id(&self) -> PyResult<i64> {
+        Ok(self.slot.enter()?.client_id())
+    }
+
+    /// Whether the client was closed, by `close()` or by a fatal error such as a dead driver.
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.slot.is_closed() || self.slot.enter().is_ok_and(|aeron| aeron.is_closed())
+    }
+
+    /// Closes the client and all its handles. Does nothing if the client is closed.
+    fn close(&self) {
+        self.scope.close();
+        self.slot.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Aeron(is_closed={})", py_bool(self.is_closed()))
+    }
+}

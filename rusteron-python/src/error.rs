@@ -1,0 +1,128 @@
+//! Errors as Python exceptions.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use rusteron_archive::ArchiveError;
+use rusteron_client::{Error, ErrorKind, OfferError, PollError};
+
+/// Makes an exception of a class of `rusteron._errors`.
+fn exception(class: &str, text: &str, kind: &str, code: i32) -> PyErr {
+    Python::attach(|py| {
+        let made = module(py).and_then(|module| module.getattr(class)?.call1((text, kind, code)));
+        made.map_or_else(|error| error, PyErr::from_value)
+    })
+}
+
+fn module<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("rusteron._errors").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+pub(crate) fn client(error: impl Into<Error>) -> PyErr {
+    let error = error.into();
+    let text = error.to_string();
+    exception(class_of(error.kind()), &text, &format!("{:?}", error.kind()), error.code())
+}
+
+fn class_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotConnected => "NotConnected",
+        ErrorKind::BackPressured => "BackPressured",
+        ErrorKind::AdminAction => "AdminAction",
+        ErrorKind::Unblocked => "Unblocked",
+        ErrorKind::MaxPositionExceeded => "MaxPositionExceeded",
+        ErrorKind::ClientClosed => "Closed",
+        ErrorKind::DriverTimeout => "DriverTimeout",
+        ErrorKind::InvalidArgument | ErrorKind::InvalidChannel => "InvalidArgument",
+        _ => "Error",
+    }
+}
+
+pub(crate) fn offer(error: OfferError) -> PyErr {
+    client(error)
+}
+
+pub(crate) fn poll(error: PollError) -> PyErr {
+    client(error)
+}
+
+pub(crate) fn archive(error: &ArchiveError) -> PyErr {
+    let kind = format!("{:?}", error.kind());
+    let raised = exception("ArchiveError", &error.to_string(), &kind, error.code());
+    Python::attach(|py| {
+        let value = raised.value(py);
+        let set = value
+            .setattr(intern!(py, "operation"), error.operation())
+            .and_then(|()| value.setattr(intern!(py, "relevant_id"), error.relevant_id()))
+            .and_then(|()| value.setattr(intern!(py, "correlation_id"), error.correlation_id()));
+        set.err().unwrap_or(raised)
+    })
+}
+
+/// The error after a deadline, of the kind that the last attempt had.
+pub(crate) fn timed_out(text: &str, kind: &str) -> PyErr {
+    exception("TimedOut", text, kind, 0)
+}
+
+pub(crate) fn invalid(text: &str) -> PyErr {
+    exception("InvalidArgument", text, "InvalidArgument", 0)
+}
+
+pub(crate) fn closed(noun: &str) -> PyErr {
+    exception("Closed", &format!("the {noun} is closed"), "Closed", 0)
+}
+
+pub(crate) fn in_use(noun: &str) -> PyErr {
+    let text = format!(
+        "the {noun} is in use by another call, by a handler of its own poll, by a claim or by a merge"
+    );
+    exception("InUse", &text, "InUse", 0)
+}
+
+pub(crate) fn expired() -> PyErr {
+    let text =
+        "the message view has expired: its handler has returned; copy messages that you keep";
+    exception("MessageExpired", text, "MessageExpired", 0)
+}
+
+/// The error for a keyword that is the name of no setting.
+pub(crate) fn unknown_setting(name: &str) -> PyErr {
+    pyo3::exceptions::PyTypeError::new_err(format!(
+        "unexpected keyword argument '{name}': no such setting"
+    ))
+}
+
+/// Passes each keyword argument to a function, and names the argument in its error.
+pub(crate) fn each_setting(
+    settings: Option<&Bound<'_, PyDict>>,
+    mut set: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    for (name, value) in settings.into_iter().flatten() {
+        let name: String = name.extract()?;
+        set(&name, &value).map_err(|error| named(error, &name))?;
+    }
+    Ok(())
+}
+
+/// Says which setting a value of the wrong type was for.
+fn named(error: PyErr, name: &str) -> PyErr {
+    Python::attach(|py| {
+        let is_plain = error.get_type(py).is(py.get_type::<pyo3::exceptions::PyTypeError>())
+            && !error.to_string().contains(name);
+        if is_plain {
+            pyo3::exceptions::PyTypeError::new_err(format!("{name}: {}", error.value(py)))
+        } else {
+            error
+        }
+    })
+}
+
+/// Whether an exception says that a handle is closed.
+pub(crate) fn is_closed(py: Python<'_>, raised: &PyErr) -> bool {
+    module(py)
+        .and_then(|module| module.getattr("Closed"))
+        .is_ok_and(|class| raised.matches(py, class).unwrap_or(false))
+}

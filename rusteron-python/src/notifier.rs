@@ -1,0 +1,115 @@
+//! The thread that wakes asyncio's event loops when messages arrive.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use pyo3::prelude::*;
+use rusteron_client::{IdleStrategy, IdleStrategyKind};
+
+use crate::error;
+use crate::subscription::{SubscriptionSlot, has_message};
+
+struct Request {
+    id: u64,
+    slot: Arc<SubscriptionSlot>,
+    callback: Py<PyAny>,
+}
+
+struct Requests {
+    waiting: Vec<Request>,
+    thread: Option<JoinHandle<()>>,
+    is_stopped: bool,
+}
+
+static REQUESTS: Mutex<Requests> =
+    Mutex::new(Requests { waiting: Vec::new(), thread: None, is_stopped: false });
+static CHANGED: Condvar = Condvar::new();
+
+/// The lock is never held while the GIL is taken.
+fn requests() -> MutexGuard<'static, Requests> {
+    REQUESTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A request to be called back.
+#[pyclass(frozen, module = "rusteron._rusteron")]
+pub(crate) struct Waiter(u64);
+
+#[pymethods]
+impl Waiter {
+    /// Withdraws the request. A call that is under way goes on.
+    fn cancel(&self) {
+        let mut requests = requests();
+        let index = requests.waiting.iter().position(|request| request.id == self.0);
+        let withdrawn = index.map(|index| requests.waiting.swap_remove(index));
+        drop(requests);
+        drop(withdrawn);
+    }
+}
+
+/// Has the callback called once, when the subscription has a message or is closed. All requests share one thread, which
+/// starts with the first request, and sleeps while there is none.
+pub(crate) fn notify(slot: Arc<SubscriptionSlot>, callback: Py<PyAny>) -> PyResult<Waiter> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut requests = requests();
+    if requests.is_stopped {
+        return Err(error::closed("interpreter"));
+    }
+    if requests.thread.is_none() {
+        let spawned = thread::Builder::new().name("rusteron-asyncio".to_owned()).spawn(run);
+        requests.thread = Some(spawned.map_err(PyErr::from)?);
+    }
+    requests.waiting.push(Request { id, slot, callback });
+    drop(requests);
+    CHANGED.notify_one();
+    Ok(Waiter(id))
+}
+
+/// Ends the thread, before the interpreter ends.
+pub(crate) fn stop(py: Python<'_>) {
+    let mut requests = requests();
+    requests.is_stopped = true;
+    let waiting = std::mem::take(&mut requests.waiting);
+    let thread = requests.thread.take();
+    drop(requests);
+    CHANGED.notify_one();
+    drop(waiting);
+    // The thread may need the GIL to end.
+    py.detach(|| thread.map(JoinHandle::join));
+}
+
+fn run() {
+    let mut idle = IdleStrategyKind::Backoff.new_strategy();
+    loop {
+        let mut requests = requests();
+        while requests.waiting.is_empty() && !requests.is_stopped {
+            requests = CHANGED.wait(requests).unwrap_or_else(PoisonError::into_inner);
+            idle.reset();
+        }
+        if requests.is_stopped {
+            return;
+        }
+        let mut ready = Vec::new();
+        let mut index = 0;
+        while let Some(request) = requests.waiting.get(index) {
+            if has_message(&request.slot).unwrap_or(false) {
+                ready.push(requests.waiting.swap_remove(index));
+            } else {
+                index += 1;
+            }
+        }
+        drop(requests);
+        let count = ready.len();
+        if count > 0 {
+            Python::attach(|py| {
+                for request in ready {
+                    if let Err(raised) = request.callback.call0(py) {
+                        raised.write_unraisable(py, None);
+                    }
+                }
+            });
+        }
+        idle.idle(count);
+    }
+}

@@ -1,0 +1,404 @@
+//! Publications.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use rusteron_client as rust;
+use rusteron_client::{OfferError, OfferedBatch};
+
+use crate::buffer::{Buffer, Lengths, Payload};
+use crate::channel_uri::Channel;
+use crate::claim::{self, Claim};
+use crate::client::{OwnedSlot, Scope};
+use crate::driver::py_bool;
+use crate::error;
+use crate::slot::Close;
+use crate::wait::{self, Deadline, Seconds};
+
+/// Messages that are passed to Rust at a time.
+const BATCH: usize = 128;
+
+/// Offers the messages of a batch from `start` on. Returns the number of accepted messages.
+fn offer_batch(
+    buffer: &[u8],
+    lengths: &Lengths<'_>,
+    start: usize,
+    count: usize,
+    mut offset: usize,
+    mut offer: impl FnMut(&[&[u8]]) -> OfferedBatch,
+) -> (usize, usize, Option<OfferError>) {
+    let mut accepted = start;
+    while accepted < count {
+        let mut messages: [&[u8]; BATCH] = [&[]; BATCH];
+        let length = BATCH.min(count - accepted);
+        let mut next = offset;
+        for (index, message) in messages[..length].iter_mut().enumerate() {
+            let end = next + lengths.get(accepted + index);
+            *message = &buffer[next..end];
+            next = end;
+        }
+        let offered = offer(&messages[..length]);
+        offset += messages[..offered.accepted].iter().map(|message| message.len()).sum::<usize>();
+        accepted += offered.accepted;
+        if offered.stopped_by.is_some() {
+            return (accepted, offset, offered.stopped_by);
+        }
+    }
+    (accepted, offset, None)
+}
+
+/// The class of a kind of publication.
+macro_rules! publication {
+    ($(#[$doc:meta])* $name:ident, $noun:literal, $handle:ty, $claim:expr, { $($extra:tt)* }) => {
+        $(#[$doc])*
+        #[pyclass(frozen, module = "rusteron")]
+        pub(crate) struct $name {
+            slot: Arc<OwnedSlot<$handle>>,
+            channel: String,
+            stream_id: i32,
+            session_id: i32,
+            registration_id: i64,
+            original_registration_id: i64,
+            max_message_length: usize,
+            max_payload_length: usize,
+            term_buffer_length: usize,
+            publication_limit_counter_id: i32,
+        }
+
+        impl $name {
+            pub(crate) fn new(scope: &Scope, publication: rust::$name) -> Self {
+                let constants = publication.constants().clone();
+                Self {
+                    slot: scope.own($noun, publication.into()),
+                    channel: constants.channel,
+                    stream_id: constants.stream_id,
+                    session_id: constants.session_id,
+                    registration_id: constants.registration_id,
+                    original_registration_id: constants.original_registration_id,
+                    max_message_length: constants.max_message_length,
+                    max_payload_length: constants.max_payload_length,
+                    term_buffer_length: constants.term_buffer_length,
+                    publication_limit_counter_id: constants.publication_limit_counter_id,
+                }
+            }
+
+            /// Offers until the message is accepted or the deadline has passed; then returns the last error.
+            fn offer_until(
+                &self,
+                py: Python<'_>,
+                message: &Payload<'_, '_>,
+                timeout: Seconds,
+            ) -> PyResult<i64> {
+                let mut last = OfferError::NotConnected;
+                let attempt = || match self.slot.enter()?.offer(message.bytes()) {
+                    Ok(position) => Ok(Some(position)),
+                    Err(error) if error.is_retryable() => {
+                        last = error;
+                        Ok(None)
+                    }
+                    Err(error) => Err(error::offer(error)),
+                };
+                let slot = Arc::clone(&self.slot);
+                let outcome = wait::until(py, Deadline::after(timeout.0), attempt, move || is_ready(&slot))?;
+                outcome.ok_or_else(|| {
+                    let text = format!(
+                        "{} stream {}: {last} for {:?}", self.channel, self.stream_id, timeout.0
+                    );
+                    error::timed_out(&text, &format!("{last:?}"))
+                })
+            }
+        }
+
+        /// Whether an offer may succeed, or fails for good.
+        fn is_ready(slot: &OwnedSlot<$handle>) -> bool {
+            slot.is_closed()
+                || slot
+                    .peek(|publication| {
+                        publication.is_closed() || publication.available_window().is_ok_and(|window| window > 0)
+                    })
+                    .unwrap_or(false)
+        }
+
+        #[pymethods]
+        impl $name {
+            /// Offers one message of contiguous bytes. Returns the position after it.
+            ///
+            /// Without a timeout, offers once, holds the GIL, and raises `NotConnected`, `BackPressured` or
+            /// `AdminAction` if the message is not accepted now. With a timeout in seconds, repeats the offer, waits
+            /// without the GIL, and raises `TimedOut` in the end.
+            #[pyo3(signature = (message, timeout=None))]
+            fn offer(
+                &self,
+                py: Python<'_>,
+                message: &Bound<'_, PyAny>,
+                timeout: Option<Seconds>,
+            ) -> PyResult<i64> {
+                let message = Payload::of(message)?;
+                match timeout {
+                    None => self.slot.enter()?.offer(message.bytes()).map_err(error::offer),
+                    Some(timeout) => self.offer_until(py, &message, timeout),
+                }
+            }
+
+            /// Offers one message. Returns the position after it, or `None` if the message is not accepted now.
+            ///
+            /// As `offer` without a timeout, but cheaper than an exception. Raises the errors that do not pass.
+            fn try_offer(&self, message: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+                let message = Payload::of(message)?;
+                match self.slot.enter()?.offer(message.bytes()) {
+                    Ok(position) => Ok(Some(position)),
+                    Err(error) if error.is_retryable() => Ok(None),
+                    Err(error) => Err(error::offer(error)),
+                }
+            }
+
+            /// Offers messages that lie one after the other in a buffer. Returns the number of accepted messages.
+            ///
+            /// `lengths` is one length for all messages, or an array of 32-bit or 64-bit integers, or a list. The first
+            /// `start` messages are skipped: to go on after a batch of which not all was accepted, add the returned
+            /// number to `start`. Without a timeout, holds the GIL and returns at the first message that is not accepted
+            /// now. With a timeout in seconds, waits without the GIL until all are accepted or the time is over.
+            #[pyo3(signature = (buffer, lengths, start=0, timeout=None))]
+            fn offer_batch(
+                &self,
+                py: Python<'_>,
+                buffer: &Bound<'_, PyAny>,
+                lengths: &Bound<'_, PyAny>,
+                start: usize,
+                timeout: Option<Seconds>,
+            ) -> PyResult<usize> {
+                let buffer = Buffer::readable(buffer)?;
+                let lengths = Lengths::of(lengths)?;
+                let count = lengths.count_in(buffer.len())?;
+                let mut offset = (0..start.min(count)).map(|index| lengths.get(index)).sum();
+                let mut accepted = start.min(count);
+                let first = accepted;
+                let attempt = || {
+                    #[allow(unused_mut, reason = "a shared publication needs no exclusive access")]
+                    let mut publication = self.slot.enter()?;
+                    let bytes = buffer.bytes();
+                    // Another thread may have changed the lengths during a wait.
+                    lengths.count_in(bytes.len())?;
+                    let offer = |messages: &[&[u8]]| publication.offer_batch(messages);
+                    let before = accepted;
+                    let stopped_by;
+                    (accepted, offset, stopped_by) =
+                        offer_batch(bytes, &lengths, accepted, count, offset, offer);
+                    match stopped_by {
+                        None => Ok(Some(())),
+                        Some(error) if error.is_retryable() => Ok(None),
+                        // The next call raises the error.
+                        Some(_) if before > first || accepted > before => Ok(Some(())),
+                        Some(error) => Err(error::offer(error)),
+                    }
+                };
+                let slot = Arc::clone(&self.slot);
+                wait::until(py, Deadline::after_optional(timeout), attempt, move || is_ready(&slot))?;
+                Ok(accepted - first)
+            }
+
+            /// Claims a range of the log buffer for a message of `length` bytes, which is written without a copy.
+            ///
+            /// Raises as `offer` does. `length` is at most `max_payload_length`.
+            ///
+            /// >>> import rusteron
+            /// >>> with rusteron.MediaDriver.launch_embedded() as driver, rusteron.Aeron(driver) as aeron:
+            /// ...     subscription = aeron.add_subscription("aeron:ipc", 1001)
+            /// ...     publication = aeron.add_exclusive_publication("aeron:ipc", 1001)
+            /// ...     publication.await_connected(10)
+            /// ...     with publication.try_claim(5) as view:
+            /// ...         view[:] = b"hello"
+            /// ...     print(next(subscription))
+            /// b'hello'
+            fn try_claim(&self, py: Python<'_>, length: usize) -> PyResult<Py<Claim>> {
+                let claim: fn(&Arc<OwnedSlot<$handle>>, usize) -> PyResult<claim::Claimed> = $claim;
+                claim::new(py, claim(&self.slot, length)?)
+            }
+
+            /// Waits until a subscriber is connected, without the GIL. Raises `TimedOut` after `timeout` seconds.
+            fn await_connected(&self, py: Python<'_>, timeout: Seconds) -> PyResult<()> {
+                let attempt = || {
+                    let publication = self.slot.enter()?;
+                    if publication.is_closed() {
+                        return Err(error::closed($noun));
+                    }
+                    Ok(publication.is_connected().then_some(()))
+                };
+                let slot = Arc::clone(&self.slot);
+                let ready = move || {
+                    slot.is_closed()
+                        || slot
+                            .peek(|publication| publication.is_connected() || publication.is_closed())
+                            .unwrap_or(false)
+                };
+                wait::until(py, Deadline::after(timeout.0), attempt, ready)?.ok_or_else(|| {
+                    let text = format!(
+                        "{} stream {}: no subscriber for {:?}", self.channel, self.stream_id, timeout.0
+                    );
+                    error::timed_out(&text, "NotConnected")
+                })
+            }
+
+            /// Whether a subscriber is connected.
+            #[getter]
+            fn is_connected(&self) -> PyResult<bool> {
+                Ok(self.slot.enter()?.is_connected())
+            }
+
+            /// Whether the publication was closed, by `close()`, with its client, or by a fatal error.
+            #[getter]
+            fn is_closed(&self) -> bool {
+                self.slot.is_closed() || self.slot.enter().is_ok_and(|publication| publication.is_closed())
+            }
+
+            /// The position after the last message.
+            #[getter]
+            fn position(&self) -> PyResult<i64> {
+                self.slot.enter()?.position().map_err(error::offer)
+            }
+
+            /// The position up to which messages are accepted now.
+            #[getter]
+            fn position_limit(&self) -> PyResult<i64> {
+                self.slot.enter()?.position_limit().map_err(error::offer)
+            }
+
+            /// Bytes that are accepted now, frame headers included.
+            #[getter]
+            fn available_window(&self) -> PyResult<usize> {
+                self.slot.enter()?.available_window().map_err(error::offer)
+            }
+
+            /// The state of the channel's sockets: "initializing", "active", "closing", "errored" or "closed".
+            #[getter]
+            fn channel_status(&self) -> PyResult<String> {
+                Ok(format!("{:?}", self.slot.enter()?.channel_status()).to_lowercase())
+            }
+
+            /// The channel.
+            #[getter]
+            fn channel(&self) -> &str {
+                &self.channel
+            }
+
+            /// The stream id within the channel.
+            #[getter]
+            fn stream_id(&self) -> i32 {
+                self.stream_id
+            }
+
+            /// The session id, which tells publishers of the same stream apart.
+            #[getter]
+            fn session_id(&self) -> i32 {
+                self.session_id
+            }
+
+            /// The id that the driver knows this publication by.
+            #[getter]
+            fn registration_id(&self) -> i64 {
+                self.registration_id
+            }
+
+            /// The registration id of the publication that made the log buffer.
+            #[getter]
+            fn original_registration_id(&self) -> i64 {
+                self.original_registration_id
+            }
+
+            /// Greatest length of a message, in bytes.
+            #[getter]
+            fn max_message_length(&self) -> usize {
+                self.max_message_length
+            }
+
+            /// Greatest length of a message that is not sent in fragments, and of a claim, in bytes.
+            #[getter]
+            fn max_payload_length(&self) -> usize {
+                self.max_payload_length
+            }
+
+            /// Length of a term of the log buffer, in bytes.
+            #[getter]
+            fn term_buffer_length(&self) -> usize {
+                self.term_buffer_length
+            }
+
+            /// The number of the counter with the position limit.
+            #[getter]
+            fn publication_limit_counter_id(&self) -> i32 {
+                self.publication_limit_counter_id
+            }
+
+            /// Adds a destination, to a channel with `control-mode=manual`. Returns the destination's id.
+            fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
+                let mut request = self.slot.enter()?.async_add_destination(&*channel).map_err(error::client)?;
+                let id = request.registration_id();
+                wait::outcome(py, || request.poll().map_err(error::client))?;
+                Ok(id)
+            }
+
+            /// Removes a destination by its channel.
+            fn remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+                let mut request = self.slot.enter()?.async_remove_destination(&*channel).map_err(error::client)?;
+                wait::outcome(py, || request.poll().map_err(error::client)).map(drop)
+            }
+
+            /// Closes the publication, after a claim that is under way. Does nothing if the publication is closed.
+            fn close(&self) {
+                self.slot.close();
+            }
+
+            fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+                slf
+            }
+
+            #[pyo3(signature = (*_exception))]
+            fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+                self.close();
+            }
+
+            fn __repr__(&self) -> String {
+                format!(
+                    "{}(channel='{}', stream_id={}, session_id={}, is_closed={})",
+                    stringify!($name), self.channel, self.stream_id, self.session_id, py_bool(self.is_closed())
+                )
+            }
+
+            $($extra)*
+        }
+    };
+}
+
+mod shared {
+    use super::*;
+
+    publication!(
+        /// A publication that threads can share.
+        ///
+        /// Made by `Aeron.add_publication`. Publications of a client with the same channel and stream share a log buffer.
+        Publication,
+        "publication",
+        Arc<rust::Publication>,
+        Claim::of_shared,
+        {}
+    );
+}
+
+mod exclusive {
+    use super::*;
+
+    publication!(
+        /// A publication with a log buffer of its own; offers are faster than a shared publication's.
+        ///
+        /// Made by `Aeron.add_exclusive_publication`. Threads can share it as well, because an offer holds the GIL. Only one
+        /// claim at a time is possible. Offers during a claim raise `InUse`.
+        ExclusivePublication,
+        "exclusive publication",
+        rust::ExclusivePublication,
+        Claim::of_exclusive,
+        {}
+    );
+}
+
+pub(crate) use exclusive::ExclusivePublication;
+pub(crate) use shared::Publication;

@@ -1,0 +1,159 @@
+//! The owner of a Rust handle that Python threads share.
+
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use pyo3::prelude::*;
+
+use crate::error;
+
+/// A handle that can be closed at any time, from any thread.
+pub(crate) trait Close: Send + Sync {
+    /// Closes the handle, or has it closed at the end of the call that uses it.
+    fn close(&self);
+}
+
+/// Holds a handle until it is closed. One call at a time uses the handle.
+///
+/// A call that finds the handle in use raises an error instead of waiting. It would wait with the GIL, which the other
+/// call may need. The lock itself is held longer than a moment only by such a call.
+pub(crate) struct Slot<T: Send> {
+    noun: &'static str,
+    is_busy: AtomicBool,
+    is_closing: AtomicBool,
+    value: Mutex<Option<T>>,
+}
+
+impl<T: Send> Slot<T> {
+    pub(crate) fn new(noun: &'static str, value: T) -> Arc<Self> {
+        Arc::new(Self {
+            noun,
+            is_busy: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            value: Mutex::new(Some(value)),
+        })
+    }
+
+    /// Returns the handle for one call, with the GIL held.
+    pub(crate) fn enter(&self) -> PyResult<Entered<'_, T>> {
+        if self.is_busy.swap(true, Ordering::SeqCst) {
+            return Err(self.refusal());
+        }
+        // Only `peek` can have the lock now, for a moment, and it never takes the GIL.
+        let value = self.lock();
+        let entered = Entered { slot: self, value: ManuallyDrop::new(value) };
+        if entered.value.is_none() || self.is_closing.load(Ordering::SeqCst) {
+            return Err(error::closed(self.noun));
+        }
+        Ok(entered)
+    }
+
+    /// Passes the handle to a short function that needs no GIL; `None` if the handle is in use or closed.
+    pub(crate) fn peek<R>(&self, function: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let mut value = match self.value.try_lock() {
+            Ok(value) => value,
+            Err(TryLockError::Poisoned(value)) => value.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        value.as_mut().map(function)
+    }
+
+    /// Keeps others from using the handle, until `release`.
+    pub(crate) fn reserve(&self) {
+        self.is_busy.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends what `reserve` began.
+    pub(crate) fn release(&self) {
+        self.is_busy.store(false, Ordering::SeqCst);
+        self.reap();
+    }
+
+    /// Takes the handle away, until `put_back`. Until then, the handle counts as in use.
+    pub(crate) fn take(&self) -> PyResult<T> {
+        let mut entered = self.enter()?;
+        let value = entered.value.take();
+        drop(entered);
+        self.reserve();
+        value.ok_or_else(|| error::closed(self.noun))
+    }
+
+    /// Gives back the handle of `take`.
+    pub(crate) fn put_back(&self, value: T) {
+        *self.lock() = Some(value);
+        self.release();
+    }
+
+    /// Returns whether the handle was closed, or will be closed at the end of the call that uses it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
+    }
+
+    fn refusal(&self) -> PyErr {
+        if self.is_closed() { error::closed(self.noun) } else { error::in_use(self.noun) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<T>> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the handle if it is to be closed and nobody uses it.
+    fn reap(&self) {
+        if !self.is_closed() || self.is_busy.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let value = self.lock().take();
+        self.is_busy.store(false, Ordering::SeqCst);
+        drop_detached(value);
+    }
+}
+
+impl<T: Send> Close for Slot<T> {
+    fn close(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.reap();
+    }
+}
+
+impl<T: Send> Drop for Slot<T> {
+    fn drop(&mut self) {
+        drop_detached(self.lock().take());
+    }
+}
+
+/// Drops a handle without the GIL: the drop of a last handle waits for threads.
+fn drop_detached<T: Send>(value: Option<T>) {
+    let Some(value) = value else { return };
+    // If the interpreter is gone, the closure is dropped uncalled, and the handle with it.
+    Python::try_attach(move |py| py.detach(move || drop(value)));
+}
+
+/// The handle of a slot, during one call.
+pub(crate) struct Entered<'a, T: Send> {
+    slot: &'a Slot<T>,
+    value: ManuallyDrop<MutexGuard<'a, Option<T>>>,
+}
+
+impl<T: Send> Deref for Entered<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("`enter` has checked it")
+    }
+}
+
+impl<T: Send> DerefMut for Entered<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("`enter` has checked it")
+    }
+}
+
+impl<T: Send> Drop for Entered<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: this is the only drop of the guard, and nothing uses it later.
+        unsafe { ManuallyDrop::drop(&mut self.value) };
+        self.slot.release();
+    }
+}

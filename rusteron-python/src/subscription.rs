@@ -1,0 +1,515 @@
+//! Subscriptions.
+
+use std::ptr;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use rusteron_client as rust;
+use rusteron_client::Action;
+
+use crate::buffer::{Buffer, Integers};
+use crate::channel_uri::Channel;
+use crate::client::{OwnedSlot, Scope};
+use crate::driver::py_bool;
+use crate::error;
+use crate::message::{Header, MessageView};
+use crate::notifier::{self, Waiter};
+use crate::slot::Close;
+use crate::wait::{self, Deadline, Seconds};
+
+pub(crate) type SubscriptionSlot = OwnedSlot<rust::Subscription>;
+
+/// Fragments that a batch polls at a time. The publisher learns after each poll how far it may write.
+const BATCH_FRAGMENTS: usize = 256;
+
+/// Returns whether a poll would find a message, or fail. Needs no GIL. `None`: another call uses the subscription.
+pub(crate) fn has_message(slot: &SubscriptionSlot) -> Option<bool> {
+    if slot.is_closed() {
+        return Some(true);
+    }
+    slot.peek(|subscription| {
+        loop {
+            let mut is_found = false;
+            let look = |_: &[u8], _: &rust::Header<'_>| {
+                is_found = true;
+                Action::Abort
+            };
+            match subscription.controlled_poll(look, 1) {
+                Ok(0) => return is_found,
+                Ok(_) if is_found => return true,
+                // A fragment of a longer message.
+                Ok(_) => {}
+                Err(_) => return true,
+            }
+        }
+    })
+}
+
+/// The action that a handler returned. `None` goes on.
+fn action(returned: &Bound<'_, PyAny>) -> PyResult<Action> {
+    if returned.is_none() {
+        return Ok(Action::Continue);
+    }
+    match returned.extract::<u8>().ok() {
+        Some(1) => Ok(Action::Abort),
+        Some(2) => Ok(Action::Break),
+        Some(3) => Ok(Action::Commit),
+        Some(4) => Ok(Action::Continue),
+        _ => Err(error::invalid(&format!(
+            "a handler returned {returned}; must be an Action or None"
+        ))),
+    }
+}
+
+/// Polls a Rust subscription or image with a function that can fail. The message of the failure comes again.
+pub(crate) fn poll_with(
+    poll: impl FnOnce(&mut dyn FnMut(&[u8], &rust::Header<'_>) -> Action) -> PyResult<usize>,
+    mut handler: impl FnMut(&[u8], &rust::Header<'_>) -> PyResult<Action>,
+) -> PyResult<usize> {
+    let mut failure = None;
+    let fragments = poll(&mut |message, header| {
+        // Of this and other publishers, nothing more is taken.
+        if failure.is_some() {
+            return Action::Abort;
+        }
+        handler(message, header).unwrap_or_else(|error| {
+            failure = Some(error);
+            Action::Abort
+        })
+    })?;
+    failure.map_or(Ok(fragments), Err)
+}
+
+/// Receives the messages of a channel and stream.
+///
+/// Made by `Aeron.add_subscription`. One call at a time uses a subscription; a call during another thread's poll, or in a
+/// handler of this subscription's poll, raises `InUse`.
+///
+/// `for message in subscription` yields each message as `bytes`, and waits without the GIL, until the subscription is
+/// closed. `async for` does so under asyncio.
+#[pyclass(frozen, module = "rusteron")]
+pub(crate) struct Subscription {
+    slot: Arc<SubscriptionSlot>,
+    channel: String,
+    stream_id: i32,
+    registration_id: i64,
+}
+
+impl Subscription {
+    pub(crate) fn new(scope: &Scope, subscription: rust::Subscription) -> Self {
+        let constants = subscription.constants();
+        let (channel, stream_id) = (constants.channel.clone(), constants.stream_id);
+        let registration_id = constants.registration_id;
+        Self { slot: scope.own("subscription", subscription), channel, stream_id, registration_id }
+    }
+
+    pub(crate) fn slot(&self) -> &Arc<SubscriptionSlot> {
+        &self.slot
+    }
+
+    /// Polls once, or until there are fragments or the deadline has passed.
+    fn poll_until(
+        &self,
+        py: Python<'_>,
+        fragment_limit: usize,
+        timeout: Option<Seconds>,
+        mut handler: impl FnMut(&[u8], &rust::Header<'_>) -> PyResult<Action>,
+    ) -> PyResult<usize> {
+        let mut attempt = || {
+            let mut subscription = self.slot.enter()?;
+            poll_with(
+                |handler| {
+                    subscription.controlled_poll(handler, fragment_limit).map_err(error::poll)
+                },
+                &mut handler,
+            )
+        };
+        if timeout.is_none() {
+            return attempt();
+        }
+        let slot = Arc::clone(&self.slot);
+        let found = wait::until(
+            py,
+            Deadline::after_optional(timeout),
+            || attempt().map(|fragments| (fragments > 0).then_some(fragments)),
+            move || has_message(&slot).unwrap_or(false),
+        )?;
+        Ok(found.unwrap_or(0))
+    }
+
+    /// Takes one message, if there is one.
+    fn take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut subscription = self.slot.enter()?;
+        let mut taken = None;
+        loop {
+            let take =
+                |message: &[u8], _: &rust::Header<'_>| taken = Some(PyBytes::new(py, message));
+            let fragments = subscription.poll(take, 1).map_err(error::poll)?;
+            if taken.is_some() || fragments == 0 {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Waits for one message. `None`: the time is over, or the subscription is closed.
+    pub(crate) fn next_before<'py>(
+        &self,
+        py: Python<'py>,
+        deadline: Deadline,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let slot = Arc::clone(&self.slot);
+        let outcome = wait::until(
+            py,
+            deadline,
+            || self.take_one(py),
+            move || has_message(&slot).unwrap_or(false),
+        );
+        match outcome {
+            Err(raised) if error::is_closed(py, &raised) => Ok(None),
+            outcome => outcome,
+        }
+    }
+}
+
+#[pymethods]
+impl Subscription {
+    /// Calls `handler(message, header)` for the messages that have arrived, at most `fragment_limit` fragments.
+    ///
+    /// The message is `bytes`, whole, and can be kept. Returns the number of fragments. Without a timeout, looks once and
+    /// holds the GIL. With a timeout in seconds, waits for fragments without the GIL.
+    ///
+    /// An exception of the handler ends the poll and reaches the caller. Messages before it are consumed. The message of
+    /// the exception comes again with the next poll, as do later ones.
+    ///
+    /// >>> import rusteron
+    /// >>> with rusteron.MediaDriver.launch_embedded() as driver, rusteron.Aeron(driver) as aeron:
+    /// ...     subscription = aeron.add_subscription("aeron:ipc", 1001)
+    /// ...     publication = aeron.add_publication("aeron:ipc", 1001)
+    /// ...     _ = publication.offer(b"hello", timeout=10)
+    /// ...     fragments = subscription.poll(lambda message, header: print(message), timeout=10)
+    /// b'hello'
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    fn poll(
+        &self,
+        py: Python<'_>,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        timeout: Option<Seconds>,
+    ) -> PyResult<usize> {
+        self.poll_until(py, fragment_limit, timeout, |message, header| {
+            let message = PyBytes::new(py, message);
+            handler.call1((message, Bound::new(py, Header::from(header))?))?;
+            Ok(Action::Continue)
+        })
+    }
+
+    /// As `poll`, with a handler that returns an `Action` for each message, or `None` to go on.
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    fn controlled_poll(
+        &self,
+        py: Python<'_>,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        timeout: Option<Seconds>,
+    ) -> PyResult<usize> {
+        self.poll_until(py, fragment_limit, timeout, |message, header| {
+            let message = PyBytes::new(py, message);
+            action(&handler.call1((message, Bound::new(py, Header::from(header))?))?)
+        })
+    }
+
+    /// As `poll`, but `handler(view, header)` gets a `MessageView`, which copies only what the handler asks for.
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    fn poll_views(
+        &self,
+        py: Python<'_>,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        timeout: Option<Seconds>,
+    ) -> PyResult<usize> {
+        self.poll_until(py, fragment_limit, timeout, |message, header| {
+            MessageView::lend(py, message, |view| {
+                handler.call1((view, Bound::new(py, Header::from(header))?))?;
+                Ok(Action::Continue)
+            })
+        })
+    }
+
+    /// Copies the messages that have arrived into one buffer, one after the other. Returns their number.
+    ///
+    /// `offsets` is a writable array of 32-bit or 64-bit integers. The message `n` is `buffer[offsets[n]:offsets[n + 1]]`.
+    /// At most `len(offsets) - 1` messages are taken. Messages that do not fit come with the next poll; a message that is
+    /// longer than the whole buffer raises `InvalidArgument`, and stays. Without a timeout, looks once and holds the GIL.
+    /// With a timeout in seconds, waits for a message without the GIL.
+    #[pyo3(signature = (buffer, offsets, timeout=None))]
+    fn poll_batch(
+        &self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        offsets: &Bound<'_, PyAny>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<usize> {
+        let buffer = Buffer::writable(buffer)?;
+        let offsets = Integers::writable("offsets", offsets)?;
+        if offsets.len() < 2 {
+            let text = format!("offsets: {} integer(s); must be 2 or more", offsets.len());
+            return Err(error::invalid(&text));
+        }
+        let capacity = buffer.len().min(offsets.max());
+        let limit = offsets.len() - 1;
+        let start = buffer.as_ptr();
+        let attempt = || {
+            let mut subscription = self.slot.enter()?;
+            let (mut count, mut end, mut too_long) = (0, 0, None);
+            let mut is_full = false;
+            offsets.set(0, 0);
+            while count < limit && !is_full {
+                let fragments = BATCH_FRAGMENTS.min(limit - count);
+                let copy = |message: &[u8], _: &rust::Header<'_>| {
+                    if is_full || message.len() > capacity - end {
+                        is_full = true;
+                        too_long = (message.len() > capacity).then_some(message.len());
+                        return Action::Abort;
+                    }
+                    // SAFETY: the range lies within the writable buffer, which is not a frame of the log.
+                    unsafe {
+                        ptr::copy_nonoverlapping(message.as_ptr(), start.add(end), message.len())
+                    };
+                    end += message.len();
+                    count += 1;
+                    offsets.set(count, end);
+                    Action::Continue
+                };
+                let polled = subscription.controlled_poll(copy, fragments);
+                match polled {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(_) if count > 0 => break,
+                    Err(reason) => return Err(error::poll(reason)),
+                }
+            }
+            match too_long {
+                Some(length) if count == 0 => Err(error::invalid(&format!(
+                    "buffer: a message of {length} bytes; the buffer takes {capacity}"
+                ))),
+                _ => Ok((count > 0).then_some(count)),
+            }
+        };
+        let slot = Arc::clone(&self.slot);
+        let deadline = Deadline::after_optional(timeout);
+        let count =
+            wait::until(py, deadline, attempt, move || has_message(&slot).unwrap_or(false))?;
+        Ok(count.unwrap_or(0))
+    }
+
+    /// Yields messages as `bytes`, and waits for each without the GIL. Ends after `timeout` seconds without a message.
+    #[pyo3(signature = (timeout=None))]
+    fn messages(slf: Py<Self>, timeout: Option<Seconds>) -> Messages {
+        Messages { subscription: slf, timeout: timeout.map(|timeout| timeout.0) }
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.next_before(py, Deadline::NEVER)
+    }
+
+    fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let module = py.import("rusteron._asyncio")?;
+        module.getattr("messages")?.call1((slf,)).map(Bound::unbind)
+    }
+
+    /// Takes one message, or returns `None`. For `rusteron._asyncio`.
+    fn _take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.take_one(py)
+    }
+
+    /// Has `callback()` called once, by another thread, when there is a message. For `rusteron._asyncio`.
+    fn _notify(&self, callback: Py<PyAny>) -> PyResult<Waiter> {
+        notifier::notify(Arc::clone(&self.slot), callback)
+    }
+
+    /// Returns the publishers that are connected, as they are now.
+    fn images(&self) -> PyResult<Vec<Image>> {
+        let mut subscription = self.slot.enter()?;
+        Ok(subscription.images().map(|image| Image::from(&image)).collect())
+    }
+
+    /// Waits until a publisher is connected, without the GIL. Raises `TimedOut` after `timeout` seconds.
+    fn await_connected(&self, py: Python<'_>, timeout: Seconds) -> PyResult<()> {
+        let attempt = || {
+            let subscription = self.slot.enter()?;
+            if subscription.is_closed() {
+                return Err(error::closed("subscription"));
+            }
+            Ok(subscription.is_connected().then_some(()))
+        };
+        let slot = Arc::clone(&self.slot);
+        let ready = move || {
+            slot.is_closed()
+                || slot
+                    .peek(|subscription| subscription.is_connected() || subscription.is_closed())
+                    .unwrap_or(false)
+        };
+        wait::until(py, Deadline::after(timeout.0), attempt, ready)?.ok_or_else(|| {
+            let text = format!(
+                "{} stream {}: no publisher for {:?}",
+                self.channel, self.stream_id, timeout.0
+            );
+            error::timed_out(&text, "NotConnected")
+        })
+    }
+
+    /// Whether a publisher is connected.
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        Ok(self.slot.enter()?.is_connected())
+    }
+
+    /// Number of connected publishers.
+    #[getter]
+    fn image_count(&self) -> PyResult<usize> {
+        Ok(self.slot.enter()?.image_count())
+    }
+
+    /// Whether the subscription was closed, by `close()`, with its client, or by a fatal error.
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.slot.is_closed()
+            || self.slot.enter().is_ok_and(|subscription| subscription.is_closed())
+    }
+
+    /// The state of the channel's sockets: "initializing", "active", "closing", "errored" or "closed".
+    #[getter]
+    fn channel_status(&self) -> PyResult<String> {
+        Ok(format!("{:?}", self.slot.enter()?.channel_status()).to_lowercase())
+    }
+
+    /// The addresses that the channel's sockets are bound to, as `host:port`.
+    #[getter]
+    fn local_addresses(&self) -> PyResult<Vec<String>> {
+        let addresses = self.slot.enter()?.local_addresses().map_err(error::client)?;
+        Ok(addresses.iter().map(ToString::to_string).collect())
+    }
+
+    /// The channel.
+    #[getter]
+    fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// The stream id within the channel.
+    #[getter]
+    fn stream_id(&self) -> i32 {
+        self.stream_id
+    }
+
+    /// The id that the driver knows this subscription by.
+    #[getter]
+    fn registration_id(&self) -> i64 {
+        self.registration_id
+    }
+
+    /// Adds a destination, to a channel with `control-mode=manual`.
+    fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+        let mut request =
+            self.slot.enter()?.async_add_destination(&*channel).map_err(error::client)?;
+        wait::outcome(py, || request.poll().map_err(error::client)).map(drop)
+    }
+
+    /// Removes a destination by its channel.
+    fn remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+        let mut request =
+            self.slot.enter()?.async_remove_destination(&*channel).map_err(error::client)?;
+        wait::outcome(py, || request.poll().map_err(error::client)).map(drop)
+    }
+
+    /// Closes the subscription, after a poll that is under way. Does nothing if the subscription is closed.
+    fn close(&self) {
+        self.slot.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Subscription(channel='{}', stream_id={}, is_closed={})",
+            self.channel,
+            self.stream_id,
+            py_bool(self.is_closed())
+        )
+    }
+}
+
+/// Messages of a subscription; ends after a time without one.
+#[pyclass(frozen, module = "rusteron._rusteron")]
+pub(crate) struct Messages {
+    subscription: Py<Subscription>,
+    timeout: Option<std::time::Duration>,
+}
+
+#[pymethods]
+impl Messages {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let deadline = self.timeout.map_or(Deadline::NEVER, Deadline::after);
+        self.subscription.get().next_before(py, deadline)
+    }
+}
+
+/// A publisher of a subscription, as it was when it was listed.
+#[pyclass(frozen, get_all, module = "rusteron")]
+pub(crate) struct Image {
+    session_id: i32,
+    correlation_id: i64,
+    source_identity: String,
+    join_position: i64,
+    position: i64,
+    initial_term_id: i32,
+    term_buffer_length: usize,
+    mtu_length: usize,
+    subscriber_position_id: i32,
+    is_end_of_stream: bool,
+    is_closed: bool,
+}
+
+impl From<&rust::Image<'_>> for Image {
+    fn from(image: &rust::Image<'_>) -> Self {
+        Self {
+            session_id: image.session_id(),
+            correlation_id: image.correlation_id(),
+            source_identity: image.source_identity().into_owned(),
+            join_position: image.join_position(),
+            position: image.position(),
+            initial_term_id: image.initial_term_id(),
+            term_buffer_length: image.term_buffer_length(),
+            mtu_length: image.mtu_length(),
+            subscriber_position_id: image.subscriber_position_id(),
+            is_end_of_stream: image.is_end_of_stream(),
+            is_closed: image.is_closed(),
+        }
+    }
+}
+
+#[pymethods]
+impl Image {
+    fn __repr__(&self) -> String {
+        format!(
+            "Image(session_id={}, source_identity={:?}, position={})",
+            self.session_id, self.source_identity, self.position
+        )
+    }
+}

@@ -1,0 +1,107 @@
+//! Waiting without the GIL.
+
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::PyFloat;
+use rusteron_client::{AnyIdleStrategy, IdleStrategy, IdleStrategyKind};
+
+use crate::error;
+
+/// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// A duration: a number of seconds, or a `datetime.timedelta`.
+pub(crate) struct Seconds(pub(crate) Duration);
+
+impl<'py> FromPyObject<'_, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_number =
+            object.is_instance_of::<PyFloat>() || object.is_instance_of::<pyo3::types::PyInt>();
+        if !is_number {
+            return object.extract().map(Self);
+        }
+        let seconds: f64 = object.extract()?;
+        let duration = Duration::try_from_secs_f64(seconds)
+            .map_err(|reason| error::invalid(&format!("{seconds} seconds: {reason}")))?;
+        Ok(Self(duration))
+    }
+}
+
+/// The end of a wait; `None` is never.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(crate) const NEVER: Self = Self(None);
+
+    /// A timeout too long for the clock is none.
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self(Instant::now().checked_add(timeout))
+    }
+
+    /// `None` means at once.
+    pub(crate) fn after_optional(timeout: Option<Seconds>) -> Self {
+        Self::after(timeout.map_or(Duration::ZERO, |timeout| timeout.0))
+    }
+
+    fn has_passed(self) -> bool {
+        self.0.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Attempts something with the GIL, until it succeeds or the deadline has passed. Between two attempts, idles without the
+/// GIL until `is_ready`, or until Python has to handle signals.
+pub(crate) fn until<T>(
+    py: Python<'_>,
+    deadline: Deadline,
+    mut attempt: impl FnMut() -> PyResult<Option<T>>,
+    mut is_ready: impl FnMut() -> bool + Send,
+) -> PyResult<Option<T>> {
+    let mut idle: Option<AnyIdleStrategy> = None;
+    loop {
+        if let Some(outcome) = attempt()? {
+            return Ok(Some(outcome));
+        }
+        if deadline.has_passed() {
+            return Ok(None);
+        }
+        let idle = idle.get_or_insert_with(|| IdleStrategyKind::Backoff.new_strategy());
+        py.detach(|| {
+            let signals = Instant::now() + SIGNALS;
+            loop {
+                idle.idle(0);
+                if is_ready() || deadline.has_passed() || Instant::now() >= signals {
+                    break;
+                }
+            }
+        });
+        py.check_signals()?;
+    }
+}
+
+/// Waits for the outcome of a request, without the GIL.
+pub(crate) fn outcome<T: Send>(
+    py: Python<'_>,
+    mut poll: impl FnMut() -> PyResult<Option<T>> + Send,
+) -> PyResult<T> {
+    let mut idle = IdleStrategyKind::Backoff.new_strategy();
+    loop {
+        let outcome = py.detach(|| {
+            let signals = Instant::now() + SIGNALS;
+            loop {
+                let outcome = poll().transpose();
+                if outcome.is_some() || Instant::now() >= signals {
+                    return outcome;
+                }
+                idle.idle(0);
+            }
+        });
+        match outcome {
+            Some(outcome) => return outcome,
+            None => py.check_signals()?,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+"""Drivers and archives of the tests. Each test has its own."""
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import rusteron
+
+DEADLINE = 30
+"""Seconds that a condition may take, on a busy machine."""
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def until(what, condition):
+    """Waits until the condition holds, and returns its value."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"no {what} within {DEADLINE} s"
+        time.sleep(0.001)
+
+
+def drain(subscription, count):
+    """Polls until there are `count` messages, and returns them."""
+    messages = []
+    until(f"{count} messages", lambda: subscription.poll(lambda message, _: messages.append(message)) and
+          len(messages) >= count or len(messages) >= count)
+    return messages
+
+
+@pytest.fixture
+def driver():
+    with rusteron.MediaDriver.launch_embedded(client_liveness_timeout=60, publication_unblock_timeout=70) as driver:
+        yield driver
+
+
+@pytest.fixture
+def aeron(driver):
+    with rusteron.Aeron(driver, driver_timeout=60) as aeron:
+        yield aeron
+
+
+@pytest.fixture
+def stream(aeron):
+    """A connected exclusive publication and its subscription."""
+    subscription = aeron.add_subscription("aeron:ipc?term-length=64k", 1001)
+    publication = aeron.add_exclusive_publication("aeron:ipc?term-length=64k", 1001)
+    publication.await_connected(DEADLINE)
+    subscription.await_connected(DEADLINE)
+    return publication, subscription
+
+
+_next_port = itertools.count(10_000 + os.getpid() * 4099 % 20_000)
+
+
+def free_port():
+    while True:
+        port = 10_000 + next(_next_port) % 20_000
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+def missing_of_java():
+    """The program that Java's archive needs and this machine lacks, or None."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    if not shutil.which(java):
+        return "java"
+    has_artifacts = (ROOT / "java/target/lib/pom.xml").exists()
+    return None if has_artifacts or shutil.which("mvn") else "mvn"
+
+
+class JavaArchive:
+    """Java's ``ArchivingMediaDriver``, with terms of 64 KiB."""
+
+    def __init__(self, root):
+        self.aeron_dir = root / "driver"
+        self.log = root / "log"
+        port = free_port()
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    ROOT / "java/run",
+                    "io.aeron.archive.ArchivingMediaDriver",
+                    *["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"],
+                    f"-Daeron.dir={self.aeron_dir}",
+                    f"-Daeron.archive.dir={root / 'archive'}",
+                    f"-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{port}",
+                    "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+                    "-Daeron.threading.mode=SHARED",
+                    "-Daeron.archive.threading.mode=SHARED",
+                    "-Daeron.term.buffer.length=65536",
+                    "-Daeron.ipc.term.buffer.length=65536",
+                    "-Daeron.term.buffer.sparse.file=true",
+                    "-Daeron.archive.segment.file.length=131072",
+                    "-Daeron.archive.recording.events.enabled=false",
+                    "-Daeron.client.liveness.timeout=60s",
+                    "-Daeron.image.liveness.timeout=10s",
+                    "-Daeron.publication.unblock.timeout=70s",
+                    "-Daeron.driver.timeout=60000",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def _attempt(self, function):
+        assert self.process.poll() is None, f"the archive has ended:\n{self.log.read_text()}"
+        try:
+            return function()
+        except rusteron.Error:
+            return None
+
+    def aeron(self):
+        connect = lambda: rusteron.Aeron(dir=self.aeron_dir, driver_timeout=1)
+        until("driver of the archive", lambda: self._attempt(connect)).close()
+        return rusteron.Aeron(dir=self.aeron_dir, driver_timeout=DEADLINE)
+
+    def connect(self, aeron):
+        connect = lambda timeout: rusteron.Archive.connect(
+            aeron,
+            control_request_channel="aeron:ipc",
+            control_response_channel="aeron:ipc",
+            message_timeout=timeout,
+            message_retry_attempts=1000,
+        )
+        until("archive", lambda: self._attempt(lambda: connect(5))).close()
+        return connect(DEADLINE)
+
+
+@pytest.fixture
+def java_archive():
+    missing = missing_of_java()
+    if missing:
+        assert os.environ.get("RUSTERON_REQUIRE_JAVA") != "1", f"RUSTERON_REQUIRE_JAVA=1, but there is no {missing}"
+        pytest.skip(f"there is no {missing}")
+    base = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="rusteron-archive-", dir=base) as root:
+        archive = JavaArchive(Path(root))
+        try:
+            yield archive
+        finally:
+            archive.process.kill()
+            archive.process.wait()

@@ -1,0 +1,322 @@
+import array
+import struct
+
+import pytest
+
+import rusteron
+from conftest import DEADLINE, drain, until
+
+
+@pytest.mark.parametrize("message", [b"bytes", bytearray(b"bytes"), memoryview(b"bytes"), array.array("i", [1, 2, 3])])
+def test_bytes_like_messages_arrive(stream, message):
+    publication, subscription = stream
+    publication.offer(message)
+    assert drain(subscription, 1) == [bytes(message)]
+
+
+def test_scattered_or_foreign_messages_refused(stream):
+    publication, _ = stream
+    with pytest.raises(BufferError):
+        publication.offer(memoryview(b"abcdef")[::2])
+    for message in ["text", 7, None]:
+        with pytest.raises(TypeError):
+            publication.offer(message)
+
+
+def test_long_message_arrives_whole(stream):
+    publication, subscription = stream
+    message = bytes(range(256)) * 20
+    assert len(message) > publication.max_payload_length
+    publication.offer(message, timeout=DEADLINE)
+    publication.offer(message, timeout=DEADLINE)
+    assert drain(subscription, 2) == [message, message]
+    publication.offer(message, timeout=DEADLINE)
+    assert next(subscription) == message
+
+
+def test_headers_can_be_kept(stream):
+    publication, subscription = stream
+    position = publication.offer(b"hello")
+    headers = []
+    until("message", lambda: subscription.poll(lambda _, header: headers.append(header)))
+    (header,) = headers
+    assert (header.session_id, header.stream_id) == (publication.session_id, 1001)
+    assert (header.position, header.frame_length, header.term_offset) == (position, 37, 0)
+
+
+def test_handler_exception_loses_no_message(stream):
+    publication, subscription = stream
+    sent = [bytes([number]) for number in range(10)]
+    for message in sent:
+        publication.offer(message)
+    received = []
+
+    def handler(message, header):
+        if message == b"\x04" and attempts < 3:
+            raise KeyError("four")
+        received.append(message)
+
+    for attempts in range(3):
+        with pytest.raises(KeyError, match="four"):
+            until("exception", lambda: subscription.poll(handler, 100))
+        assert received == sent[:4]
+    attempts = 3
+    until("the rest", lambda: subscription.poll(handler, 100))
+    assert received == sent
+
+
+def test_exception_keeps_other_publishers_messages(aeron):
+    subscription = aeron.add_subscription("aeron:ipc", 1001)
+    publications = [aeron.add_exclusive_publication("aeron:ipc", 1001) for _ in range(3)]
+    until("publishers", lambda: subscription.image_count == 3)
+    for number, publication in enumerate(publications):
+        for message in range(3):
+            publication.offer(bytes([number, message]), timeout=DEADLINE)
+    calls, received = 0, []
+
+    def handler(message, header):
+        nonlocal calls
+        calls += 1
+        if calls % 2 == 0:
+            raise ArithmeticError
+        received.append(message)
+
+    while len(received) < 9:
+        try:
+            until("messages", lambda: subscription.poll(handler, 100))
+        except ArithmeticError:
+            pass
+    assert sorted(received) == [bytes([number, message]) for number in range(3) for message in range(3)]
+    assert subscription.poll(handler, 100) == 0
+
+
+def test_exception_of_a_long_message_repeats_it(stream):
+    publication, subscription = stream
+    message = b"x" * 5000
+    publication.offer(message, timeout=DEADLINE)
+    raised = 0
+
+    def handler(_message, _header):
+        raise ArithmeticError
+
+    def poll():
+        nonlocal raised
+        try:
+            subscription.poll(handler)
+        except ArithmeticError:
+            raised += 1
+        return raised == 2
+
+    until("exceptions", poll)
+    assert drain(subscription, 1) == [message]
+
+
+def test_controlled_poll_acts_as_told(stream):
+    publication, subscription = stream
+    for number in range(4):
+        publication.offer(bytes([number]))
+    seen = []
+
+    def handler(message, header):
+        seen.append(message[0])
+        return actions.pop(0)
+
+    actions = [None, rusteron.Action.ABORT]
+    assert until("two", lambda: subscription.controlled_poll(handler)) == 1
+    actions = [rusteron.Action.COMMIT, rusteron.Action.BREAK]
+    assert until("two", lambda: subscription.controlled_poll(handler)) == 2
+    actions = ["nonsense"]
+    with pytest.raises(rusteron.InvalidArgument):
+        until("one", lambda: subscription.controlled_poll(handler))
+    actions = [rusteron.Action.CONTINUE]
+    assert until("one", lambda: subscription.controlled_poll(handler)) == 1
+    assert seen == [0, 1, 1, 2, 3, 3]
+
+
+def test_kept_view_raises(stream):
+    publication, subscription = stream
+    publication.offer(b"\x01\x02\x03\x04")
+    kept = []
+    copied = bytearray(6)
+
+    def handler(view, header):
+        kept.append(view)
+        assert not view.is_expired
+        assert (len(view), view[0], view[-1], view[1:3], view[::-2]) == (4, 1, 4, b"\x02\x03", b"\x04\x02")
+        assert view.bytes() == bytes(view) == b"\x01\x02\x03\x04"
+        assert view.copy_into(copied, 2) == 4
+        with pytest.raises(rusteron.InvalidArgument):
+            view.copy_into(copied, 3)
+        with pytest.raises(IndexError):
+            view[4]
+        with pytest.raises(TypeError):
+            memoryview(view)
+
+    until("message", lambda: subscription.poll_views(handler))
+    assert copied == b"\0\0\x01\x02\x03\x04"
+    (view,) = kept
+    assert view.is_expired and "expired" in repr(view)
+    uses = [view.bytes, lambda: bytes(view), lambda: len(view), lambda: view[0], lambda: view[:], lambda: view.copy_into(copied)]
+    for use in uses:
+        with pytest.raises(rusteron.MessageExpired):
+            use()
+
+
+def test_view_of_failed_handler_raises(stream):
+    publication, subscription = stream
+    publication.offer(b"hello")
+    kept = []
+
+    def handler(view, header):
+        kept.append(view)
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        until("message", lambda: subscription.poll_views(handler))
+    with pytest.raises(rusteron.MessageExpired):
+        kept[0].bytes()
+
+
+def test_iteration_waits_and_ends(stream):
+    publication, subscription = stream
+    for number in range(3):
+        publication.offer(bytes([number]))
+    received = []
+    for message in subscription:
+        received.append(message)
+        if len(received) == 3:
+            break
+    assert received == [b"\0", b"\x01", b"\x02"]
+    publication.offer(b"last")
+    assert list(subscription.messages(timeout=0.05)) == [b"last"]
+    subscription.close()
+    assert list(subscription) == []
+
+
+def test_poll_waits_until_deadline(stream):
+    publication, subscription = stream
+    assert subscription.poll(lambda *_: None, timeout=0.05) == 0
+    publication.offer(b"hello")
+    assert subscription.poll(lambda *_: None, timeout=DEADLINE) == 1
+
+
+def test_offer_errors_are_exceptions(aeron):
+    publication = aeron.add_exclusive_publication("aeron:ipc?term-length=64k", 1001)
+    with pytest.raises(rusteron.NotConnected) as raised:
+        publication.offer(b"hello")
+    assert (raised.value.kind, raised.value.code, raised.value.is_retryable) == ("NotConnected", 0, True)
+    assert publication.try_offer(b"hello") is None
+    with pytest.raises(rusteron.NotConnected):
+        publication.try_claim(8)
+    with pytest.raises(TimeoutError) as raised:
+        publication.offer(b"hello", timeout=0.02)
+    assert isinstance(raised.value, rusteron.TimedOut) and raised.value.kind == "NotConnected"
+    with pytest.raises(rusteron.TimedOut):
+        publication.await_connected(0.02)
+    subscription = aeron.add_subscription("aeron:ipc?term-length=64k", 1001)
+    publication.await_connected(DEADLINE)
+    with pytest.raises(rusteron.BackPressured):
+        while True:
+            publication.offer(bytes(1000))
+    with pytest.raises(rusteron.TimedOut) as raised:
+        publication.offer(bytes(1000), timeout=0.02)
+    assert raised.value.kind == "BackPressured"
+    with pytest.raises(rusteron.InvalidArgument):
+        publication.offer(bytes(publication.max_message_length + 1))
+    for timeout in [-1.0, float("nan")]:
+        with pytest.raises(ValueError):
+            publication.offer(b"", timeout=timeout)
+    subscription.close()
+    publication.close()
+    with pytest.raises(rusteron.Closed):
+        publication.offer(b"hello")
+    assert publication.is_closed
+
+
+def test_claim_is_committed_or_aborted(stream):
+    publication, subscription = stream
+    with publication.try_claim(8) as view:
+        struct.pack_into("<q", view, 0, 77)
+    with pytest.raises(ValueError):
+        view[0] = 1
+    with pytest.raises(ArithmeticError):
+        with publication.try_claim(8):
+            raise ArithmeticError
+    claim = publication.try_claim(3)
+    claim.reserved_value = 5
+    claim.buffer[:] = b"abc"
+    position = claim.position
+    assert claim.commit() == position == publication.position
+    assert claim.is_ended
+    for use in [claim.commit, claim.abort, lambda: claim.buffer, lambda: len(claim), lambda: claim.position]:
+        with pytest.raises(ValueError):
+            use()
+    with pytest.raises(BufferError):
+        memoryview(claim)
+    publication.try_claim(3).abort()
+    del claim
+    publication.try_claim(3)
+    received = []
+    publication.offer(b"after")
+    until("messages", lambda: subscription.poll(lambda m, h: received.append((m, h.reserved_value))) and len(received) == 3)
+    assert received == [(struct.pack("<q", 77), 0), (b"abc", 5), (b"after", 0)]
+    with pytest.raises(ValueError):
+        rusteron.Claim().commit()
+
+
+def test_kept_claim_view_blocks_commit(stream):
+    publication, subscription = stream
+    claim = publication.try_claim(4)
+    part = claim.buffer[1:3]
+    with pytest.raises(BufferError):
+        claim.commit()
+    part[:] = b"xy"
+    part.release()
+    claim.commit()
+    assert drain(subscription, 1)[0][1:3] == b"xy"
+
+    # A block that ends with a view aborts, when the view ends.
+    with pytest.raises(BufferError):
+        with publication.try_claim(4) as view:
+            part = view[1:3]
+    with pytest.raises(rusteron.InUse):
+        publication.offer(b"blocked")
+    part[:] = b"xy"
+    del part
+    publication.offer(b"after")
+    assert drain(subscription, 1) == [b"after"]
+
+
+def test_view_of_collected_claim_is_safe(stream):
+    publication, subscription = stream
+    view = memoryview(publication.try_claim(4))
+    publication.close()
+    view[:] = b"abcd"
+    view.release()
+    refuse = lambda *_: pytest.fail("the claim is aborted")
+    until("end", lambda: subscription.poll(refuse) == 0 and not subscription.is_connected)
+
+
+def test_shared_publication_has_several_claims(aeron):
+    subscription = aeron.add_subscription("aeron:ipc", 1001)
+    publication = aeron.add_publication("aeron:ipc", 1001)
+    publication.await_connected(DEADLINE)
+    first, second = publication.try_claim(1), publication.try_claim(1)
+    second.buffer[0] = 2
+    second.commit()
+    publication.close()
+    first.buffer[0] = 1
+    first.commit()
+    assert drain(subscription, 2) == [b"\x01", b"\x02"]
+
+
+def test_forgotten_claim_is_aborted(stream):
+    publication, subscription = stream
+    claim = publication.try_claim(4)
+    view = claim.buffer
+    view[0] = 1
+    assert claim.buffer is view
+    # No cycle keeps them: the collector is not needed.
+    del claim, view
+    publication.offer(b"after")
+    assert drain(subscription, 1) == [b"after"]
