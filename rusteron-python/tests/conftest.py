@@ -31,10 +31,14 @@ def until(what, condition):
 
 
 def drain(subscription, count):
-    """Polls until there are `count` messages, and returns them."""
+    """Polls until there are `count` messages or more, and returns them."""
     messages = []
-    until(f"{count} messages", lambda: subscription.poll(lambda message, _: messages.append(message)) and
-          len(messages) >= count or len(messages) >= count)
+
+    def poll():
+        subscription.poll(lambda message, header: messages.append(message))
+        return len(messages) >= count
+
+    until(f"{count} messages", poll)
     return messages
 
 
@@ -126,18 +130,22 @@ class JavaArchive:
             return None
 
     def aeron(self):
-        connect = lambda: rusteron.Aeron(dir=self.aeron_dir, driver_timeout=1)
+        def connect():
+            return rusteron.Aeron(dir=self.aeron_dir, driver_timeout=1)
+
         until("driver of the archive", lambda: self._attempt(connect)).close()
         return rusteron.Aeron(dir=self.aeron_dir, driver_timeout=DEADLINE)
 
     def connect(self, aeron):
-        connect = lambda timeout: rusteron.Archive.connect(
-            aeron,
-            control_request_channel="aeron:ipc",
-            control_response_channel="aeron:ipc",
-            message_timeout=timeout,
-            message_retry_attempts=1000,
-        )
+        def connect(timeout):
+            return rusteron.Archive.connect(
+                aeron,
+                control_request_channel="aeron:ipc",
+                control_response_channel="aeron:ipc",
+                message_timeout=timeout,
+                message_retry_attempts=1000,
+            )
+
         until("archive", lambda: self._attempt(lambda: connect(5))).close()
         return connect(DEADLINE)
 

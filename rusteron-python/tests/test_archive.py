@@ -6,6 +6,19 @@ from conftest import DEADLINE, drain, free_port, until
 CHANNEL = "aeron:ipc?term-length=64k"
 
 
+def recording_of(archive, publication, channel_fragment):
+    """Waits for the recording of a publication, and returns its id."""
+    found = None
+
+    def find():
+        nonlocal found
+        found = archive.find_last_matching_recording(0, channel_fragment, 1001, publication.session_id)
+        return found is not None
+
+    until("recording", find)
+    return found
+
+
 def test_record_list_and_replay(java_archive):
     with java_archive.aeron() as aeron, java_archive.connect(aeron) as archive:
         subscription_id = archive.start_recording(CHANNEL, 1001)
@@ -13,8 +26,7 @@ def test_record_list_and_replay(java_archive):
         sent = [f"message {number}".encode() for number in range(20)]
         for message in sent:
             position = publication.offer(message, timeout=DEADLINE)
-        found = lambda: archive.find_last_matching_recording(0, "aeron:ipc", 1001, publication.session_id)
-        recording_id = until("recording", lambda: found() is not None and (found() + 1)) - 1
+        recording_id = recording_of(archive, publication, "aeron:ipc")
         assert archive.await_recorded(recording_id, position, DEADLINE) >= position
 
         (recording,) = archive.list_recordings()
@@ -71,8 +83,7 @@ def test_replay_merge_joins_live_stream(java_archive):
 
         for _ in range(50):
             send()
-        found = lambda: archive.find_last_matching_recording(0, f"localhost:{live}", 1001, publication.session_id)
-        recording_id = until("recording", lambda: found() is not None and (found() + 1)) - 1
+        recording_id = recording_of(archive, publication, f"localhost:{live}")
         archive.await_recorded(recording_id, publication.position, DEADLINE)
 
         subscription = aeron.add_subscription("aeron:udp?control-mode=manual", 1001)
@@ -103,8 +114,7 @@ def test_replay_merge_joins_live_stream(java_archive):
             merge.do_work()
         # Session and subscription are back, and the live stream goes on.
         send()
-        until("live messages", lambda: subscription.poll(lambda m, _: received.append(m)) and
-              len(received) >= len(sent) or len(received) >= len(sent))
+        received += drain(subscription, len(sent) - len(received))
         assert received == sent
         assert len(archive.list_recordings()) == 1
 
@@ -113,7 +123,7 @@ def test_refused_merge_gives_both_back(java_archive):
     with java_archive.aeron() as aeron, java_archive.connect(aeron) as archive:
         subscription = aeron.add_subscription("aeron:udp?control-mode=manual", 1001)
         with pytest.raises(rusteron.ArchiveError):
-            archive.replay_merge(subscription, 5, "nonsense", "aeron:udp?endpoint=localhost:0",
-                                 "aeron:udp?endpoint=localhost:0")
+            destination = "aeron:udp?endpoint=localhost:0"
+            archive.replay_merge(subscription, 5, "nonsense", destination, destination)
         assert archive.list_recordings() == []
         assert subscription.poll(lambda message, header: None) == 0

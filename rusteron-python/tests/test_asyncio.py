@@ -1,12 +1,10 @@
 import asyncio
+import os
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
-import rusteron
 from conftest import DEADLINE
 
 
@@ -26,7 +24,7 @@ def test_async_for_receives_and_ends(stream):
             publication.offer(bytes([number]), timeout=0)
             if number % 20 == 0:
                 await asyncio.sleep(0.005)
-        while subscription.poll_batch is None or publication.position > subscription.images()[0].position:
+        while publication.position > subscription.images()[0].position:
             await asyncio.sleep(0.005)
         subscription.close()
         return await receiving
@@ -98,7 +96,7 @@ def test_many_subscriptions_share_one_thread(aeron):
         tasks = [asyncio.ensure_future(first(subscription)) for subscription in subscriptions]
         await asyncio.sleep(0.01)
         for number, publication in enumerate(publications):
-            await asyncio.to_thread(publication.offer, bytes([number]), DEADLINE) if True else None
+            await asyncio.to_thread(publication.offer, bytes([number]), DEADLINE)
         return await asyncio.gather(*tasks)
 
     assert run(main()) == [bytes([number]) for number in range(8)]
@@ -140,5 +138,4 @@ def test_interpreter_ends_with_waiting_task():
     )
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE)
     assert child.returncode == 0, child.stderr
-    import os
     assert not os.path.exists(child.stdout.strip())
