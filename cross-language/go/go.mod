@@ -1,0 +1,3 @@
+module crosslanguage
+
+go 1.21
