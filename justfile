@@ -43,6 +43,11 @@ drift:
 package:
     .ci/package
 
+# Run every caller of the cross-language service against every server (needs Java, Maven, Go, jansson)
+cross-language-test *args:
+    cross-language/build
+    cargo test --workspace --manifest-path cross-language/Cargo.toml -- "$@"
+
 # Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk and minutes)
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1

@@ -1,0 +1,28 @@
+//! Every caller against every server. `cross-language/build` builds the programs.
+
+mod faults;
+mod limits;
+mod programs;
+mod raw_client;
+mod results;
+
+/// Defines a test for each server, in a module of the server's name.
+macro_rules! for_each_server {
+    ($($test:ident)*) => {
+        mod rust_server {
+            $(#[test]
+            fn $test() {
+                super::$test(crate::programs::Server::Rust);
+            })*
+        }
+
+        mod java_server {
+            $(#[test]
+            fn $test() {
+                super::$test(crate::programs::Server::Java);
+            })*
+        }
+    };
+}
+
+use for_each_server;

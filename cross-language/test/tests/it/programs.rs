@@ -1,0 +1,111 @@
+//! The servers and callers, each a process of its own. A server or caller in Python belongs to these lists.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::{ChildProcess, Finished, command, launch_with, run};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Server {
+    Rust,
+    Java,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Caller {
+    Rust,
+    Java,
+    C,
+    Go,
+}
+
+pub(crate) const CALLERS: [Caller; 4] = [Caller::Rust, Caller::Java, Caller::C, Caller::Go];
+
+/// Longer than any call takes on a machine that still works.
+pub(crate) const LONG: &[&str] = &["--timeout-ms", "60000"];
+
+impl Server {
+    /// Starts the server. Its messages and errors are lines of its output.
+    pub(crate) fn start(self, driver: &MediaDriver, options: &[&str]) -> ChildProcess {
+        let program = match self {
+            Self::Rust => vec![beside_this("server")],
+            Self::Java => vec![in_project("java/run"), "Server".to_owned()],
+        };
+        let dir = driver.aeron_dir().to_str().expect("UTF-8");
+        let arguments = ["-c", r#"exec "$0" "$@" 2>&1"#].into_iter();
+        let arguments = arguments.chain(program.iter().map(String::as_str));
+        let mut command =
+            command("bash", arguments.chain(["--aeron-dir", dir]).chain(options.iter().copied()));
+        let mut server = ChildProcess::spawn(&mut command);
+        server.await_line("serving");
+        server
+    }
+}
+
+impl Caller {
+    pub(crate) fn command(self, driver: &MediaDriver, options: &[&[&str]]) -> Command {
+        let (program, first) = match self {
+            Self::Rust => (beside_this("caller"), None),
+            Self::Java => (in_project("java/run"), Some("Caller")),
+            Self::C => (in_project("c/target/caller"), None),
+            Self::Go => (in_project("go/target/caller"), None),
+        };
+        let dir = driver.aeron_dir().to_str().expect("UTF-8");
+        let options = options.concat();
+        command(&program, first.into_iter().chain(["--aeron-dir", dir]).chain(options))
+    }
+
+    /// Runs the caller to its end.
+    pub(crate) fn run(self, driver: &MediaDriver, options: &[&[&str]]) -> Finished {
+        run(self.command(driver, options))
+    }
+
+    /// Asserts that the caller gets the expected results.
+    pub(crate) fn check(self, driver: &MediaDriver, encoding: &str, options: &[&str]) {
+        let cases = file("cases", &cross_language_test::cases());
+        let mode = ["--encoding", encoding, "--check", path(&cases)];
+        let finished = self.run(driver, &[&mode, LONG, options]);
+        assert_output(&finished, include_str!("../../expected.txt"));
+    }
+}
+
+/// Asserts a successful end, and the output line by line.
+pub(crate) fn assert_output(finished: &Finished, expected: &str) {
+    for (line, expected) in finished.stdout.lines().zip(expected.lines()) {
+        assert_eq!(line, expected, "{}", finished.stderr);
+    }
+    assert_eq!(finished.stdout.lines().count(), expected.lines().count(), "{}", finished.stderr);
+    finished.assert_exit_code(0);
+}
+
+/// A media driver in this process, in a directory of its own.
+pub(crate) fn driver() -> MediaDriver {
+    launch_with(|context| Ok(context))
+}
+
+/// A file with a text, which is removed when it is dropped.
+pub(crate) fn file(prefix: &str, text: &str) -> tempfile::TempPath {
+    let file = tempfile::Builder::new().prefix(prefix).tempfile().expect("a file");
+    std::fs::write(file.path(), text).expect("a written file");
+    file.into_temp_path()
+}
+
+pub(crate) fn path(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// A program of the Rust service, which the workspace's build puts beside this test.
+fn beside_this(name: &str) -> String {
+    let test = std::env::current_exe().expect("a path");
+    existing(test.with_file_name("..").join(name))
+}
+
+fn in_project(name: &str) -> String {
+    existing(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name))
+}
+
+fn existing(path: PathBuf) -> String {
+    assert!(path.exists(), "{} is missing: run cross-language/build first", path.display());
+    path.to_str().expect("UTF-8").to_owned()
+}
