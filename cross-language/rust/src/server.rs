@@ -284,7 +284,8 @@ impl Session {
                 Err(failure) => Err(failure),
             },
             _ => Err(match read(Kind::Text) {
-                Ok(text) => Failure::new(Status::CallbackFailed, text.to_string()),
+                Ok(Body::Text(text)) => Failure::new(Status::CallbackFailed, text),
+                Ok(_) => unreachable!("of the kind that was read"),
                 Err(failure) => failure,
             }),
         };

@@ -76,7 +76,7 @@ pub(crate) fn assert_output(finished: &Finished, expected: &str) {
         assert_eq!(line, expected, "{}", finished.stderr);
     }
     assert_eq!(finished.stdout.lines().count(), expected.lines().count(), "{}", finished.stderr);
-    finished.assert_exit_code(0);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
 }
 
 /// A media driver in this process, in a directory of its own.
