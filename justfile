@@ -146,6 +146,12 @@ benchmark-udp-throughput *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_udp_throughput -- "$@"
 
+# Measure round trips of every cross-language caller to every server over Aeron IPC (needs Java, Maven, Go, jansson); `--help` lists the options
+benchmark-cross-language-ipc *args:
+    cross-language/build
+    cargo build --release --workspace --manifest-path cross-language/Cargo.toml
+    cargo run --release --manifest-path cross-language/Cargo.toml --bin measure -- "$@"
+
 # Measure the effect of each single setting of the driver's presets (Linux); results in target/benchmarks
 benchmark-preset-settings *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_preset_settings -- "$@"

@@ -328,6 +328,51 @@ static void wrong_input(caller_t *caller, const char *path)
     fclose(file);
 }
 
+static int compare_times(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Prints mean, median, 95th and 99th percentile and maximum of the calls' times. */
+static void measure(caller_t *caller, size_t calls, size_t payload)
+{
+    const operation_t *operation = find_operation(0 == payload ? "ping" : "reverse");
+    int64_t *times = calloc(calls, sizeof(int64_t));
+    char *text = malloc(payload + 1);
+    if (NULL == times || NULL == text)
+    {
+        fail("out of memory");
+    }
+    memset(text, 'a', payload);
+    json_t *argument = 0 == payload ? json_null() : json_stringn(text, payload);
+    int64_t sum = 0;
+    for (size_t i = 0; i < 2 * calls; i++)
+    {
+        uint8_t status;
+        json_t *result;
+        const int64_t start = session_now_ns();
+        check_result(call(caller, operation, argument, &status, &result), operation->name);
+        json_decref(result);
+        if (i >= calls)
+        {
+            times[i - calls] = session_now_ns() - start;
+            sum += times[i - calls];
+        }
+    }
+    qsort(times, calls, sizeof(int64_t), compare_times);
+    printf("%" PRId64, sum / (int64_t)calls);
+    static const size_t percents[] = { 50, 95, 99, 100 };
+    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
+    {
+        printf(" %" PRId64, times[(calls - 1) * percents[i] / 100]);
+    }
+    putchar('\n');
+    json_decref(argument);
+    free(text);
+    free(times);
+}
+
 static void endless(caller_t *caller)
 {
     json_t *argument = json_array();
@@ -351,7 +396,7 @@ static void endless(caller_t *caller)
 
 int main(int argc, char *argv[])
 {
-    enum { AERON_DIR = 1, REQUESTS, RESPONSES, ENCODING, TIMEOUT, IDLE, CHECK, WRONG_INPUT, ENDLESS };
+    enum { AERON_DIR = 1, REQUESTS, RESPONSES, ENCODING, TIMEOUT, IDLE, CHECK, WRONG_INPUT, MEASURE, CALLS, ENDLESS };
     static const struct option options[] = {
         { "aeron-dir", required_argument, NULL, AERON_DIR },
         { "request-channel", required_argument, NULL, REQUESTS },
@@ -361,6 +406,8 @@ int main(int argc, char *argv[])
         { "idle", required_argument, NULL, IDLE },
         { "check", required_argument, NULL, CHECK },
         { "wrong-input", required_argument, NULL, WRONG_INPUT },
+        { "measure", required_argument, NULL, MEASURE },
+        { "calls", required_argument, NULL, CALLS },
         { "endless", no_argument, NULL, ENDLESS },
         { NULL, 0, NULL, 0 }
     };
@@ -373,6 +420,7 @@ int main(int argc, char *argv[])
     };
     caller_t caller = { .encoding = ENCODING_BINARY, .next_correlation_id = 1 };
     const char *path = NULL;
+    size_t calls = 10000;
     int mode = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
     {
@@ -409,8 +457,13 @@ int main(int argc, char *argv[])
                 session_options.idle = optarg;
                 break;
 
+            case CALLS:
+                calls = strtoul(optarg, NULL, 10);
+                break;
+
             case CHECK:
             case WRONG_INPUT:
+            case MEASURE:
             case ENDLESS:
                 mode = option;
                 path = optarg;
@@ -420,9 +473,9 @@ int main(int argc, char *argv[])
                 return 2;
         }
     }
-    if (0 == mode)
+    if (0 == mode || 0 == calls)
     {
-        fputs("one of --check FILE, --wrong-input FILE and --endless is required\n", stderr);
+        fputs("one of --check FILE, --wrong-input FILE, --measure BYTES and --endless is required\n", stderr);
         return 2;
     }
     caller.timeout_ns = session_options.timeout_ns;
@@ -434,6 +487,10 @@ int main(int argc, char *argv[])
     else if (WRONG_INPUT == mode)
     {
         wrong_input(&caller, path);
+    }
+    else if (MEASURE == mode)
+    {
+        measure(&caller, calls, strtoul(path, NULL, 10));
     }
     else
     {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"sort"
 	"strings"
 	"time"
 
@@ -33,19 +34,21 @@ func main() {
 	cases := flag.String("check", "", "call what each line of a file says, and print the results")
 	wrong := flag.String("wrong-input", "", "send the bytes of each line of a file, and print each status")
 	isEndless := flag.Bool("endless", false, "call until a call fails, and print that failure")
+	payload := flag.Int("measure", -1, "time calls with a text of so many bytes, 0 for no argument; print nanoseconds")
+	calls := flag.Int("calls", 10_000, "calls that -measure times, after as many for warming up")
 	flag.Parse()
 	options.Timeout = time.Duration(*timeout) * time.Millisecond
-	if *cases == "" && *wrong == "" && !*isEndless {
-		fmt.Fprintln(os.Stderr, "one of --check, --wrong-input and --endless is required")
+	if *cases == "" && *wrong == "" && *payload < 0 && !*isEndless || *calls < 1 {
+		fmt.Fprintln(os.Stderr, "one of --check, --wrong-input, --measure and --endless is required")
 		os.Exit(2)
 	}
-	if err := run(options, *encoding, *cases, *wrong); err != nil {
+	if err := run(options, *encoding, *cases, *wrong, *payload, *calls); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(options service.Options, encodingName, cases, wrong string) error {
+func run(options service.Options, encodingName, cases, wrong string, payload, calls int) error {
 	encoding, err := service.ParseEncoding(encodingName)
 	if err != nil {
 		return err
@@ -60,6 +63,8 @@ func run(options service.Options, encodingName, cases, wrong string) error {
 		return check(caller, encoding, cases)
 	case wrong != "":
 		return wrongInput(caller, wrong)
+	case payload >= 0:
+		return measure(caller, encoding, payload, calls)
 	default:
 		return endless(caller, encoding)
 	}
@@ -137,6 +142,30 @@ func wrongInput(caller *service.Caller, path string) error {
 		}
 		return nil
 	})
+}
+
+// measure prints mean, median, 95th and 99th percentile and maximum of the calls' times.
+func measure(caller *service.Caller, encoding service.Encoding, payload, calls int) error {
+	operation, argument := service.Ping, any(nil)
+	if payload > 0 {
+		operation, argument = service.Reverse, strings.Repeat("a", payload)
+	}
+	times := make([]int64, 0, calls)
+	var sum int64
+	for i := 0; i < 2*calls; i++ {
+		start := time.Now()
+		if _, err := caller.Call(operation, encoding, argument); err != nil {
+			return err
+		}
+		if i >= calls {
+			times = append(times, time.Since(start).Nanoseconds())
+			sum += times[len(times)-1]
+		}
+	}
+	sort.Slice(times, func(i, j int) bool { return times[i] < times[j] })
+	at := func(percent int) int64 { return times[(calls-1)*percent/100] }
+	fmt.Println(sum/int64(calls), at(50), at(95), at(99), at(100))
+	return nil
 }
 
 func endless(caller *service.Caller, encoding service.Encoding) error {

@@ -1,6 +1,7 @@
-//! Inputs for the callers of the cross-language service, right and wrong.
+//! The programs of the cross-language service as processes, and inputs for the callers, right and wrong.
 
 mod cases;
+pub mod programs;
 mod wrong_input;
 
 pub use cases::cases;

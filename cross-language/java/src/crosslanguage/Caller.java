@@ -10,6 +10,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
@@ -39,7 +40,7 @@ public final class Caller
         final Options options = new Options(
             args,
             Set.of("--aeron-dir", "--request-channel", "--response-channel", "--encoding", "--timeout-ms", "--idle",
-                "--check", "--wrong-input"),
+                "--check", "--wrong-input", "--measure", "--calls"),
             Set.of("--endless"));
         int status = 0;
         try
@@ -84,6 +85,11 @@ public final class Caller
             else if (options.has("--wrong-input"))
             {
                 wrongInput(caller, lines(options.get("--wrong-input", null)));
+            }
+            else if (options.has("--measure"))
+            {
+                final int calls = Integer.parseInt(options.get("--calls", "10000"));
+                measure(caller, encoding, calls, Integer.parseInt(options.get("--measure", null)));
             }
             else
             {
@@ -147,6 +153,32 @@ public final class Caller
             }
             OUT.println(words[0] + " " + caller.response().correlationId() + " " + status);
         }
+    }
+
+    /** Prints mean, median, 95th and 99th percentile and maximum of the calls' times. */
+    private static void measure(
+        final ServiceCaller caller, final Encoding encoding, final int calls, final int payload)
+        throws CallException, FailureException
+    {
+        final Operation operation = payload == 0 ? Operation.PING : Operation.REVERSE;
+        final String argument = payload == 0 ? null : "a".repeat(payload);
+        final long[] times = new long[calls];
+        for (int i = 0; i < 2 * calls; i++)
+        {
+            final long start = System.nanoTime();
+            caller.call(operation, encoding, argument);
+            if (i >= calls)
+            {
+                times[i - calls] = System.nanoTime() - start;
+            }
+        }
+        Arrays.sort(times);
+        final StringBuilder line = new StringBuilder().append(Arrays.stream(times).sum() / calls);
+        for (final int percent : new int[]{50, 95, 99, 100})
+        {
+            line.append(' ').append(times[(int)((calls - 1L) * percent / 100)]);
+        }
+        OUT.println(line);
     }
 
     private static void endless(final ServiceCaller caller, final Encoding encoding)

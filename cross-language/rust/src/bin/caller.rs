@@ -2,9 +2,10 @@
 
 use std::error::Error;
 use std::fs;
+use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Parser};
 use cross_language::{
@@ -41,6 +42,10 @@ struct Options {
     #[arg(long, value_name = "IDLE", default_value = "backoff")]
     idle: IdleStrategyKind,
 
+    /// Calls that `--measure` times, after as many for warming up
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = calls)]
+    calls: usize,
+
     #[command(flatten)]
     mode: Mode,
 }
@@ -56,9 +61,20 @@ struct Mode {
     #[arg(long, value_name = "FILE")]
     wrong_input: Option<PathBuf>,
 
+    /// Time calls with a text of so many bytes, 0 for no argument, and print nanoseconds
+    #[arg(long, value_name = "BYTES")]
+    measure: Option<usize>,
+
     /// Call until a call fails, and print that failure
     #[arg(long)]
     endless: bool,
+}
+
+fn calls(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be 1 or more".to_owned()),
+        result => result.map_err(|error: ParseIntError| error.to_string()),
+    }
 }
 
 /// The greatest argument that this program's callback accepts.
@@ -92,6 +108,8 @@ fn run(options: Options) -> Result<(), Box<dyn Error>> {
         check(&mut caller, options.encoding, &fs::read_to_string(path)?)
     } else if let Some(path) = options.mode.wrong_input {
         wrong_input(&mut caller, &fs::read_to_string(path)?)
+    } else if let Some(payload) = options.mode.measure {
+        measure(&mut caller, options.encoding, options.calls, payload)
     } else {
         endless(&mut caller, options.encoding)
     }
@@ -132,6 +150,32 @@ fn wrong_input(caller: &mut Caller, cases: &str) -> Result<(), Box<dyn Error>> {
             None => println!("{label} {id} status {}", envelope.code),
         }
     }
+    Ok(())
+}
+
+/// Prints mean, median, 95th and 99th percentile and maximum of the calls' times.
+fn measure(
+    caller: &mut Caller,
+    encoding: Encoding,
+    calls: usize,
+    payload: usize,
+) -> Result<(), Box<dyn Error>> {
+    let (operation, argument) = match payload {
+        0 => (Operation::Ping, Body::Void),
+        _ => (Operation::Reverse, Body::Text("a".repeat(payload))),
+    };
+    let mut times = Vec::with_capacity(calls);
+    for call in 0..2 * calls {
+        let start = Instant::now();
+        caller.call(operation, encoding, &argument)?;
+        if call >= calls {
+            times.push(start.elapsed().as_nanos());
+        }
+    }
+    times.sort_unstable();
+    let mean = times.iter().sum::<u128>() / calls as u128;
+    let at = |percent: usize| times[(calls - 1) * percent / 100];
+    println!("{mean} {} {} {} {}", at(50), at(95), at(99), at(100));
     Ok(())
 }
 

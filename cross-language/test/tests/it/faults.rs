@@ -4,8 +4,8 @@ use cross_language::{Body, Operation};
 use rusteron_test_support::ChildProcess;
 
 use crate::for_each_server;
-use crate::programs::{CALLERS, Caller, LONG, Server, driver};
 use crate::raw_client::RawClient;
+use cross_language_test::programs::{CALLERS, Caller, LONG, Server, driver};
 
 for_each_server! { killed_caller killed_server slow_caller }
 

@@ -8,8 +8,8 @@ use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::DEADLINE;
 
 use crate::for_each_server;
-use crate::programs::{Server, driver};
 use crate::raw_client::RawClient;
+use cross_language_test::programs::{Server, driver};
 
 for_each_server! { objects open_calls unanswered_callback long_response }
 

@@ -2,7 +2,6 @@
 
 mod faults;
 mod limits;
-mod programs;
 mod raw_client;
 mod results;
 
@@ -12,14 +11,14 @@ macro_rules! for_each_server {
         mod rust_server {
             $(#[test]
             fn $test() {
-                super::$test(crate::programs::Server::Rust);
+                super::$test(cross_language_test::programs::Server::Rust);
             })*
         }
 
         mod java_server {
             $(#[test]
             fn $test() {
-                super::$test(crate::programs::Server::Java);
+                super::$test(cross_language_test::programs::Server::Java);
             })*
         }
     };

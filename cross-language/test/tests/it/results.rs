@@ -3,7 +3,9 @@
 use rusteron_test_support::free_port;
 
 use crate::for_each_server;
-use crate::programs::{CALLERS, Caller, LONG, Server, assert_output, driver, file, path};
+use cross_language_test::programs::{
+    CALLERS, Caller, LONG, Server, assert_output, driver, file, path,
+};
 
 for_each_server! { binary json wrong_input over_udp }
 

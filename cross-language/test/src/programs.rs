@@ -6,28 +6,36 @@ use std::process::Command;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{ChildProcess, Finished, command, launch_with, run};
 
+/// A server's language.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Server {
+#[expect(missing_docs, reason = "names of languages")]
+pub enum Server {
     Rust,
     Java,
 }
 
+/// A caller's language.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Caller {
+#[expect(missing_docs, reason = "names of languages")]
+pub enum Caller {
     Rust,
     Java,
     C,
     Go,
 }
 
-pub(crate) const CALLERS: [Caller; 4] = [Caller::Rust, Caller::Java, Caller::C, Caller::Go];
+/// All servers.
+pub const SERVERS: [Server; 2] = [Server::Rust, Server::Java];
+
+/// All callers.
+pub const CALLERS: [Caller; 4] = [Caller::Rust, Caller::Java, Caller::C, Caller::Go];
 
 /// Longer than any call takes on a machine that still works.
-pub(crate) const LONG: &[&str] = &["--timeout-ms", "60000"];
+pub const LONG: &[&str] = &["--timeout-ms", "60000"];
 
 impl Server {
     /// Starts the server. Its messages and errors are lines of its output.
-    pub(crate) fn start(self, driver: &MediaDriver, options: &[&str]) -> ChildProcess {
+    pub fn start(self, driver: &MediaDriver, options: &[&str]) -> ChildProcess {
         let program = match self {
             Self::Rust => vec![beside_this("server")],
             Self::Java => vec![in_project("java/run"), "Server".to_owned()],
@@ -44,7 +52,8 @@ impl Server {
 }
 
 impl Caller {
-    pub(crate) fn command(self, driver: &MediaDriver, options: &[&[&str]]) -> Command {
+    /// The caller's command line, with output and errors piped.
+    pub fn command(self, driver: &MediaDriver, options: &[&[&str]]) -> Command {
         let (program, first) = match self {
             Self::Rust => (beside_this("caller"), None),
             Self::Java => (in_project("java/run"), Some("Caller")),
@@ -57,21 +66,21 @@ impl Caller {
     }
 
     /// Runs the caller to its end.
-    pub(crate) fn run(self, driver: &MediaDriver, options: &[&[&str]]) -> Finished {
+    pub fn run(self, driver: &MediaDriver, options: &[&[&str]]) -> Finished {
         run(self.command(driver, options))
     }
 
     /// Asserts that the caller gets the expected results.
-    pub(crate) fn check(self, driver: &MediaDriver, encoding: &str, options: &[&str]) {
-        let cases = file("cases", &cross_language_test::cases());
+    pub fn check(self, driver: &MediaDriver, encoding: &str, options: &[&str]) {
+        let cases = file("cases", &crate::cases());
         let mode = ["--encoding", encoding, "--check", path(&cases)];
         let finished = self.run(driver, &[&mode, LONG, options]);
-        assert_output(&finished, include_str!("../../expected.txt"));
+        assert_output(&finished, include_str!("../expected.txt"));
     }
 }
 
 /// Asserts a successful end, and the output line by line.
-pub(crate) fn assert_output(finished: &Finished, expected: &str) {
+pub fn assert_output(finished: &Finished, expected: &str) {
     for (line, expected) in finished.stdout.lines().zip(expected.lines()) {
         assert_eq!(line, expected, "{}", finished.stderr);
     }
@@ -80,25 +89,27 @@ pub(crate) fn assert_output(finished: &Finished, expected: &str) {
 }
 
 /// A media driver in this process, in a directory of its own.
-pub(crate) fn driver() -> MediaDriver {
+pub fn driver() -> MediaDriver {
     launch_with(|context| Ok(context))
 }
 
 /// A file with a text, which is removed when it is dropped.
-pub(crate) fn file(prefix: &str, text: &str) -> tempfile::TempPath {
+pub fn file(prefix: &str, text: &str) -> tempfile::TempPath {
     let file = tempfile::Builder::new().prefix(prefix).tempfile().expect("a file");
     std::fs::write(file.path(), text).expect("a written file");
     file.into_temp_path()
 }
 
-pub(crate) fn path(path: &Path) -> &str {
+/// A path as an argument.
+pub fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// A program of the Rust service, which the workspace's build puts beside this test.
+/// A program of the Rust service. Cargo puts it beside this program, or above this test.
 fn beside_this(name: &str) -> String {
-    let test = std::env::current_exe().expect("a path");
-    existing(test.with_file_name("..").join(name))
+    let this = std::env::current_exe().expect("a path");
+    let path = this.with_file_name(name);
+    existing(if path.exists() { path } else { this.with_file_name("..").join(name) })
 }
 
 fn in_project(name: &str) -> String {
