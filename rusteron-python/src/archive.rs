@@ -187,7 +187,7 @@ impl Archive {
         Ok(self.slot.enter()?.control_session_id())
     }
 
-    /// Whether the session is connected.
+    /// True if the session is connected.
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         Ok(self.slot.enter()?.is_connected())
@@ -459,7 +459,7 @@ impl Archive {
         }
     }
 
-    /// Whether the session was closed.
+    /// True if the session was closed.
     #[getter]
     fn is_closed(&self) -> bool {
         self.slot.is_closed()
@@ -679,25 +679,25 @@ impl ReplayMerge {
         self.with(|merge| merge.do_work().map_err(|error| error::archive(&error)))
     }
 
-    /// Whether the replay has caught up, and the stream is the live stream now.
+    /// True if the replay has caught up, and the stream is the live stream now.
     #[getter]
     fn is_merged(&self) -> PyResult<bool> {
         self.with(|merge| Ok(merge.is_merged()))
     }
 
-    /// Whether the merge has failed for good.
+    /// True if the merge has failed for good.
     #[getter]
     fn has_failed(&self) -> PyResult<bool> {
         self.with(|merge| Ok(merge.has_failed()))
     }
 
-    /// Whether the live destination was added.
+    /// True if the live destination was added.
     #[getter]
     fn is_live_added(&self) -> PyResult<bool> {
         self.with(|merge| Ok(merge.is_live_added()))
     }
 
-    /// Whether the merge was closed.
+    /// True if the merge was closed.
     #[getter]
     fn is_closed(&self) -> bool {
         self.slot.is_closed()

@@ -107,7 +107,7 @@ impl ChannelUri {
         }
     }
 
-    /// Whether the channel is that of a spy.
+    /// True if the channel is that of a spy.
     #[getter]
     fn is_spy(&self) -> bool {
         self.0.is_spy()

@@ -213,7 +213,7 @@ impl Claim {
         self.with_claimed(|claim| claim.set_reserved_value(value))
     }
 
-    /// Whether the claim was committed or aborted.
+    /// True if the claim was committed or aborted.
     #[getter]
     fn is_ended(&self) -> bool {
         self.with_claimed(|_| ()).is_err()

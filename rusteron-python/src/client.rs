@@ -316,7 +316,7 @@ impl Aeron {
         Ok(self.slot.enter()?.client_id())
     }
 
-    /// Whether the client was closed, by `close()` or by a fatal error such as a dead driver.
+    /// True if the client was closed, by `close()` or by a fatal error such as a dead driver.
     #[getter]
     fn is_closed(&self) -> bool {
         self.slot.is_closed() || self.slot.enter().is_ok_and(|aeron| aeron.is_closed())

@@ -90,7 +90,7 @@ impl Counter {
         self.registration_id
     }
 
-    /// Whether the counter was closed, by `close()` or with its client.
+    /// True if the counter was closed, by `close()` or with its client.
     #[getter]
     fn is_closed(&self) -> bool {
         self.slot.is_closed() || self.slot.enter().is_ok_and(|counter| counter.is_closed())

@@ -104,7 +104,7 @@ impl MediaDriver {
         &self.aeron_dir
     }
 
-    /// Whether the driver was closed.
+    /// True if the driver was closed.
     #[getter]
     fn is_closed(&self) -> bool {
         self.slot.is_closed()

@@ -120,7 +120,7 @@ fn named(error: PyErr, name: &str) -> PyErr {
     })
 }
 
-/// Whether an exception says that a handle is closed.
+/// Returns whether an exception says that a handle is closed.
 pub(crate) fn is_closed(py: Python<'_>, raised: &PyErr) -> bool {
     module(py)
         .and_then(|module| module.getattr("Closed"))

@@ -138,7 +138,7 @@ impl MessageView {
         Ok(message.len())
     }
 
-    /// Whether the handler has returned.
+    /// True once the handler has returned.
     #[getter]
     fn is_expired(&self) -> bool {
         self.start.load(Ordering::Relaxed).is_null()

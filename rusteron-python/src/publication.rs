@@ -109,7 +109,7 @@ macro_rules! publication {
             }
         }
 
-        /// Whether an offer may succeed, or fails for good.
+        /// True if an offer may succeed, or fails for good.
         fn is_ready(slot: &OwnedSlot<$handle>) -> bool {
             slot.is_closed()
                 || slot
@@ -239,13 +239,13 @@ macro_rules! publication {
                 })
             }
 
-            /// Whether a subscriber is connected.
+            /// True if a subscriber is connected.
             #[getter]
             fn is_connected(&self) -> PyResult<bool> {
                 Ok(self.slot.enter()?.is_connected())
             }
 
-            /// Whether the publication was closed, by `close()`, with its client, or by a fatal error.
+            /// True if the publication was closed, by `close()`, with its client, or by a fatal error.
             #[getter]
             fn is_closed(&self) -> bool {
                 self.slot.is_closed() || self.slot.enter().is_ok_and(|publication| publication.is_closed())

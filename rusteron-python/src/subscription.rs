@@ -363,7 +363,7 @@ impl Subscription {
         })
     }
 
-    /// Whether a publisher is connected.
+    /// True if a publisher is connected.
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         Ok(self.slot.enter()?.is_connected())
@@ -375,7 +375,7 @@ impl Subscription {
         Ok(self.slot.enter()?.image_count())
     }
 
-    /// Whether the subscription was closed, by `close()`, with its client, or by a fatal error.
+    /// True if the subscription was closed, by `close()`, with its client, or by a fatal error.
     #[getter]
     fn is_closed(&self) -> bool {
         self.slot.is_closed()

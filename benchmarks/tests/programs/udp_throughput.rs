@@ -35,7 +35,7 @@ fn assert_figures(cell: &Value, runs: usize) {
     assert!(list(cell, "/runs").iter().any(has_messages), "{cell:#}");
 }
 
-/// Whether network namespaces can be made: as root, with iproute2.
+/// Returns whether network namespaces can be made: as root, with iproute2.
 fn has_namespaces() -> bool {
     let name = format!("rusteron-test-{}", std::process::id());
     let ip = |action: &str| {

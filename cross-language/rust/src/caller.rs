@@ -53,7 +53,7 @@ pub struct Caller {
     idle: AnyIdleStrategy,
     on_callback: CallbackHandler,
     next_correlation_id: i64,
-    /// Whether the server has opened its response channel.
+    /// Set once the server has opened its response channel.
     is_answered: bool,
     buffer: Vec<u8>,
 }
