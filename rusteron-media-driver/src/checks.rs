@@ -144,7 +144,7 @@ fn sizes(context: &Context) -> Vec<String> {
 }
 
 fn vectors(context: &Context) -> Option<String> {
-    let messages = context.network_publication_max_messages_per_send();
+    let messages = context.datagrams_per_send();
     let capacity = context.sender_io_vector_capacity();
     (messages > capacity).then(|| {
         format!(

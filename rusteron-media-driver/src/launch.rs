@@ -42,6 +42,8 @@ impl Running {
             .map_err(|error| Error::new(ErrorKind::Io(error.kind()), format!("dir: {error}")))?;
         context.set_dir(&dir)?;
         checks::settings(&context)?;
+        let datagrams = context.datagrams_per_send();
+        context.set_network_publication_max_messages_per_send(datagrams)?;
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }

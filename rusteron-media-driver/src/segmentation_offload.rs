@@ -11,6 +11,17 @@ use rusteron_sys::driver as sys;
 use crate::Context;
 
 const VARIABLE: &str = "RUSTERON_SEGMENTATION_OFFLOAD";
+const CAPACITY_VARIABLE: &str = "AERON_SENDER_IO_VECTOR_CAPACITY";
+const MESSAGES_VARIABLE: &str = "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND";
+
+/// Aeron's default of both variables.
+const AERON_VECTOR: u32 = 4;
+/// The default while the offload is on.
+const OFFLOAD_VECTOR: u32 = 16;
+
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
 
 /// Bindings that C has pointers to, until the driver is closed.
 pub(crate) struct RetainedOffload(NonNull<sys::rusteron_segmentation_offload_t>);
@@ -40,9 +51,10 @@ impl Context {
     /// [`network_publication_max_messages_per_send`](Self::network_publication_max_messages_per_send).
     /// On Linux, that setting and
     /// [`sender_io_vector_capacity`](Self::sender_io_vector_capacity) are 16 while this setting is
-    /// on, and 4, Aeron's default, while it is off. This function changes them only from the one of
-    /// these values to the other, and not if the environment sets one of them. The preset
-    /// [`Throughput`](crate::Preset::Throughput) raises them to 46.
+    /// on, and 4, Aeron's default, while it is off. A call that switches the setting changes each
+    /// from one default to the other, unless the environment sets it. Other values stay. If only the
+    /// capacity is lowered, a launch lowers the default of the other to it. The preset
+    /// [`Throughput`](crate::Preset::Throughput) raises both to 46.
     ///
     /// If kernel, device or route refuses a buffer, that channel goes on with single datagrams.
     /// Nothing is lost, and the log gets one warning. A channel with timestamps of received media
@@ -61,8 +73,10 @@ impl Context {
     /// Has no counterpart in Aeron; the environment variable is `RUSTERON_SEGMENTATION_OFFLOAD`, with
     /// the values `on` and `off`.
     pub fn set_segmentation_offload(&mut self, is_enabled: bool) -> Result<&mut Self> {
-        self.segmentation_offload = is_enabled;
-        self.adapt_vectors()?;
+        if self.segmentation_offload != is_enabled {
+            self.segmentation_offload = is_enabled;
+            self.switch_vector_defaults()?;
+        }
         Ok(self)
     }
 
@@ -83,32 +97,35 @@ impl Context {
                 return Err(Error::new(ErrorKind::InvalidArgument, text));
             }
         };
-        self.adapt_vectors()
+        if self.segmentation_offload { self.switch_vector_defaults() } else { Ok(()) }
     }
 
-    /// Lets a sender pass more datagrams to a call if it can pass them as one buffer. Leaves values
-    /// that the user has chosen.
-    fn adapt_vectors(&mut self) -> Result<()> {
-        const AERON_DEFAULT: u32 = 4;
-        const WITH_OFFLOAD: u32 = 16;
-        let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-        if !cfg!(target_os = "linux")
-            || is_set("AERON_SENDER_IO_VECTOR_CAPACITY")
-            || is_set("AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND")
-        {
+    /// Replaces the defaults of the sender's vectors by those of the setting.
+    fn switch_vector_defaults(&mut self) -> Result<()> {
+        if !cfg!(target_os = "linux") {
             return Ok(());
         }
         let (from, to) = match self.segmentation_offload {
-            true => (AERON_DEFAULT, WITH_OFFLOAD),
-            false => (WITH_OFFLOAD, AERON_DEFAULT),
+            true => (AERON_VECTOR, OFFLOAD_VECTOR),
+            false => (OFFLOAD_VECTOR, AERON_VECTOR),
         };
-        if self.sender_io_vector_capacity() == from
-            && self.network_publication_max_messages_per_send() == from
-        {
+        if self.sender_io_vector_capacity() == from && !is_set(CAPACITY_VARIABLE) {
             self.set_sender_io_vector_capacity(to)?;
+        }
+        if self.network_publication_max_messages_per_send() == from && !is_set(MESSAGES_VARIABLE) {
             self.set_network_publication_max_messages_per_send(to)?;
         }
         Ok(())
+    }
+
+    /// Returns how many datagrams of a publication a driver sends in a call: the setting, or if that
+    /// is the default with the offload, at most the sender's capacity.
+    pub(crate) fn datagrams_per_send(&self) -> u32 {
+        let messages = self.network_publication_max_messages_per_send();
+        if messages == OFFLOAD_VECTOR && !is_set(MESSAGES_VARIABLE) {
+            return messages.min(self.sender_io_vector_capacity());
+        }
+        messages
     }
 
     /// Makes C use the bindings, if the setting says so.

@@ -77,12 +77,12 @@ fn udp_offload_and_c_take_turns() {
     assert_eq!(cells.len(), 8);
     cells.iter().for_each(|cell| assert_figures(cell, 2));
     if results.finished.stderr.is_empty() {
-        // perf can count. Without offload a call sends two datagrams at most.
+        // perf can count. Without offload a call sends four datagrams at most.
         let of_c = cells.iter().filter(|cell| cell["contender"] == "c");
         let of_c = of_c.filter(|cell| cell["buffers"] == "default");
         for run in of_c.flat_map(|cell| list(cell, "/runs")) {
             let per_send = run["datagrams_per_send"].as_f64();
-            assert!(per_send.is_none_or(|count| (0.9..=2.1).contains(&count)), "{run:#}");
+            assert!(per_send.is_none_or(|count| (0.9..=4.1).contains(&count)), "{run:#}");
         }
     }
     assert_eq!(cells[3]["message_length"], "mix");

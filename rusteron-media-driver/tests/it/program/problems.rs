@@ -146,7 +146,10 @@ fn values_that_stop_every_launch() {
              (AERON_TIMER_INTERVAL): 10s",
         ),
         (
-            &[("AERON_SENDER_IO_VECTOR_CAPACITY", "2")],
+            &[
+                ("AERON_SENDER_IO_VECTOR_CAPACITY", "2"),
+                ("AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND", "4"),
+            ],
             "(AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND): 4 is more than \
              sender_io_vector_capacity (AERON_SENDER_IO_VECTOR_CAPACITY): 2",
         ),
