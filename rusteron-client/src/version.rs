@@ -19,7 +19,8 @@ pub struct AeronVersion {
     pub patch: u32,
     /// The three numbers, joined by dots.
     pub text: String,
-    /// The commit. It is `+guilty` for sources without a git history, as in Aeron's own builds of them.
+    /// The commit. It is `+guilty`, as in Aeron's own builds of sources without a git history. Only
+    /// the feature `cmake` of `rusteron-sys` with a checkout of Aeron gives a commit's hash.
     pub commit: String,
     /// Everything in one line.
     pub full: String,

@@ -96,7 +96,7 @@ pub enum Preset {
     /// ([`set_segmentation_offload`](Context::set_segmentation_offload)), and gives them room. Over
     /// IPC, it keeps a stream's log in the processor's caches.
     ///
-    /// | setting | default | `Throughput` | reason |
+    /// | setting | default on Linux | `Throughput` | reason |
     /// |---|---|---|---|
     /// | [`network_publication_max_messages_per_send`](Context::set_network_publication_max_messages_per_send) | 16 | 46 | 46 datagrams of 1,408 bytes are the most that fit into one buffer of Linux, 65,507 bytes |
     /// | [`sender_io_vector_capacity`](Context::set_sender_io_vector_capacity) | 16 | 46 | the upper limit of the setting above |
@@ -107,7 +107,8 @@ pub enum Preset {
     /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 8 MiB | a log has three terms: 24 MiB fit into more caches than 192 MiB |
     ///
     /// A message over IPC may be up to 1 MiB long, and a publisher may get 4 MiB ahead of its slowest
-    /// subscriber. The parameter `term-length` of a channel chooses other lengths.
+    /// subscriber. The parameter `term-length` of a channel chooses other lengths. Clients that spin on
+    /// too few cores need long terms: with 8 MiB they had half the rate of 64 MiB.
     ///
     /// Linux limits the lengths of socket buffers (`net.core.rmem_max` and `net.core.wmem_max`). The
     /// window is no longer than `net.core.rmem_max`, so that a driver starts with any limit. With

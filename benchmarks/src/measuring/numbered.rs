@@ -10,7 +10,7 @@ use crate::command_line::failure::Failure;
 use crate::measuring::cache_line::CacheLine;
 use crate::measuring::message_path::{Poll, Publish};
 
-/// How long the number in each message is.
+/// Length in bytes of the number in each message.
 pub const NUMBER_LENGTH: usize = size_of::<u64>();
 
 /// The lengths of messages, again and again in the same order.
@@ -18,7 +18,7 @@ pub const NUMBER_LENGTH: usize = size_of::<u64>();
 pub struct Lengths(Vec<usize>);
 
 impl Lengths {
-    /// How many random lengths there are before the first one comes again.
+    /// Number of random lengths before the first one comes again.
     const PERIOD: usize = 4096;
 
     /// One length for all, at least [`NUMBER_LENGTH`].
@@ -46,7 +46,7 @@ impl Lengths {
     }
 }
 
-/// A place in the sequence of messages: publisher and subscriber have one each.
+/// A position in the sequence of messages: publisher and subscriber have one each.
 #[derive(Debug)]
 struct Cursor<'a> {
     lengths: &'a [usize],
@@ -108,7 +108,7 @@ impl Publish for NumberedPublication<'_> {
 pub struct Payload(CacheLine<AtomicU64>);
 
 impl Payload {
-    /// How many they are so far.
+    /// Number of messages so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

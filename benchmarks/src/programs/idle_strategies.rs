@@ -101,6 +101,12 @@ impl FromStr for Window {
     }
 }
 
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.map_or_else(|| "default".to_owned(), byte_size::display))
+    }
+}
+
 /// The log of a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Log {
@@ -239,6 +245,11 @@ pub fn run(options: &IdleStrategiesOptions) -> Result<(), Failure> {
         run_options::check_message_length(option, options.message_length, *term_length)?;
     }
     let logs = Log::combinations(&term_lengths, &run_options::distinct(&options.windows));
+    if logs.is_empty() {
+        let reason = "expected default, or less than half of a term";
+        let windows: Vec<_> = options.windows.iter().map(Window::to_string).collect();
+        return Err(Failure::usage("--windows <BYTES>", windows.join(","), reason));
+    }
     let results = Results::open(&options.run.results, "idle-strategies")?;
     let interrupt = Interrupt::on_signals()?;
     let mut output = Output::new(&interrupt);

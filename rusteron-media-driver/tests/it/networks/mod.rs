@@ -131,7 +131,7 @@ fn skip_without_permission(networks: Result<Networks, String>) -> Option<Network
                 required.is_none_or(|value| value != "1"),
                 "RUSTERON_REQUIRE_MOUNT=1, but there cannot be other networks: {reason}"
             );
-            // Not what the test harness keeps to itself when a test succeeds.
+            // The harness captures `eprintln!` of a test that succeeds.
             let _ = writeln!(io::stderr(), "skipped: there cannot be other networks: {reason}");
             None
         }
