@@ -44,13 +44,18 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscription::Subscription>()?;
     module.add("AERON_VERSION", rusteron_client::AERON_VERSION.to_string())?;
     let at_exit = pyo3::wrap_pyfunction!(at_exit, module)?;
-    module.py().import("atexit")?.call_method1("register", (at_exit,))?;
+    module.py().import("atexit")?.call_method1("register", (at_exit, std::process::id()))?;
     Ok(())
 }
 
-/// Ends the threads that use the interpreter, and the embedded drivers.
+/// Ends the threads that use the interpreter, and the embedded drivers. Not in a child of `os.fork()`, which has no such
+/// threads, and whose parent goes on with the drivers.
 #[pyfunction]
-fn at_exit(py: Python<'_>) {
+fn at_exit(py: Python<'_>, pid: u32) {
+    if std::process::id() != pid {
+        return;
+    }
+    wait::exit();
     notifier::stop(py);
     driver::close_all();
 }

@@ -18,7 +18,8 @@ use crate::wait::{self, Deadline, Seconds};
 /// Messages that are passed to Rust at a time.
 const BATCH: usize = 128;
 
-/// Offers the messages of a batch from `start` on. Returns the number of accepted messages.
+/// Offers the messages of a batch from `start` on. Returns the number of accepted messages. Stops at a message that is
+/// not in the buffer: another thread may write the lengths.
 fn offer_batch(
     buffer: &[u8],
     lengths: &Lengths<'_>,
@@ -30,12 +31,19 @@ fn offer_batch(
     let mut accepted = start;
     while accepted < count {
         let mut messages: [&[u8]; BATCH] = [&[]; BATCH];
-        let length = BATCH.min(count - accepted);
+        let mut length = BATCH.min(count - accepted);
         let mut next = offset;
-        for (index, message) in messages[..length].iter_mut().enumerate() {
-            let end = next + lengths.get(accepted + index);
-            *message = &buffer[next..end];
+        for (index, message) in messages.iter_mut().take(length).enumerate() {
+            let end = next.saturating_add(lengths.get(accepted + index));
+            let Some(bytes) = buffer.get(next..end) else {
+                length = index;
+                break;
+            };
+            *message = bytes;
             next = end;
+        }
+        if length == 0 {
+            return (accepted, offset, None);
         }
         let offered = offer(&messages[..length]);
         offset += messages[..offered.accepted].iter().map(|message| message.len()).sum::<usize>();
@@ -175,10 +183,13 @@ macro_rules! publication {
                 let first = accepted;
                 let attempt = || {
                     #[allow(unused_mut, reason = "a shared publication needs no exclusive access")]
-                    let mut publication = self.slot.enter()?;
+                    let mut publication = match self.slot.enter() {
+                        Ok(publication) => publication,
+                        // The caller learns what was sent. The next call raises the error.
+                        Err(_) if accepted > first => return Ok(Some(())),
+                        Err(error) => return Err(error),
+                    };
                     let bytes = buffer.bytes();
-                    // Another thread may have changed the lengths during a wait.
-                    lengths.count_in(bytes.len())?;
                     let offer = |messages: &[&[u8]]| publication.offer_batch(messages);
                     let before = accepted;
                     let stopped_by;

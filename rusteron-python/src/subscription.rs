@@ -68,7 +68,7 @@ pub(crate) fn poll_with(
     mut handler: impl FnMut(&[u8], &rust::Header<'_>) -> PyResult<Action>,
 ) -> PyResult<usize> {
     let mut failure = None;
-    let fragments = poll(&mut |message, header| {
+    let polled = poll(&mut |message, header| {
         // Of this and other publishers, nothing more is taken.
         if failure.is_some() {
             return Action::Abort;
@@ -77,8 +77,9 @@ pub(crate) fn poll_with(
             failure = Some(error);
             Action::Abort
         })
-    })?;
-    failure.map_or(Ok(fragments), Err)
+    });
+    // The handler's exception says more than an end of the client meanwhile.
+    failure.map_or(polled, Err)
 }
 
 /// Receives the messages of a channel and stream.
@@ -267,7 +268,11 @@ impl Subscription {
             while count < limit && !is_full {
                 let fragments = BATCH_FRAGMENTS.min(limit - count);
                 let copy = |message: &[u8], _: &rust::Header<'_>| {
-                    if is_full || message.len() > capacity - end {
+                    // Of this and other publishers, nothing more is taken.
+                    if is_full {
+                        return Action::Abort;
+                    }
+                    if message.len() > capacity - end {
                         is_full = true;
                         too_long = (message.len() > capacity).then_some(message.len());
                         return Action::Abort;

@@ -1,5 +1,7 @@
 //! Waiting without the GIL.
 
+use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -10,6 +12,23 @@ use crate::error;
 
 /// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
+
+/// The thread that ends the interpreter.
+static EXITING: OnceLock<ThreadId> = OnceLock::new();
+
+/// Keeps the waits of other threads from taking the GIL again: Python before 3.14 would end such a thread by unwinding
+/// through Rust.
+pub(crate) fn exit() {
+    // A second call comes from the same thread.
+    let _ = EXITING.set(thread::current().id());
+}
+
+/// Never returns on another thread than the one that ends the interpreter.
+fn stop_at_exit() {
+    while EXITING.get().is_some_and(|id| *id != thread::current().id()) {
+        thread::park();
+    }
+}
 
 /// A duration: a number of seconds, or a `datetime.timedelta`.
 pub(crate) struct Seconds(pub(crate) Duration);
@@ -72,6 +91,7 @@ pub(crate) fn until<T>(
         py.detach(|| {
             let signals = Instant::now() + SIGNALS;
             loop {
+                stop_at_exit();
                 idle.idle(0);
                 if is_ready() || deadline.has_passed() || Instant::now() >= signals {
                     break;
@@ -92,6 +112,7 @@ pub(crate) fn outcome<T: Send>(
         let outcome = py.detach(|| {
             let signals = Instant::now() + SIGNALS;
             loop {
+                stop_at_exit();
                 let outcome = poll().transpose();
                 if outcome.is_some() || Instant::now() >= signals {
                     return outcome;

@@ -128,6 +128,39 @@ def test_interpreter_end_removes_directory():
     assert not os.path.exists(child.stdout.strip())
 
 
+def run_program(program):
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE)
+    assert (child.returncode, child.stderr) == (0, "")
+    return child.stdout
+
+
+def test_interpreter_ends_beside_waiting_daemon_threads():
+    run_program(
+        "import threading, time, rusteron\n"
+        "driver = rusteron.MediaDriver.launch_embedded()\n"
+        "aeron = rusteron.Aeron(driver)\n"
+        "for stream_id in range(4):\n"
+        "    subscription = aeron.add_subscription('aeron:ipc', stream_id)\n"
+        "    threading.Thread(target=lambda s=subscription: next(s), daemon=True).start()\n"
+        "time.sleep(0.2)\n"
+    )
+
+
+def test_forked_child_leaves_driver_alone():
+    output = run_program(
+        "import os, sys, rusteron\n"
+        "driver = rusteron.MediaDriver.launch_embedded()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.exit()\n"
+        "assert os.waitpid(child, 0) == (child, 0)\n"
+        "with rusteron.Aeron(driver) as aeron:\n"
+        "    aeron.add_subscription('aeron:ipc', 1001)\n"
+        "print('alive')\n"
+    )
+    assert output == "alive\n"
+
+
 def test_driver_settings_and_presets():
     settings = {"term_buffer_length": 1 << 17, "client_liveness_timeout": 7.5, "threading_mode": "shared"}
     with rusteron.MediaDriver.launch_embedded("embedded", **settings) as driver:
