@@ -148,7 +148,8 @@ def test_interpreter_ends_beside_waiting_daemon_threads():
 
 def test_forked_child_leaves_driver_alone():
     output = run_program(
-        "import os, sys, rusteron\n"
+        "import os, sys, warnings, rusteron\n"
+        "warnings.simplefilter('ignore')  # Python 3.12 warns of threads and fork.\n"
         "driver = rusteron.MediaDriver.launch_embedded()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
