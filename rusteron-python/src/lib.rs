@@ -48,8 +48,7 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Ends the threads that use the interpreter, and the embedded drivers. Not in a child of `os.fork()`, which has no such
-/// threads, and whose parent goes on with the drivers.
+/// Ends the threads that use the interpreter, and the embedded drivers. A child of `os.fork()` has no such threads.
 #[pyfunction]
 fn at_exit(py: Python<'_>, pid: u32) {
     if std::process::id() != pid {

@@ -131,7 +131,6 @@ def test_interpreter_end_removes_directory():
 def run_program(program):
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE)
     assert (child.returncode, child.stderr) == (0, "")
-    return child.stdout
 
 
 def test_interpreter_ends_beside_waiting_daemon_threads():
@@ -144,22 +143,6 @@ def test_interpreter_ends_beside_waiting_daemon_threads():
         "    threading.Thread(target=lambda s=subscription: next(s), daemon=True).start()\n"
         "time.sleep(0.2)\n"
     )
-
-
-def test_forked_child_leaves_driver_alone():
-    output = run_program(
-        "import os, sys, warnings, rusteron\n"
-        "warnings.simplefilter('ignore')  # Python 3.12 warns of threads and fork.\n"
-        "driver = rusteron.MediaDriver.launch_embedded()\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    sys.exit()\n"
-        "assert os.waitpid(child, 0) == (child, 0)\n"
-        "with rusteron.Aeron(driver) as aeron:\n"
-        "    aeron.add_subscription('aeron:ipc', 1001)\n"
-        "print('alive')\n"
-    )
-    assert output == "alive\n"
 
 
 def test_driver_settings_and_presets():

@@ -125,7 +125,9 @@ def test_close_ends_other_threads_iteration(stream):
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 def test_interrupt_ends_wait_and_process():
     program = (
-        "import rusteron\n"
+        "import signal, rusteron\n"
+        # A shell ignores the signal for what it starts in the background.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "driver = rusteron.MediaDriver.launch_embedded()\n"
         "aeron = rusteron.Aeron(driver)\n"
         "subscription = aeron.add_subscription('aeron:ipc', 1001)\n"
