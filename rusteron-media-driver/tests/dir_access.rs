@@ -3,15 +3,14 @@
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-#[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_client::{
     Aeron, CncFile, Context, ErrorKind, ExclusivePublication, Subscription,
@@ -343,9 +342,22 @@ fn group_client_awaits_starting_driver() {
             fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).expect("a mode");
             thread::sleep(Duration::from_millis(10));
         }
+        // A launch may take longer than that, too. The directory changes meanwhile, as its files do.
+        let is_launched = AtomicBool::new(false);
         let mut context = driver_context_in(&dir);
         context.set_dir_access(DirAccess::Group).expect("an access");
-        let _driver = MediaDriver::launch(context).expect("a driver");
+        let _driver = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_launched.load(Ordering::Relaxed) {
+                    // The launch may have deleted the directory.
+                    let _ = File::open(&dir).map(|dir| dir.set_modified(SystemTime::now()));
+                    thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let launched = MediaDriver::launch(context);
+            is_launched.store(true, Ordering::Relaxed);
+            launched.expect("a driver")
+        });
         let outcome = client.join().expect("a client");
         assert!(outcome.contains("exchanged"), "{outcome}");
     });

@@ -1,7 +1,7 @@
 """Measures the package: throughput singly and in batches, and round trips to a Rust echo, beside Rust's own.
 
 Publisher and subscriber are processes of their own, because one process has one GIL. The media driver is in a third
-process, this one, and idles. ``just benchmark-python`` builds Rust's ends and runs this file.
+process, this one, and idles. Each round of throughput has a driver of its own. ``just benchmark-python`` builds Rust's ends and runs this file.
 """
 
 import argparse
@@ -173,11 +173,14 @@ def output(process):
     return text
 
 
-def throughput(mode, dir, seconds):
-    subscriber = child(f"subscribe_{mode}", dir, seconds)
-    publisher = child(f"publish_{mode}", dir, seconds)
-    output(publisher)
-    return json.loads(output(subscriber))
+def throughput(mode, seconds):
+    # A driver for each round: a subscriber that joins a stream early may find the end of the round before.
+    with rusteron.MediaDriver.launch_embedded() as driver:
+        dir = str(driver.aeron_dir)
+        subscriber = child(f"subscribe_{mode}", dir, seconds)
+        publisher = child(f"publish_{mode}", dir, seconds)
+        output(publisher)
+        return json.loads(output(subscriber))
 
 
 def round_trips(pinger, dir, echo_program, count, warmup):
@@ -213,13 +216,13 @@ def main():
         return
 
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
+    for mode in ["singly", "batches"]:
+        rates = [throughput(mode, options.seconds) for _ in range(options.rounds)]
+        print(f"throughput {mode}, million messages/s: "
+              f"median {statistics.median(rates) / 1e6:.2f} of {', '.join(f'{rate / 1e6:.2f}' for rate in rates)}")
     with rusteron.MediaDriver.launch_embedded() as driver:
         dir = str(driver.aeron_dir)
         calls(driver)
-        for mode in ["singly", "batches"]:
-            rates = [throughput(mode, dir, options.seconds) for _ in range(options.rounds)]
-            print(f"throughput {mode}, million messages/s: "
-                  f"median {statistics.median(rates) / 1e6:.2f} of {', '.join(f'{rate / 1e6:.2f}' for rate in rates)}")
         if options.echo:
             runs = {"rust": [], "ping": []}
             for _ in range(options.rounds):

@@ -1,24 +1,26 @@
 //! Sessions with an archive.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use rusteron_archive as rust;
 use rusteron_archive::{ReplayLength, ReplayParams, SourceLocation};
 
 use crate::buffer::Payload;
 use crate::channel_uri::Channel;
-use crate::client::{Aeron, Owned, OwnedSlot, Scope};
-use crate::driver::{DriverSlot, py_bool};
+use crate::client::Aeron;
 use crate::error;
-use crate::message::Header;
 use crate::publication::{ExclusivePublication, Publication};
+use crate::recording::RecordingDescriptor;
+use crate::replay_merge::ReplayMerge;
+use crate::repr::py_bool;
+use crate::scope::{OwnedSlot, Scope};
 use crate::settings::{choice, set_by_name};
 use crate::slot::Close;
-use crate::subscription::{Subscription, SubscriptionSlot, poll_with};
-use crate::wait::{self, Deadline, Seconds};
+use crate::subscription::Subscription;
+use crate::wait::{self, Seconds};
 
 /// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
 ///
@@ -439,24 +441,20 @@ impl Archive {
         start_position: i64,
         progress_timeout: Option<Seconds>,
     ) -> PyResult<ReplayMerge> {
-        let parts = Parts::take(&self.slot, subscription.get().slot())?;
         let mut builder =
             rust::ReplayMerge::builder(&*replay_channel, &*replay_destination, &*live_destination)
                 .start_position(start_position);
         if let Some(timeout) = progress_timeout {
             builder = builder.progress_timeout(timeout.0);
         }
-        let Parts { archive, subscription, lenders } = parts;
-        match py.detach(|| builder.start(archive, subscription, recording_id)) {
-            Ok(merge) => Ok(ReplayMerge {
-                slot: self.scope.own("replay merge", Merge { merge: Some(merge), lenders }),
-            }),
-            Err(refused) => {
-                let (error, archive, subscription) = refused.into_parts();
-                lenders.give_back(archive, subscription);
-                Err(error::archive(&error))
-            }
-        }
+        ReplayMerge::start(
+            py,
+            &self.scope,
+            builder,
+            &self.slot,
+            subscription.get().slot(),
+            recording_id,
+        )
     }
 
     /// True if the session was closed.
@@ -481,239 +479,5 @@ impl Archive {
 
     fn __repr__(&self) -> String {
         format!("Archive(is_closed={})", py_bool(self.is_closed()))
-    }
-}
-
-/// A recording.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct RecordingDescriptor {
-    recording_id: i64,
-    start_time: SystemTime,
-    stop_time: Option<SystemTime>,
-    start_position: i64,
-    stop_position: Option<i64>,
-    initial_term_id: i32,
-    segment_file_length: usize,
-    term_buffer_length: usize,
-    mtu_length: usize,
-    session_id: i32,
-    stream_id: i32,
-    stripped_channel: String,
-    original_channel: String,
-    source_identity: String,
-}
-
-impl From<rust::RecordingDescriptor> for RecordingDescriptor {
-    fn from(found: rust::RecordingDescriptor) -> Self {
-        Self {
-            recording_id: found.recording_id,
-            start_time: found.start_time,
-            stop_time: found.stop_time,
-            start_position: found.start_position,
-            stop_position: found.stop_position,
-            initial_term_id: found.initial_term_id,
-            segment_file_length: found.segment_file_length,
-            term_buffer_length: found.term_buffer_length,
-            mtu_length: found.mtu_length,
-            session_id: found.session_id,
-            stream_id: found.stream_id,
-            stripped_channel: found.stripped_channel,
-            original_channel: found.original_channel,
-            source_identity: found.source_identity,
-        }
-    }
-}
-
-#[pymethods]
-impl RecordingDescriptor {
-    fn __repr__(&self) -> String {
-        format!(
-            "RecordingDescriptor(recording_id={}, stripped_channel={:?}, stream_id={}, session_id={})",
-            self.recording_id, self.stripped_channel, self.stream_id, self.session_id
-        )
-    }
-}
-
-/// The slots that a merge has taken its session and its subscription from.
-struct Lenders {
-    archive: Arc<OwnedSlot<Arc<rust::Archive>>>,
-    subscription: Arc<SubscriptionSlot>,
-    archive_driver: Option<Arc<DriverSlot>>,
-    subscription_driver: Option<Arc<DriverSlot>>,
-}
-
-impl Lenders {
-    fn give_back(self, archive: rust::Archive, subscription: rusteron_client::Subscription) {
-        self.archive.put_back(Owned::from_parts(Arc::new(archive), self.archive_driver));
-        self.subscription.put_back(Owned::from_parts(subscription, self.subscription_driver));
-    }
-
-    /// Gives back nothing: the merge has closed both.
-    fn forget(&self) {
-        self.archive.close();
-        self.archive.release();
-        self.subscription.close();
-        self.subscription.release();
-    }
-}
-
-struct Parts {
-    archive: rust::Archive,
-    subscription: rusteron_client::Subscription,
-    lenders: Lenders,
-}
-
-impl Parts {
-    fn take(
-        archive: &Arc<OwnedSlot<Arc<rust::Archive>>>,
-        subscription: &Arc<SubscriptionSlot>,
-    ) -> PyResult<Self> {
-        let (session, archive_driver) = archive.take()?.into_parts();
-        let session = match Arc::try_unwrap(session) {
-            Ok(session) => session,
-            // Another thread's request is under way.
-            Err(session) => {
-                archive.put_back(Owned::from_parts(session, archive_driver));
-                return Err(error::in_use("archive session"));
-            }
-        };
-        let taken = match subscription.take() {
-            Ok(taken) => taken,
-            Err(error) => {
-                archive.put_back(Owned::from_parts(Arc::new(session), archive_driver));
-                return Err(error);
-            }
-        };
-        let (taken, subscription_driver) = taken.into_parts();
-        let lenders = Lenders {
-            archive: Arc::clone(archive),
-            subscription: Arc::clone(subscription),
-            archive_driver,
-            subscription_driver,
-        };
-        Ok(Self { archive: session, subscription: taken, lenders })
-    }
-}
-
-/// A merge, which gives session and subscription back when it is dropped.
-struct Merge {
-    merge: Option<rust::ReplayMerge>,
-    lenders: Lenders,
-}
-
-impl Drop for Merge {
-    fn drop(&mut self) {
-        let Some(merge) = self.merge.take() else { return };
-        match merge.into_parts() {
-            Ok((archive, subscription)) => {
-                self.lenders.archive.put_back(Owned::from_parts(
-                    Arc::new(archive),
-                    self.lenders.archive_driver.take(),
-                ));
-                let driver = self.lenders.subscription_driver.take();
-                self.lenders.subscription.put_back(Owned::from_parts(subscription, driver));
-            }
-            Err(error) => {
-                drop(error);
-                self.lenders.forget();
-            }
-        }
-    }
-}
-
-/// A replay that is merged with the live stream.
-///
-/// Made by `Archive.replay_merge`. Closing it gives session and subscription back; after a merge, the subscription then
-/// receives the live stream.
-#[pyclass(frozen, module = "rusteron")]
-pub(crate) struct ReplayMerge {
-    slot: Arc<OwnedSlot<Merge>>,
-}
-
-impl ReplayMerge {
-    fn with<R>(&self, function: impl FnOnce(&mut rust::ReplayMerge) -> PyResult<R>) -> PyResult<R> {
-        let mut entered = self.slot.enter()?;
-        match entered.merge.as_mut() {
-            Some(merge) => function(merge),
-            None => Err(error::closed("replay merge")),
-        }
-    }
-}
-
-#[pymethods]
-impl ReplayMerge {
-    /// Works on the merge, and calls `handler(message, header)` as `Subscription.poll` does.
-    ///
-    /// With a timeout in seconds, repeats this without the GIL in between, until there are fragments. Returns their
-    /// number.
-    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
-    fn poll(
-        &self,
-        py: Python<'_>,
-        handler: &Bound<'_, PyAny>,
-        fragment_limit: usize,
-        timeout: Option<Seconds>,
-    ) -> PyResult<usize> {
-        let attempt = || {
-            self.with(|merge| {
-                merge.do_work().map_err(|error| error::archive(&error))?;
-                let Some(mut image) = merge.image() else { return Ok(None) };
-                let fragments = poll_with(
-                    |handler| Ok(image.controlled_poll(handler, fragment_limit)),
-                    |message, header| {
-                        let message = PyBytes::new(py, message);
-                        handler.call1((message, Bound::new(py, Header::from(header))?))?;
-                        Ok(rusteron_client::Action::Continue)
-                    },
-                )?;
-                Ok((fragments > 0).then_some(fragments))
-            })
-        };
-        // The merge itself has to be worked on, so each idle ends with an attempt.
-        wait::until(py, Deadline::after_optional(timeout), attempt, || true)
-            .map(|found| found.unwrap_or(0))
-    }
-
-    /// Works on the merge. Returns the number of steps.
-    fn do_work(&self) -> PyResult<usize> {
-        self.with(|merge| merge.do_work().map_err(|error| error::archive(&error)))
-    }
-
-    /// True if the replay has caught up, and the stream is the live stream now.
-    #[getter]
-    fn is_merged(&self) -> PyResult<bool> {
-        self.with(|merge| Ok(merge.is_merged()))
-    }
-
-    /// True if the merge has failed for good.
-    #[getter]
-    fn has_failed(&self) -> PyResult<bool> {
-        self.with(|merge| Ok(merge.has_failed()))
-    }
-
-    /// True if the live destination was added.
-    #[getter]
-    fn is_live_added(&self) -> PyResult<bool> {
-        self.with(|merge| Ok(merge.is_live_added()))
-    }
-
-    /// True if the merge was closed.
-    #[getter]
-    fn is_closed(&self) -> bool {
-        self.slot.is_closed()
-    }
-
-    /// Ends the merge, and gives session and subscription back. Does nothing if the merge is closed.
-    fn close(&self) {
-        self.slot.close();
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.close();
     }
 }

@@ -49,7 +49,8 @@ unsafe extern "C" {
 
 /// Contiguous bytes of a Python object. While this exists, the object neither frees nor moves them.
 pub(crate) struct Buffer<'py> {
-    raw: RawBuffer,
+    /// Exporters let fields point to other fields. So the structure stays where it was filled in.
+    raw: Box<RawBuffer>,
     /// Released with the GIL only.
     py: PhantomData<Python<'py>>,
 }
@@ -66,14 +67,14 @@ impl<'py> Buffer<'py> {
     }
 
     fn get(object: &Bound<'py, PyAny>, flags: c_int) -> PyResult<Self> {
-        let mut raw = MaybeUninit::uninit();
+        let mut raw = Box::new(MaybeUninit::<RawBuffer>::uninit());
         // SAFETY: the object is live, the GIL is held, and the structure is Python's. Without flags for strides, the
-        // exporter provides contiguous bytes, or fails.
+        // exporter provides contiguous bytes, or fails. After success, the structure is filled in.
         let raw = unsafe {
             if PyObject_GetBuffer(object.as_ptr(), raw.as_mut_ptr(), flags) != 0 {
                 return Err(PyErr::fetch(object.py()));
             }
-            raw.assume_init()
+            Box::from_raw(Box::into_raw(raw).cast())
         };
         Ok(Self { raw, py: PhantomData })
     }
@@ -114,7 +115,7 @@ impl<'py> Buffer<'py> {
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
         // SAFETY: filled in by `PyObject_GetBuffer`, and released once, with the GIL held.
-        unsafe { PyBuffer_Release(&mut self.raw) }
+        unsafe { PyBuffer_Release(&mut *self.raw) }
     }
 }
 

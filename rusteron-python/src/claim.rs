@@ -15,8 +15,8 @@ use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
 use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
-use crate::client::OwnedSlot;
 use crate::error;
+use crate::scope::OwnedSlot;
 
 /// Keeps the publication of a claim alive, with the driver and the client.
 enum Owner {

@@ -1,9 +1,8 @@
 //! The client.
 
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,80 +13,15 @@ use rusteron_client::Resource;
 use crate::buffer::Payload;
 use crate::channel_uri::Channel;
 use crate::counter::{Counter, CountersReader};
-use crate::driver::{DriverSlot, MediaDriver, py_bool};
+use crate::driver::MediaDriver;
 use crate::error;
 use crate::publication::{ExclusivePublication, Publication};
+use crate::repr::py_bool;
+use crate::scope::{Owned, OwnedSlot, Scope};
 use crate::settings::set_by_name;
 use crate::slot::{Close, Slot};
 use crate::subscription::Subscription;
 use crate::wait;
-
-/// A handle with the driver that it needs, which is dropped after it.
-pub(crate) struct Owned<T> {
-    handle: T,
-    _driver: Option<Arc<DriverSlot>>,
-}
-
-impl<T> Deref for Owned<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.handle
-    }
-}
-
-impl<T> DerefMut for Owned<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.handle
-    }
-}
-
-impl<T> Owned<T> {
-    /// Returns the handle, and what makes a handle of the same client one that is `Owned`.
-    pub(crate) fn into_parts(self) -> (T, Option<Arc<DriverSlot>>) {
-        (self.handle, self._driver)
-    }
-
-    pub(crate) fn from_parts(handle: T, driver: Option<Arc<DriverSlot>>) -> Self {
-        Self { handle, _driver: driver }
-    }
-}
-
-pub(crate) type OwnedSlot<T> = Slot<Owned<T>>;
-
-/// The handles of one client: they are closed with it.
-#[derive(Clone)]
-pub(crate) struct Scope {
-    driver: Option<Arc<DriverSlot>>,
-    handles: Arc<Mutex<Vec<Weak<dyn Close>>>>,
-}
-
-impl Scope {
-    /// Makes a handle one of this client's.
-    pub(crate) fn own<T: Send + 'static>(
-        &self,
-        noun: &'static str,
-        handle: T,
-    ) -> Arc<OwnedSlot<T>> {
-        let slot = Slot::new(noun, Owned::from_parts(handle, self.driver.clone()));
-        let weak = Arc::downgrade(&slot);
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        // The list is as long as twice the number of live handles at most.
-        if handles.len() == handles.capacity() {
-            handles.retain(|handle| handle.strong_count() > 0);
-        }
-        handles.push(weak);
-        slot
-    }
-
-    fn close(&self) {
-        let handles =
-            std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner));
-        for handle in handles.iter().rev().filter_map(Weak::upgrade) {
-            handle.close();
-        }
-    }
-}
 
 /// Most recent errors that are kept for `Aeron.errors()`.
 const MAX_ERRORS: usize = 100;
@@ -192,7 +126,7 @@ impl Aeron {
             .map_err(error::client)?;
         let mut connecting = rust::Aeron::async_connect(context).map_err(error::client)?;
         let aeron = wait::outcome(py, || connecting.poll().map_err(error::client))?;
-        let scope = Scope { driver: owner.clone(), handles: Arc::default() };
+        let scope = Scope::new(owner.clone());
         let slot = Slot::new("client", Owned::from_parts(aeron, owner));
         Ok(Self { slot, scope, errors })
     }

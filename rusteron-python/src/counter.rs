@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use rusteron_client as rust;
 
-use crate::client::{OwnedSlot, Scope};
-use crate::driver::py_bool;
+use crate::repr::py_bool;
+use crate::scope::{OwnedSlot, Scope};
 use crate::slot::Close;
 
 /// A counter that this client owns, and all processes can read.

@@ -11,10 +11,10 @@ use rusteron_media_driver::{Preset, ThreadingMode};
 
 use crate::cnc::CncFile;
 use crate::error;
+use crate::repr::py_bool;
+use crate::scope::DriverSlot;
 use crate::settings::set_by_name;
 use crate::slot::{Close, Slot};
-
-pub(crate) type DriverSlot = Slot<rust::MediaDriver>;
 
 /// Drivers that are open at the end of the interpreter are closed then, so that no directory is left behind.
 static DRIVERS: Mutex<Vec<Weak<DriverSlot>>> = Mutex::new(Vec::new());
@@ -136,10 +136,6 @@ impl MediaDriver {
             py_bool(self.is_closed())
         )
     }
-}
-
-pub(crate) fn py_bool(value: bool) -> &'static str {
-    if value { "True" } else { "False" }
 }
 
 /// Closes all drivers, at the end of the interpreter.

@@ -14,6 +14,10 @@ mod error;
 mod message;
 mod notifier;
 mod publication;
+mod recording;
+mod replay_merge;
+mod repr;
+mod scope;
 mod settings;
 mod slot;
 mod subscription;
@@ -24,8 +28,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<archive::Archive>()?;
-    module.add_class::<archive::RecordingDescriptor>()?;
-    module.add_class::<archive::ReplayMerge>()?;
+    module.add_class::<recording::RecordingDescriptor>()?;
+    module.add_class::<replay_merge::ReplayMerge>()?;
     module.add_class::<channel_uri::ChannelUri>()?;
     module.add_class::<claim::Claim>()?;
     module.add_class::<client::Aeron>()?;

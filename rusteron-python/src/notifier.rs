@@ -5,10 +5,35 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pyo3::prelude::*;
-use rusteron_client::{IdleStrategy, IdleStrategyKind};
+use rusteron_client::{Action, Header, IdleStrategy, IdleStrategyKind};
 
 use crate::error;
-use crate::subscription::{SubscriptionSlot, has_message};
+use crate::scope::OwnedSlot;
+
+pub(crate) type SubscriptionSlot = OwnedSlot<rusteron_client::Subscription>;
+
+/// Returns whether a poll would find a message, or fail. Needs no GIL. `None`: another call uses the subscription.
+pub(crate) fn has_message(slot: &SubscriptionSlot) -> Option<bool> {
+    if slot.is_closed() {
+        return Some(true);
+    }
+    slot.peek(|subscription| {
+        loop {
+            let mut is_found = false;
+            let look = |_: &[u8], _: &Header<'_>| {
+                is_found = true;
+                Action::Abort
+            };
+            match subscription.controlled_poll(look, 1) {
+                Ok(0) => return is_found,
+                Ok(_) if is_found => return true,
+                // A fragment of a longer message.
+                Ok(_) => {}
+                Err(_) => return true,
+            }
+        }
+    })
+}
 
 struct Request {
     id: u64,
@@ -54,6 +79,7 @@ pub(crate) fn notify(slot: Arc<SubscriptionSlot>, callback: Py<PyAny>) -> PyResu
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut requests = requests();
     if requests.is_stopped {
+        drop(requests);
         return Err(error::closed("interpreter"));
     }
     if requests.thread.is_none() {

@@ -9,9 +9,9 @@ use rusteron_client::{OfferError, OfferedBatch};
 use crate::buffer::{Buffer, Lengths, Payload};
 use crate::channel_uri::Channel;
 use crate::claim::{self, Claim};
-use crate::client::{OwnedSlot, Scope};
-use crate::driver::py_bool;
 use crate::error;
+use crate::repr::py_bool;
+use crate::scope::{OwnedSlot, Scope};
 use crate::slot::Close;
 use crate::wait::{self, Deadline, Seconds};
 
@@ -165,7 +165,8 @@ macro_rules! publication {
             /// `lengths` is one length for all messages, or an array of 32-bit or 64-bit integers, or a list. The first
             /// `start` messages are skipped: to go on after a batch of which not all was accepted, add the returned
             /// number to `start`. Without a timeout, holds the GIL and returns at the first message that is not accepted
-            /// now. With a timeout in seconds, waits without the GIL until all are accepted or the time is over.
+            /// now. With a timeout in seconds, waits without the GIL until all are accepted or the time is over. An
+            /// interrupt of that wait raises, and the number of accepted messages is lost.
             #[pyo3(signature = (buffer, lengths, start=0, timeout=None))]
             fn offer_batch(
                 &self,

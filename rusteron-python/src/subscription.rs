@@ -10,41 +10,16 @@ use rusteron_client::Action;
 
 use crate::buffer::{Buffer, Integers};
 use crate::channel_uri::Channel;
-use crate::client::{OwnedSlot, Scope};
-use crate::driver::py_bool;
 use crate::error;
 use crate::message::{Header, MessageView};
-use crate::notifier::{self, Waiter};
+use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
+use crate::repr::py_bool;
+use crate::scope::Scope;
 use crate::slot::Close;
 use crate::wait::{self, Deadline, Seconds};
 
-pub(crate) type SubscriptionSlot = OwnedSlot<rust::Subscription>;
-
 /// Fragments that a batch polls at a time. The publisher learns after each poll how far it may write.
 const BATCH_FRAGMENTS: usize = 256;
-
-/// Returns whether a poll would find a message, or fail. Needs no GIL. `None`: another call uses the subscription.
-pub(crate) fn has_message(slot: &SubscriptionSlot) -> Option<bool> {
-    if slot.is_closed() {
-        return Some(true);
-    }
-    slot.peek(|subscription| {
-        loop {
-            let mut is_found = false;
-            let look = |_: &[u8], _: &rust::Header<'_>| {
-                is_found = true;
-                Action::Abort
-            };
-            match subscription.controlled_poll(look, 1) {
-                Ok(0) => return is_found,
-                Ok(_) if is_found => return true,
-                // A fragment of a longer message.
-                Ok(_) => {}
-                Err(_) => return true,
-            }
-        }
-    })
-}
 
 /// The action that a handler returned. `None` goes on.
 fn action(returned: &Bound<'_, PyAny>) -> PyResult<Action> {
@@ -117,6 +92,10 @@ impl Subscription {
         timeout: Option<Seconds>,
         mut handler: impl FnMut(&[u8], &rust::Header<'_>) -> PyResult<Action>,
     ) -> PyResult<usize> {
+        // A wait for no fragments would never end before its deadline.
+        if fragment_limit == 0 {
+            return Err(error::invalid("fragment_limit: 0; must be 1 or more"));
+        }
         let mut attempt = || {
             let mut subscription = self.slot.enter()?;
             poll_with(

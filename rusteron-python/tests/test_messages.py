@@ -320,3 +320,11 @@ def test_forgotten_claim_is_aborted(stream):
     del claim, view
     publication.offer(b"after")
     assert drain(subscription, 1) == [b"after"]
+
+
+def test_poll_for_no_fragments_is_refused(stream):
+    publication, subscription = stream
+    publication.offer(b"message", timeout=DEADLINE)
+    with pytest.raises(rusteron.InvalidArgument, match="fragment_limit: 0"):
+        subscription.poll(print, 0, timeout=DEADLINE)
+    assert next(subscription) == b"message"
