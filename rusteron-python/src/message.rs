@@ -23,6 +23,8 @@ pub(crate) struct Header {
     flags: u8,
     reserved_value: i64,
     position: i64,
+    /// The `correlation_id` of the message's `Image`. As `response-correlation-id`, it names the publisher to answer.
+    image_correlation_id: i64,
 }
 
 impl From<&rust::Header<'_>> for Header {
@@ -36,6 +38,7 @@ impl From<&rust::Header<'_>> for Header {
             flags: header.flags(),
             reserved_value: header.reserved_value(),
             position: header.position(),
+            image_correlation_id: header.image_correlation_id(),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
 use crate::repr::py_bool;
 use crate::scope::Scope;
 use crate::slot::Close;
-use crate::wait::{self, Deadline, Seconds};
+use crate::wait::{self, Deadline, Idle, Seconds};
 
 /// Fragments that a batch polls at a time. The publisher learns after each poll how far it may write.
 const BATCH_FRAGMENTS: usize = 256;
@@ -90,6 +90,7 @@ impl Subscription {
         py: Python<'_>,
         fragment_limit: usize,
         timeout: Option<Seconds>,
+        idle: Option<Idle>,
         mut handler: impl FnMut(&[u8], &rust::Header<'_>) -> PyResult<Action>,
     ) -> PyResult<usize> {
         // A wait for no fragments would never end before its deadline.
@@ -109,8 +110,9 @@ impl Subscription {
             return attempt();
         }
         let slot = Arc::clone(&self.slot);
-        let found = wait::until(
+        let found = wait::until_with(
             py,
+            idle.unwrap_or_default(),
             Deadline::after_optional(timeout),
             || attempt().map(|fragments| (fragments > 0).then_some(fragments)),
             move || has_message(&slot).unwrap_or(false),
@@ -157,7 +159,8 @@ impl Subscription {
     /// Calls `handler(message, header)` for the messages that have arrived, at most `fragment_limit` fragments.
     ///
     /// The message is `bytes`, whole, and can be kept. Returns the number of fragments. Without a timeout, looks once and
-    /// holds the GIL. With a timeout in seconds, waits for fragments without the GIL.
+    /// holds the GIL. With a timeout in seconds, waits for fragments without the GIL. `idle_strategy` is the action of the
+    /// waiting loop: "spin", "yield", "sleep-ns", "backoff" (the default) or "noop". The first two react soonest.
     ///
     /// An exception of the handler ends the poll and reaches the caller. Messages before it are consumed. The message of
     /// the exception comes again with the next poll, as do later ones.
@@ -169,15 +172,16 @@ impl Subscription {
     /// ...     _ = publication.offer(b"hello", timeout=10)
     /// ...     fragments = subscription.poll(lambda message, header: print(message), timeout=10)
     /// b'hello'
-    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None, idle_strategy=None))]
     fn poll(
         &self,
         py: Python<'_>,
         handler: &Bound<'_, PyAny>,
         fragment_limit: usize,
         timeout: Option<Seconds>,
+        idle_strategy: Option<Idle>,
     ) -> PyResult<usize> {
-        self.poll_until(py, fragment_limit, timeout, |message, header| {
+        self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
             let message = PyBytes::new(py, message);
             handler.call1((message, Bound::new(py, Header::from(header))?))?;
             Ok(Action::Continue)
@@ -185,30 +189,32 @@ impl Subscription {
     }
 
     /// As `poll`, with a handler that returns an `Action` for each message, or `None` to go on.
-    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None, idle_strategy=None))]
     fn controlled_poll(
         &self,
         py: Python<'_>,
         handler: &Bound<'_, PyAny>,
         fragment_limit: usize,
         timeout: Option<Seconds>,
+        idle_strategy: Option<Idle>,
     ) -> PyResult<usize> {
-        self.poll_until(py, fragment_limit, timeout, |message, header| {
+        self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
             let message = PyBytes::new(py, message);
             action(&handler.call1((message, Bound::new(py, Header::from(header))?))?)
         })
     }
 
     /// As `poll`, but `handler(view, header)` gets a `MessageView`, which copies only what the handler asks for.
-    #[pyo3(signature = (handler, fragment_limit=10, timeout=None))]
+    #[pyo3(signature = (handler, fragment_limit=10, timeout=None, idle_strategy=None))]
     fn poll_views(
         &self,
         py: Python<'_>,
         handler: &Bound<'_, PyAny>,
         fragment_limit: usize,
         timeout: Option<Seconds>,
+        idle_strategy: Option<Idle>,
     ) -> PyResult<usize> {
-        self.poll_until(py, fragment_limit, timeout, |message, header| {
+        self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
             MessageView::lend(py, message, |view| {
                 handler.call1((view, Bound::new(py, Header::from(header))?))?;
                 Ok(Action::Continue)
@@ -221,14 +227,15 @@ impl Subscription {
     /// `offsets` is a writable array of 32-bit or 64-bit integers. The message `n` is `buffer[offsets[n]:offsets[n + 1]]`.
     /// At most `len(offsets) - 1` messages are taken. Messages that do not fit come with the next poll; a message that is
     /// longer than the whole buffer raises `InvalidArgument`, and stays. Without a timeout, looks once and holds the GIL.
-    /// With a timeout in seconds, waits for a message without the GIL.
-    #[pyo3(signature = (buffer, offsets, timeout=None))]
+    /// With a timeout in seconds, waits for a message without the GIL, with an idle strategy as of `poll`.
+    #[pyo3(signature = (buffer, offsets, timeout=None, idle_strategy=None))]
     fn poll_batch(
         &self,
         py: Python<'_>,
         buffer: &Bound<'_, PyAny>,
         offsets: &Bound<'_, PyAny>,
         timeout: Option<Seconds>,
+        idle_strategy: Option<Idle>,
     ) -> PyResult<usize> {
         let buffer = Buffer::writable(buffer)?;
         let offsets = Integers::writable("offsets", offsets)?;
@@ -281,9 +288,13 @@ impl Subscription {
             }
         };
         let slot = Arc::clone(&self.slot);
-        let deadline = Deadline::after_optional(timeout);
-        let count =
-            wait::until(py, deadline, attempt, move || has_message(&slot).unwrap_or(false))?;
+        let count = wait::until_with(
+            py,
+            idle_strategy.unwrap_or_default(),
+            Deadline::after_optional(timeout),
+            attempt,
+            move || has_message(&slot).unwrap_or(false),
+        )?;
         Ok(count.unwrap_or(0))
     }
 

@@ -9,6 +9,7 @@ use pyo3::types::PyFloat;
 use rusteron_client::{AnyIdleStrategy, IdleStrategy, IdleStrategyKind};
 
 use crate::error;
+use crate::settings::Setting;
 
 /// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -49,6 +50,24 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
     }
 }
 
+/// The action of a wait that finds nothing: the name of an idle strategy.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle(IdleStrategyKind);
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self(IdleStrategyKind::Backoff)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Idle {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        IdleStrategyKind::read(&object).map(Self)
+    }
+}
+
 /// The end of a wait; `None` is never.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline(Option<Instant>);
@@ -71,10 +90,21 @@ impl Deadline {
     }
 }
 
-/// Attempts something with the GIL, until it succeeds or the deadline has passed. Between two attempts, idles without the
-/// GIL until `is_ready`, or until Python has to handle signals.
+/// As `until_with`, backing off.
 pub(crate) fn until<T>(
     py: Python<'_>,
+    deadline: Deadline,
+    attempt: impl FnMut() -> PyResult<Option<T>>,
+    is_ready: impl FnMut() -> bool + Send,
+) -> PyResult<Option<T>> {
+    until_with(py, Idle::default(), deadline, attempt, is_ready)
+}
+
+/// Attempts something with the GIL, until it succeeds or the deadline has passed. Between two attempts, idles without the
+/// GIL until `is_ready`, or until Python has to handle signals.
+pub(crate) fn until_with<T>(
+    py: Python<'_>,
+    strategy: Idle,
     deadline: Deadline,
     mut attempt: impl FnMut() -> PyResult<Option<T>>,
     mut is_ready: impl FnMut() -> bool + Send,
@@ -87,7 +117,7 @@ pub(crate) fn until<T>(
         if deadline.has_passed() {
             return Ok(None);
         }
-        let idle = idle.get_or_insert_with(|| IdleStrategyKind::Backoff.new_strategy());
+        let idle = idle.get_or_insert_with(|| strategy.0.new_strategy());
         py.detach(|| {
             let signals = Instant::now() + SIGNALS;
             loop {

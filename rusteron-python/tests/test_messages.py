@@ -1,5 +1,6 @@
 import array
 import struct
+import threading
 
 import pytest
 
@@ -42,6 +43,50 @@ def test_headers_can_be_kept(stream):
     (header,) = headers
     assert (header.session_id, header.stream_id) == (publication.session_id, 1001)
     assert (header.position, header.frame_length, header.term_offset) == (position, 37, 0)
+    (image,) = subscription.images()
+    assert header.image_correlation_id == image.correlation_id
+
+
+def test_response_reaches_the_requester(aeron):
+    requests = aeron.add_subscription("aeron:ipc", 1001)
+    callers = []
+    for number in range(2):
+        responses = aeron.add_subscription("aeron:ipc?control-mode=response", 1002)
+        channel = rusteron.ChannelUri.ipc(response_correlation_id=responses.registration_id)
+        request = aeron.add_exclusive_publication(channel, 1001)
+        request.offer(bytes([number]), timeout=DEADLINE)
+        callers.append((request, responses))
+    received = []
+    while len(received) < 2:
+        assert requests.poll(lambda *arrived: received.append(arrived), timeout=DEADLINE)
+    channel = rusteron.ChannelUri("aeron:ipc?control-mode=response")
+    answers = [
+        aeron.add_exclusive_publication(
+            channel.replace(response_correlation_id=header.image_correlation_id), 1002
+        )
+        for _, header in received
+    ]
+    for answer, (message, _) in zip(answers, received):
+        answer.offer(message * 2, timeout=DEADLINE)
+    for number, (_, responses) in enumerate(callers):
+        assert next(responses) == bytes([number]) * 2
+        assert responses.image_count == 1
+
+
+@pytest.mark.parametrize("idle_strategy", ["spin", "yield", "sleep-ns", "backoff", "noop"])
+def test_poll_waits_with_each_idle_strategy(stream, idle_strategy):
+    publication, subscription = stream
+    sender = threading.Timer(0.01, publication.offer, [b"late"])
+    sender.start()
+    received = []
+    while not received:
+        assert subscription.poll(
+            lambda message, _: received.append(message), timeout=DEADLINE, idle_strategy=idle_strategy
+        )
+    sender.join()
+    assert received == [b"late"]
+    with pytest.raises(rusteron.InvalidArgument, match="doze"):
+        subscription.poll(print, timeout=0, idle_strategy="doze")
 
 
 def test_handler_exception_loses_no_message(stream):
