@@ -43,7 +43,7 @@ drift:
 package:
     .ci/package
 
-# Run every caller of the cross-language service against every server (needs Java, Maven, Go, jansson)
+# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python, jansson)
 cross-language-test *args:
     cross-language/build
     cargo test --workspace --manifest-path cross-language/Cargo.toml -- "$@"
@@ -146,7 +146,7 @@ benchmark-udp-throughput *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_udp_throughput -- "$@"
 
-# Measure round trips of every cross-language caller to every server over Aeron IPC (needs Java, Maven, Go, jansson); `--help` lists the options
+# Measure round trips of every cross-language caller to every server over Aeron IPC (needs Java, Maven, Go, Python, jansson); `--help` lists the options
 benchmark-cross-language-ipc *args:
     cross-language/build
     cargo build --release --workspace --manifest-path cross-language/Cargo.toml

@@ -1,4 +1,4 @@
-//! The servers and callers, each a process of its own. A server or caller in Python belongs to these lists.
+//! The servers and callers, each a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,7 @@ use rusteron_test_support::{ChildProcess, Finished, command, launch_with, run};
 pub enum Server {
     Rust,
     Java,
+    Python,
 }
 
 /// A caller's language.
@@ -20,15 +21,17 @@ pub enum Server {
 pub enum Caller {
     Rust,
     Java,
+    Python,
     C,
     Go,
 }
 
 /// All servers.
-pub const SERVERS: [Server; 2] = [Server::Rust, Server::Java];
+pub const SERVERS: [Server; 3] = [Server::Rust, Server::Java, Server::Python];
 
 /// All callers.
-pub const CALLERS: [Caller; 4] = [Caller::Rust, Caller::Java, Caller::C, Caller::Go];
+pub const CALLERS: [Caller; 5] =
+    [Caller::Rust, Caller::Java, Caller::Python, Caller::C, Caller::Go];
 
 /// Longer than any call takes on a machine that still works.
 pub const LONG: &[&str] = &["--timeout-ms", "60000"];
@@ -39,6 +42,7 @@ impl Server {
         let program = match self {
             Self::Rust => vec![beside_this("server")],
             Self::Java => vec![in_project("java/run"), "Server".to_owned()],
+            Self::Python => vec![in_project("python/run"), "server".to_owned()],
         };
         let dir = driver.aeron_dir().to_str().expect("UTF-8");
         let arguments = ["-c", r#"exec "$0" "$@" 2>&1"#].into_iter();
@@ -57,6 +61,7 @@ impl Caller {
         let (program, first) = match self {
             Self::Rust => (beside_this("caller"), None),
             Self::Java => (in_project("java/run"), Some("Caller")),
+            Self::Python => (in_project("python/run"), Some("caller")),
             Self::C => (in_project("c/target/caller"), None),
             Self::Go => (in_project("go/target/caller"), None),
         };

@@ -21,6 +21,13 @@ macro_rules! for_each_server {
                 super::$test(cross_language_test::programs::Server::Java);
             })*
         }
+
+        mod python_server {
+            $(#[test]
+            fn $test() {
+                super::$test(cross_language_test::programs::Server::Python);
+            })*
+        }
     };
 }
 

@@ -43,7 +43,7 @@ fn over_udp(server: Server) {
     let responses = format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
     let channels = ["--request-channel", &requests, "--response-channel", &responses];
     let _server = server.start(&driver, &channels);
-    for caller in [Caller::C, Caller::Java] {
+    for caller in [Caller::C, Caller::Java, Caller::Python] {
         println!("{caller:?}");
         caller.check(&driver, "binary", &channels);
     }
