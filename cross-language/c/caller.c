@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,48 +329,184 @@ static void wrong_input(caller_t *caller, const char *path)
     fclose(file);
 }
 
-static int compare_times(const void *left, const void *right)
+typedef struct measurement_stct
 {
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
+    const session_options_t *session_options;
+    encoding_t encoding;
+    size_t payload;
+    size_t calls;
+    size_t warmup;
+    size_t callers;
+    const char *samples;
+    /* Of all callers and the main thread, before and after the timed calls. */
+    pthread_barrier_t barrier;
+}
+measurement_t;
+
+typedef struct measured_caller_stct
+{
+    measurement_t *measurement;
+    pthread_t thread;
+    int64_t *times;
+}
+measured_caller_t;
+
+static void connect_caller(caller_t *caller, const session_options_t *options, encoding_t encoding)
+{
+    *caller = (caller_t){ .encoding = encoding, .timeout_ns = options->timeout_ns, .next_correlation_id = 1 };
+    check_result(session_connect(&caller->session, options), "connecting");
 }
 
-/* Prints mean, median, 95th and 99th percentile and maximum of the calls' times. */
-static void measure(caller_t *caller, size_t calls, size_t payload)
+static void close_caller(caller_t *caller)
 {
+    session_close(caller->session);
+    free(caller->buffer.bytes);
+}
+
+static json_t *checked_call(caller_t *caller, const operation_t *operation, json_t *argument)
+{
+    uint8_t status;
+    json_t *result;
+    check_result(call(caller, operation, argument, &status, &result), operation->name);
+    if (STATUS_OK != status)
+    {
+        fail("%s: %s", operation->name, STATUS_NAMES[status]);
+    }
+    return result;
+}
+
+/* A concurrent caller: connects, warms up, awaits the common beginning, and times its calls. */
+static void *run_caller(void *clientd)
+{
+    measured_caller_t *measured = clientd;
+    measurement_t *measurement = measured->measurement;
+    const size_t payload = measurement->payload;
+    caller_t caller;
+    connect_caller(&caller, measurement->session_options, measurement->encoding);
     const operation_t *operation = find_operation(0 == payload ? "ping" : "reverse");
-    int64_t *times = calloc(calls, sizeof(int64_t));
-    char *text = malloc(payload + 1);
-    if (NULL == times || NULL == text)
+    char *text = malloc(payload + 1), *reversed = malloc(payload + 1);
+    if (NULL == text || NULL == reversed)
     {
         fail("out of memory");
     }
-    memset(text, 'a', payload);
-    json_t *argument = 0 == payload ? json_null() : json_stringn(text, payload);
-    int64_t sum = 0;
-    for (size_t i = 0; i < 2 * calls; i++)
+    for (size_t i = 0; i < payload; i++)
     {
-        uint8_t status;
-        json_t *result;
+        text[i] = reversed[payload - 1 - i] = (char)('a' + i % 26);
+    }
+    json_t *argument = 0 == payload ? json_null() : json_stringn(text, payload);
+    json_t *expected = 0 == payload ? json_null() : json_stringn(reversed, payload);
+    json_t *result = checked_call(&caller, operation, argument);
+    if (!json_equal(result, expected))
+    {
+        fail("%s: wrong result", operation->name);
+    }
+    json_decref(result);
+    for (size_t i = 0; i < measurement->warmup; i++)
+    {
+        json_decref(checked_call(&caller, operation, argument));
+    }
+    pthread_barrier_wait(&measurement->barrier);
+    for (size_t i = 0; i < measurement->calls; i++)
+    {
         const int64_t start = session_now_ns();
-        check_result(call(caller, operation, argument, &status, &result), operation->name);
-        json_decref(result);
-        if (i >= calls)
+        json_decref(checked_call(&caller, operation, argument));
+        measured->times[i] = session_now_ns() - start;
+    }
+    pthread_barrier_wait(&measurement->barrier);
+    json_decref(argument);
+    json_decref(expected);
+    free(text);
+    free(reversed);
+    close_caller(&caller);
+    return NULL;
+}
+
+static void write_samples(const char *path, const int64_t *times, size_t count)
+{
+    FILE *file = NULL == path ? NULL : fopen(path, "w");
+    if (NULL == file)
+    {
+        if (NULL != path)
         {
-            times[i - calls] = session_now_ns() - start;
-            sum += times[i - calls];
+            perror(path);
+            exit(EXIT_FAILURE);
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+    {
+        fprintf(file, "%" PRId64 "\n", times[i]);
+    }
+    if (0 != fclose(file))
+    {
+        perror(path);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void print_measured(int64_t elapsed_ns, size_t calls)
+{
+    printf("{\"elapsed_ns\":%" PRId64 ",\"calls\":%zu,"
+        "\"allocations_per_call\":null,\"allocated_bytes_per_call\":null}\n", elapsed_ns, calls);
+}
+
+/* Times the calls of concurrent callers. */
+static void measure(measurement_t *measurement)
+{
+    const size_t callers = measurement->callers, calls = measurement->calls;
+    measured_caller_t *measured = calloc(callers, sizeof(measured_caller_t));
+    int64_t *times = calloc(callers * calls, sizeof(int64_t));
+    if (NULL == measured || NULL == times ||
+        0 != pthread_barrier_init(&measurement->barrier, NULL, (unsigned)callers + 1))
+    {
+        fail("out of memory");
+    }
+    for (size_t i = 0; i < callers; i++)
+    {
+        measured[i].measurement = measurement;
+        measured[i].times = times + i * calls;
+        if (0 != pthread_create(&measured[i].thread, NULL, run_caller, &measured[i]))
+        {
+            fail("no thread");
         }
     }
-    qsort(times, calls, sizeof(int64_t), compare_times);
-    printf("%" PRId64, sum / (int64_t)calls);
-    static const size_t percents[] = { 50, 95, 99, 100 };
-    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
+    pthread_barrier_wait(&measurement->barrier);
+    const int64_t start = session_now_ns();
+    pthread_barrier_wait(&measurement->barrier);
+    const int64_t elapsed = session_now_ns() - start;
+    for (size_t i = 0; i < callers; i++)
     {
-        printf(" %" PRId64, times[(calls - 1) * percents[i] / 100]);
+        pthread_join(measured[i].thread, NULL);
     }
-    putchar('\n');
+    print_measured(elapsed, callers * calls);
+    write_samples(measurement->samples, times, callers * calls);
+    pthread_barrier_destroy(&measurement->barrier);
+    free(measured);
+    free(times);
+}
+
+/* Connects, calls `ping` and closes, again and again. */
+static void connect_cycles(const measurement_t *measurement, size_t cycles)
+{
+    int64_t *times = calloc(cycles, sizeof(int64_t));
+    json_t *argument = json_null();
+    if (NULL == times)
+    {
+        fail("out of memory");
+    }
+    const int64_t begin = session_now_ns();
+    for (size_t i = 0; i < cycles; i++)
+    {
+        const int64_t start = session_now_ns();
+        caller_t caller;
+        connect_caller(&caller, measurement->session_options, measurement->encoding);
+        json_decref(checked_call(&caller, find_operation("ping"), argument));
+        close_caller(&caller);
+        times[i] = session_now_ns() - start;
+    }
+    print_measured(session_now_ns() - begin, cycles);
+    write_samples(measurement->samples, times, cycles);
     json_decref(argument);
-    free(text);
     free(times);
 }
 
@@ -396,7 +533,11 @@ static void endless(caller_t *caller)
 
 int main(int argc, char *argv[])
 {
-    enum { AERON_DIR = 1, REQUESTS, RESPONSES, ENCODING, TIMEOUT, IDLE, CHECK, WRONG_INPUT, MEASURE, CALLS, ENDLESS };
+    enum
+    {
+        AERON_DIR = 1, REQUESTS, RESPONSES, ENCODING, TIMEOUT, IDLE, CALLS, WARMUP, CALLERS, SAMPLES,
+        CHECK, WRONG_INPUT, MEASURE, CONNECT_CYCLES, ENDLESS
+    };
     static const struct option options[] = {
         { "aeron-dir", required_argument, NULL, AERON_DIR },
         { "request-channel", required_argument, NULL, REQUESTS },
@@ -407,7 +548,11 @@ int main(int argc, char *argv[])
         { "check", required_argument, NULL, CHECK },
         { "wrong-input", required_argument, NULL, WRONG_INPUT },
         { "measure", required_argument, NULL, MEASURE },
+        { "connect-cycles", required_argument, NULL, CONNECT_CYCLES },
         { "calls", required_argument, NULL, CALLS },
+        { "warmup", required_argument, NULL, WARMUP },
+        { "callers", required_argument, NULL, CALLERS },
+        { "samples", required_argument, NULL, SAMPLES },
         { "endless", no_argument, NULL, ENDLESS },
         { NULL, 0, NULL, 0 }
     };
@@ -418,9 +563,10 @@ int main(int argc, char *argv[])
         .idle = "backoff",
         .timeout_ns = INT64_C(5000000000)
     };
-    caller_t caller = { .encoding = ENCODING_BINARY, .next_correlation_id = 1 };
+    measurement_t measurement = {
+        .session_options = &session_options, .encoding = ENCODING_BINARY, .calls = 10000, .warmup = 10000, .callers = 1
+    };
     const char *path = NULL;
-    size_t calls = 10000;
     int mode = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
     {
@@ -441,7 +587,7 @@ int main(int argc, char *argv[])
             case ENCODING:
                 if (0 == strcmp(optarg, "json"))
                 {
-                    caller.encoding = ENCODING_JSON;
+                    measurement.encoding = ENCODING_JSON;
                 }
                 else if (0 != strcmp(optarg, "binary"))
                 {
@@ -458,12 +604,25 @@ int main(int argc, char *argv[])
                 break;
 
             case CALLS:
-                calls = strtoul(optarg, NULL, 10);
+                measurement.calls = strtoul(optarg, NULL, 10);
+                break;
+
+            case WARMUP:
+                measurement.warmup = strtoul(optarg, NULL, 10);
+                break;
+
+            case CALLERS:
+                measurement.callers = strtoul(optarg, NULL, 10);
+                break;
+
+            case SAMPLES:
+                measurement.samples = optarg;
                 break;
 
             case CHECK:
             case WRONG_INPUT:
             case MEASURE:
+            case CONNECT_CYCLES:
             case ENDLESS:
                 mode = option;
                 path = optarg;
@@ -473,13 +632,25 @@ int main(int argc, char *argv[])
                 return 2;
         }
     }
-    if (0 == mode || 0 == calls)
+    if (0 == mode || 0 == measurement.calls || 0 == measurement.callers)
     {
-        fputs("one of --check FILE, --wrong-input FILE, --measure BYTES and --endless is required\n", stderr);
+        fputs("one of --check FILE, --wrong-input FILE, --measure BYTES, --connect-cycles N and --endless is required\n",
+            stderr);
         return 2;
     }
-    caller.timeout_ns = session_options.timeout_ns;
-    check_result(session_connect(&caller.session, &session_options), "connecting");
+    if (MEASURE == mode)
+    {
+        measurement.payload = strtoul(path, NULL, 10);
+        measure(&measurement);
+        return EXIT_SUCCESS;
+    }
+    if (CONNECT_CYCLES == mode)
+    {
+        connect_cycles(&measurement, strtoul(path, NULL, 10));
+        return EXIT_SUCCESS;
+    }
+    caller_t caller;
+    connect_caller(&caller, &session_options, measurement.encoding);
     if (CHECK == mode)
     {
         check(&caller, path);
@@ -488,15 +659,10 @@ int main(int argc, char *argv[])
     {
         wrong_input(&caller, path);
     }
-    else if (MEASURE == mode)
-    {
-        measure(&caller, calls, strtoul(path, NULL, 10));
-    }
     else
     {
         endless(&caller);
     }
-    session_close(caller.session);
-    free(caller.buffer.bytes);
+    close_caller(&caller);
     return EXIT_SUCCESS;
 }

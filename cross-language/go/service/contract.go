@@ -1,5 +1,5 @@
 // Package service calls the cross-language service over Aeron's C client. CONTRACT.md defines messages, operations,
-// errors and deadlines.
+// errors and deadlines. Without cgo, the package has messages and operations only, for other transports.
 package service
 
 import "fmt"

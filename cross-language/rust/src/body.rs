@@ -123,7 +123,8 @@ impl fmt::Display for Body {
 pub struct Malformed(String);
 
 impl Malformed {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    /// Returns an error with a text for the user.
+    pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }

@@ -8,6 +8,7 @@ mod caller;
 mod contract;
 mod envelope;
 mod json;
+pub mod modes;
 mod server;
 mod service;
 mod value;

@@ -15,7 +15,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(status: Status, text: impl Into<String>) -> Self {
+    /// Returns the failure of a status other than [`Status::Ok`], with a text for the caller.
+    pub fn new(status: Status, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }
 }
@@ -42,7 +43,7 @@ impl Objects {
         match (operation, argument) {
             (Operation::Ping, Body::Void) => Ok(Body::Void),
             (Operation::Successor, Body::Integer(value)) => Ok(Body::Integer(add(value, 1)?)),
-            (Operation::Reverse, Body::Text(text)) => Ok(Body::Text(text.chars().rev().collect())),
+            (Operation::Reverse, Body::Text(text)) => Ok(Body::Text(reversed(text))),
             (Operation::RunningSums, Body::Integers(values)) => running_sums(values),
             (Operation::Total, Body::Integers(values)) => {
                 Ok(Body::Integer(values.into_iter().try_fold(0, add)?))
@@ -105,6 +106,15 @@ fn running_sums(mut values: Vec<i64>) -> Result<Body, Failure> {
     Ok(Body::Integers(values))
 }
 
+fn reversed(text: String) -> String {
+    if !text.is_ascii() {
+        return text.chars().rev().collect();
+    }
+    let mut bytes = text.into_bytes();
+    bytes.reverse();
+    String::from_utf8(bytes).expect("ASCII")
+}
+
 /// Changes each value in a way that shows that its type was understood.
 fn transform(value: Value) -> Result<Value, Failure> {
     Ok(match value {
@@ -114,7 +124,7 @@ fn transform(value: Value) -> Result<Value, Failure> {
             Failure::new(Status::InvalidArgument, format!("-({value}) is out of range"))
         })?),
         Value::Number(value) => Value::Number(value / 2.0),
-        Value::Text(text) => Value::Text(text.chars().rev().collect()),
+        Value::Text(text) => Value::Text(reversed(text)),
         Value::List(values) => {
             Value::List(values.into_iter().rev().map(transform).collect::<Result<_, _>>()?)
         }

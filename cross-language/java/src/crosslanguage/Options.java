@@ -46,6 +46,11 @@ final class Options
         return values.containsKey(name);
     }
 
+    int integer(final String name, final int defaultValue)
+    {
+        return has(name) ? Integer.parseInt(get(name, null)) : defaultValue;
+    }
+
     long nanos(final String name)
     {
         return Long.parseLong(get(name, "5000")) * 1_000_000;

@@ -1,18 +1,21 @@
 //! The caller.
 
-use std::error::Error;
+use std::alloc::System;
 use std::fs;
-use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Parser};
+use cross_language::modes::{Measuring, ProgramError, check, square};
 use cross_language::{
-    Body, CallError, Caller, CallerOptions, Encoding, Operation, REQUEST_CHANNEL, RESPONSE_CHANNEL,
-    Status,
+    Body, Caller, CallerOptions, Encoding, Operation, REQUEST_CHANNEL, RESPONSE_CHANNEL, Status,
 };
 use rusteron_client::IdleStrategyKind;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Calls the cross-language service
 #[derive(Debug, Parser)]
@@ -42,9 +45,8 @@ struct Options {
     #[arg(long, value_name = "IDLE", default_value = "backoff")]
     idle: IdleStrategyKind,
 
-    /// Calls that `--measure` times, after as many for warming up
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = calls)]
-    calls: usize,
+    #[command(flatten)]
+    measuring: Measuring,
 
     #[command(flatten)]
     mode: Mode,
@@ -61,26 +63,18 @@ struct Mode {
     #[arg(long, value_name = "FILE")]
     wrong_input: Option<PathBuf>,
 
-    /// Time calls with a text of so many bytes, 0 for no argument, and print nanoseconds
+    /// Time calls with a text of so many bytes, 0 for no argument
     #[arg(long, value_name = "BYTES")]
     measure: Option<usize>,
+
+    /// Connect, call `ping` and close so many times, and time each cycle
+    #[arg(long, value_name = "N")]
+    connect_cycles: Option<u32>,
 
     /// Call until a call fails, and print that failure
     #[arg(long)]
     endless: bool,
 }
-
-fn calls(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("must be 1 or more".to_owned()),
-        result => result.map_err(|error: ParseIntError| error.to_string()),
-    }
-}
-
-/// The greatest argument that this program's callback accepts.
-const CALLBACK_LIMIT: i64 = 12;
-/// Longer results are printed as their length and hash.
-const RESULT_LIMIT: usize = 120;
 
 fn main() -> ExitCode {
     match run(Options::parse()) {
@@ -92,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: Options) -> Result<(), Box<dyn Error>> {
+fn run(options: Options) -> Result<(), ProgramError> {
     let caller_options = CallerOptions {
         aeron_dir: options.aeron_dir,
         request_channel: options.request_channel,
@@ -100,39 +94,33 @@ fn run(options: Options) -> Result<(), Box<dyn Error>> {
         timeout: Duration::from_millis(options.timeout_ms),
         idle: options.idle,
     };
-    let mut caller = Caller::connect(&caller_options, |value| match value {
-        0..=CALLBACK_LIMIT => Ok(value * value),
-        _ => Err(format!("{value} is not in 0 to {CALLBACK_LIMIT}")),
-    })?;
-    if let Some(path) = options.mode.check {
-        check(&mut caller, options.encoding, &fs::read_to_string(path)?)
-    } else if let Some(path) = options.mode.wrong_input {
-        wrong_input(&mut caller, &fs::read_to_string(path)?)
-    } else if let Some(payload) = options.mode.measure {
-        measure(&mut caller, options.encoding, options.calls, payload)
+    let encoding = options.encoding;
+    let connect = || Caller::connect(&caller_options, square);
+    let connect_call = || {
+        let mut caller = connect()?;
+        Ok(move |operation, argument: &Body| caller.call(operation, encoding, argument))
+    };
+    let (mode, measuring) = (options.mode, options.measuring);
+    if let Some(path) = mode.check {
+        check(&path, connect_call()?)
+    } else if let Some(path) = mode.wrong_input {
+        wrong_input(&mut connect()?, &fs::read_to_string(path)?)
+    } else if let Some(payload) = mode.measure {
+        measuring.measure(payload, connect_call, allocations)
+    } else if let Some(cycles) = mode.connect_cycles {
+        measuring.connect_cycles(cycles, connect_call)
     } else {
-        endless(&mut caller, options.encoding)
+        endless(&mut connect()?, encoding)
     }
 }
 
-/// Calls `OPERATION ARGUMENT`, the argument in JSON, for each line.
-fn check(caller: &mut Caller, encoding: Encoding, cases: &str) -> Result<(), Box<dyn Error>> {
-    for (number, line) in cases.lines().enumerate() {
-        let (operation, argument) = line.split_once(' ').ok_or("a line without argument")?;
-        let operation: Operation = operation.parse()?;
-        let argument = Body::read(operation.argument(), Encoding::Json, argument.as_bytes())?;
-        let result = match caller.call(operation, encoding, &argument) {
-            Ok(result) => shortened(&result.to_string()),
-            Err(CallError::Failed(status, _)) => status.to_string(),
-            Err(error) => return Err(error.into()),
-        };
-        println!("{} {operation} {result}", number + 1);
-    }
-    Ok(())
+fn allocations() -> (usize, usize) {
+    let stats = ALLOCATOR.stats();
+    (stats.allocations + stats.reallocations, stats.bytes_allocated)
 }
 
 /// Sends the message in `LABEL HEX` for each line.
-fn wrong_input(caller: &mut Caller, cases: &str) -> Result<(), Box<dyn Error>> {
+fn wrong_input(caller: &mut Caller, cases: &str) -> Result<(), ProgramError> {
     for line in cases.lines() {
         let (label, hex) = line.split_once(' ').ok_or("a line without bytes")?;
         let message = (0..hex.len())
@@ -153,33 +141,7 @@ fn wrong_input(caller: &mut Caller, cases: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints mean, median, 95th and 99th percentile and maximum of the calls' times.
-fn measure(
-    caller: &mut Caller,
-    encoding: Encoding,
-    calls: usize,
-    payload: usize,
-) -> Result<(), Box<dyn Error>> {
-    let (operation, argument) = match payload {
-        0 => (Operation::Ping, Body::Void),
-        _ => (Operation::Reverse, Body::Text("a".repeat(payload))),
-    };
-    let mut times = Vec::with_capacity(calls);
-    for call in 0..2 * calls {
-        let start = Instant::now();
-        caller.call(operation, encoding, &argument)?;
-        if call >= calls {
-            times.push(start.elapsed().as_nanos());
-        }
-    }
-    times.sort_unstable();
-    let mean = times.iter().sum::<u128>() / calls as u128;
-    let at = |percent: usize| times[(calls - 1) * percent / 100];
-    println!("{mean} {} {} {} {}", at(50), at(95), at(99), at(100));
-    Ok(())
-}
-
-fn endless(caller: &mut Caller, encoding: Encoding) -> Result<(), Box<dyn Error>> {
+fn endless(caller: &mut Caller, encoding: Encoding) -> Result<(), ProgramError> {
     let argument = Body::Integers((0..10_000).collect());
     for call in 0_u64.. {
         caller.call(Operation::Total, encoding, &argument)?;
@@ -188,15 +150,4 @@ fn endless(caller: &mut Caller, encoding: Encoding) -> Result<(), Box<dyn Error>
         }
     }
     Ok(())
-}
-
-fn shortened(text: &str) -> String {
-    if text.len() <= RESULT_LIMIT {
-        return text.to_owned();
-    }
-    // FNV-1a
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    format!("{} bytes {hash:016x}", text.len())
 }
