@@ -143,10 +143,13 @@ func ParseEncoding(name string) (Encoding, error) {
 // A Status is the result of a call.
 type Status uint8
 
-// Statuses that this package uses itself.
+// Statuses that callers use.
 const (
-	OK             Status = 0
-	CallbackFailed Status = 8
+	OK              Status = 0
+	InvalidArgument Status = 5
+	UnknownObject   Status = 6
+	CallbackFailed  Status = 8
+	LimitReached    Status = 10
 )
 
 var statusNames = []string{

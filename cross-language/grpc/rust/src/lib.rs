@@ -1,0 +1,14 @@
+//! The cross-language service over gRPC, with tonic: server and caller.
+
+pub mod protocol {
+    //! Messages, client and server of `service.proto`.
+    #![allow(missing_debug_implementations, unreachable_pub, reason = "generated")]
+    tonic::include_proto!("crosslanguage");
+}
+
+mod caller;
+mod messages;
+mod server;
+
+pub use caller::Caller;
+pub use server::Service;
