@@ -1,0 +1,1 @@
+"""The cross-language service over gRPC in Python: server and caller."""
