@@ -146,11 +146,19 @@ benchmark-udp-throughput *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_udp_throughput -- "$@"
 
-# Measure round trips of every cross-language caller to every server over Aeron IPC (needs Java, Maven, Go, Python, jansson); `--help` lists the options
-benchmark-cross-language-ipc *args:
+# Run every gRPC caller of the cross-language service against every gRPC server (needs what cross-language-test needs; Linux)
+cross-language-test-grpc:
     cross-language/build
-    cargo build --release --workspace --manifest-path cross-language/Cargo.toml
-    cargo run --release --manifest-path cross-language/Cargo.toml --bin measure -- "$@"
+    cross-language/grpc/build
+    cargo test -p cross-language-test --manifest-path cross-language/Cargo.toml --test it grpc:: -- --ignored
+
+# Measure the cross-language service over Aeron and gRPC in turn, 25 minutes; `run --help` lists the options, `render` draws again; results in target/benchmarks
+benchmark-cross-language *args="run":
+    cross-language/build
+    cross-language/grpc/build
+    cargo build --release --workspace --features cross-language-test/measure --manifest-path cross-language/Cargo.toml
+    cross-language/target/release/measure "$@"
+    cross-language/target/release/measure render
 
 # Measure the effect of each single setting of the driver's presets (Linux); results in target/benchmarks
 benchmark-preset-settings *args:

@@ -1,6 +1,7 @@
 //! The programs of the cross-language service as processes, and inputs for the callers, right and wrong.
 
 mod cases;
+pub mod grpc;
 pub mod programs;
 mod wrong_input;
 

@@ -44,14 +44,7 @@ impl Server {
             Self::Java => vec![in_project("java/run"), "Server".to_owned()],
             Self::Python => vec![in_project("python/run"), "server".to_owned()],
         };
-        let dir = driver.aeron_dir().to_str().expect("UTF-8");
-        let arguments = ["-c", r#"exec "$0" "$@" 2>&1"#].into_iter();
-        let arguments = arguments.chain(program.iter().map(String::as_str));
-        let mut command =
-            command("bash", arguments.chain(["--aeron-dir", dir]).chain(options.iter().copied()));
-        let mut server = ChildProcess::spawn(&mut command);
-        server.await_line("serving");
-        server
+        start_server(&program, &[&["--aeron-dir", path(driver.aeron_dir())], options])
     }
 }
 
@@ -82,6 +75,15 @@ impl Caller {
         let finished = self.run(driver, &[&mode, LONG, options]);
         assert_output(&finished, include_str!("../expected.txt"));
     }
+}
+
+/// Starts a server, and waits until it serves. Its messages and errors are lines of its output.
+pub(crate) fn start_server(program: &[String], options: &[&[&str]]) -> ChildProcess {
+    let arguments = ["-c", r#"exec "$0" "$@" 2>&1"#].into_iter();
+    let arguments = arguments.chain(program.iter().map(String::as_str)).chain(options.concat());
+    let mut server = ChildProcess::spawn(&mut command("bash", arguments));
+    server.await_line("serving");
+    server
 }
 
 /// Asserts a successful end, and the output line by line.
@@ -117,7 +119,7 @@ fn beside_this(name: &str) -> String {
     existing(if path.exists() { path } else { this.with_file_name("..").join(name) })
 }
 
-fn in_project(name: &str) -> String {
+pub(crate) fn in_project(name: &str) -> String {
     existing(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name))
 }
 

@@ -1,6 +1,7 @@
 //! Every caller against every server. `cross-language/build` builds the programs.
 
 mod faults;
+mod grpc;
 mod limits;
 mod raw_client;
 mod results;

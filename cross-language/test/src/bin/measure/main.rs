@@ -1,0 +1,73 @@
+//! Measures calls of the cross-language service over Aeron and gRPC, and renders the results.
+//!
+//! `measure run` appends rounds to the results. Within a round, the transports take turns. `measure render` writes
+//! tables and charts of all rounds.
+
+mod plan;
+mod render;
+mod run;
+mod statistics;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use plan::Transport;
+
+/// Measures the cross-language service
+#[derive(Debug, Parser)]
+#[command(name = "measure")]
+struct Options {
+    /// Directory of results, tables and charts
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "target/benchmarks/cross-language",
+        global = true
+    )]
+    results: PathBuf,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure, and append to the results
+    Run(RunOptions),
+    /// Write tables (tables.md) and charts (SVG) of the results
+    Render,
+}
+
+#[derive(Debug, Args)]
+struct RunOptions {
+    /// Rounds in which the transports take turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: u32,
+
+    /// A hundredth of the calls, for a look
+    #[arg(long)]
+    quick: bool,
+
+    /// Callers' languages
+    #[arg(long, value_name = "LANGUAGE", value_delimiter = ',')]
+    caller: Vec<String>,
+
+    /// Servers' languages
+    #[arg(long, value_name = "LANGUAGE", value_delimiter = ',')]
+    server: Vec<String>,
+
+    /// Transports
+    #[arg(long, value_name = "TRANSPORT", value_delimiter = ',')]
+    transport: Vec<Transport>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    std::fs::create_dir_all(&options.results)?;
+    match options.command {
+        Command::Run(run_options) => run::run(&options.results, &run_options),
+        Command::Render => render::render(&options.results),
+    }
+}

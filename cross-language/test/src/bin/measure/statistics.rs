@@ -1,0 +1,80 @@
+//! Statistics of samples.
+
+/// Statistics of a run's samples, in nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Statistics {
+    /// Samples farther than 1.5 interquartile ranges from the quartiles.
+    pub(crate) outliers: usize,
+    /// Of the samples without outliers.
+    pub(crate) mean: f64,
+    pub(crate) median: f64,
+    /// Of all samples, as is the maximum.
+    pub(crate) p95: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+}
+
+impl Statistics {
+    /// Returns `None` if there are no samples.
+    pub(crate) fn of(mut samples: Vec<f64>) -> Option<Self> {
+        samples.sort_unstable_by(f64::total_cmp);
+        let max = *samples.last()?;
+        let (first, third) = (quantile(&samples, 0.25), quantile(&samples, 0.75));
+        let reach = 1.5 * (third - first);
+        let inner: Vec<f64> = samples
+            .iter()
+            .copied()
+            .filter(|sample| (first - reach..=third + reach).contains(sample))
+            .collect();
+        Some(Self {
+            outliers: samples.len() - inner.len(),
+            mean: inner.iter().sum::<f64>() / inner.len() as f64,
+            median: quantile(&inner, 0.5),
+            p95: quantile(&samples, 0.95),
+            p99: quantile(&samples, 0.99),
+            max,
+        })
+    }
+}
+
+/// The quantile of sorted values, between two of them in proportion.
+pub(crate) fn quantile(sorted: &[f64], quantile: f64) -> f64 {
+    let position = quantile * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    below + (above - below) * position.fract()
+}
+
+/// Median, least and greatest of some values. `None` if there are none.
+pub(crate) fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
+    values.sort_unstable_by(f64::total_cmp);
+    Some((*values.first()?, quantile(&values, 0.5), *values.last()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outliers_count_in_tail_and_maximum_only() {
+        let samples = (1..=99).map(f64::from).chain([1e6]).rev().collect();
+        let statistics = Statistics::of(samples).unwrap();
+        assert_eq!(statistics.outliers, 1);
+        assert_eq!((statistics.mean, statistics.median), (50.0, 50.0));
+        assert_eq!(statistics.max, 1e6);
+        assert!((statistics.p95 - 95.05).abs() < 1e-9, "{statistics:?}");
+        assert!(statistics.p99 > 99.0, "{statistics:?}");
+    }
+
+    #[test]
+    fn equal_samples_have_no_outliers() {
+        let statistics = Statistics::of(vec![7.0; 10]).unwrap();
+        assert_eq!((statistics.outliers, statistics.mean, statistics.p99), (0, 7.0, 7.0));
+        assert_eq!(Statistics::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn spread_is_around_median() {
+        assert_eq!(spread(vec![3.0, 1.0, 2.0]), Some((1.0, 2.0, 3.0)));
+        assert_eq!(spread(Vec::new()), None);
+    }
+}
