@@ -34,7 +34,7 @@ pub use media_driver_program::{media_driver, media_driver_beside};
 pub use ports::{free_port, udp_channel};
 #[cfg(unix)]
 pub use program::send_signal;
-pub use program::{Finished, Running, command, number, report, run};
+pub use program::{Finished, Running, command, number, report, run, succeed};
 pub use random::Random;
 pub use small_file_system::SmallFileSystem;
 pub use streams::{

@@ -46,6 +46,19 @@ impl Finished {
         assert!(self.left_behind.is_empty(), "{self:#?}");
         assert!(!self.stderr.contains("panicked"), "{self:#?}");
     }
+
+    /// Asserts that each text is a line of the output.
+    #[track_caller]
+    pub fn assert_lines<const N: usize>(&self, expected: [&str; N]) {
+        for expected in expected {
+            assert!(self.stdout.lines().any(|line| line == expected), "{expected}: {self:#?}");
+        }
+    }
+
+    /// The number of the output's lines that begin with a text.
+    pub fn count_lines(&self, prefix: &str) -> usize {
+        self.stdout.lines().filter(|line| line.starts_with(prefix)).count()
+    }
 }
 
 /// Runs a program to its end.
@@ -59,6 +72,15 @@ pub fn run(mut command: Command) -> Finished {
         stderr: String::from_utf8(output.stderr).expect("UTF-8"),
         left_behind: driver_dirs(pid),
     }
+}
+
+/// Runs a program to its good end, without a word on its error output.
+#[track_caller]
+pub fn succeed(command: Command) -> Finished {
+    let finished = run(command);
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "", "{finished:#?}");
+    finished
 }
 
 /// The directories of embedded drivers of a process.

@@ -2,7 +2,7 @@
 
 use rusteron_media_driver::MediaDriver;
 
-use crate::child::{Finished, Running, command, run};
+use rusteron_test_support::{Finished, Running, command, run};
 
 const FLAGSHIP: &str = env!("CARGO_BIN_EXE_embedded_exclusive_ipc_throughput");
 /// Terms that cost the tests beside it little.

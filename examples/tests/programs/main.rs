@@ -2,8 +2,6 @@
 //!
 //! One test program for all, so that it is linked once.
 
-mod archive;
-mod child;
 mod flagship;
 #[cfg(unix)]
 mod reconnecting;

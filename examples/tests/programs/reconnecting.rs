@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use rusteron_test_support::{DriverProcess, free_port, media_driver_beside};
-
-use crate::child::{Running, command};
+use rusteron_test_support::{DriverProcess, Running, command, free_port, media_driver_beside};
 
 const RECONNECTING: &str = env!("CARGO_BIN_EXE_reconnecting");
 

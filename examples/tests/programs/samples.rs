@@ -4,15 +4,14 @@ use std::net::UdpSocket;
 
 use rusteron_client::{Aeron, Context};
 use rusteron_media_driver::{Context as DriverContext, MediaDriver};
-
-use crate::child::{Finished, Running, command, run};
+use rusteron_test_support::{Finished, Running, command, run};
 
 const PUBLISHER: &str = env!("CARGO_BIN_EXE_basic_publisher");
 const SUBSCRIBER: &str = env!("CARGO_BIN_EXE_basic_subscriber");
 const STATISTICS: &str = env!("CARGO_BIN_EXE_driver_statistics");
 
 /// The programs that start a driver unless `--aeron-dir` names one.
-const SAMPLES: [&str; 11] = [
+const SAMPLES: [&str; 7] = [
     env!("CARGO_BIN_EXE_claims"),
     env!("CARGO_BIN_EXE_controlled_poll"),
     env!("CARGO_BIN_EXE_multi_destination_publication"),
@@ -20,31 +19,12 @@ const SAMPLES: [&str; 11] = [
     env!("CARGO_BIN_EXE_request_response"),
     env!("CARGO_BIN_EXE_event_loop"),
     env!("CARGO_BIN_EXE_one_thread"),
-    env!("CARGO_BIN_EXE_tokio_tasks"),
-    env!("CARGO_BIN_EXE_typed_sbe"),
-    env!("CARGO_BIN_EXE_typed_serde"),
-    env!("CARGO_BIN_EXE_typed_zerocopy"),
 ];
 
 /// Runs a program to its good end.
 #[track_caller]
 fn succeed(path: &str, arguments: &[&str]) -> Finished {
-    let finished = run(command(path, arguments));
-    finished.assert_exit_code(0);
-    assert_eq!(finished.stderr, "", "{finished:#?}");
-    finished
-}
-
-#[track_caller]
-fn assert_lines<const N: usize>(finished: &Finished, expected: [&str; N]) {
-    for expected in expected {
-        assert!(finished.stdout.lines().any(|line| line == expected), "{expected}: {finished:#?}");
-    }
-}
-
-/// How many lines begin with a text.
-fn count(finished: &Finished, prefix: &str) -> usize {
-    finished.stdout.lines().filter(|line| line.starts_with(prefix)).count()
+    rusteron_test_support::succeed(command(path, arguments))
 }
 
 /// The pair on a driver of the test's, the subscriber first.
@@ -65,13 +45,13 @@ fn publish_and_subscribe(channel: &str) {
         finished.assert_exit_code(0);
         assert_eq!(finished.stderr, "", "{finished:#?}");
     }
-    assert_eq!(count(&published, "Published \"Hello "), 20, "{published:#?}");
-    assert_lines(&published, ["Done: 20 messages published"]);
-    assert_eq!(count(&received, "Received \"Hello "), 20, "{received:#?}");
+    assert_eq!(published.count_lines("Published \"Hello "), 20, "{published:#?}");
+    published.assert_lines(["Done: 20 messages published"]);
+    assert_eq!(received.count_lines("Received \"Hello "), 20, "{received:#?}");
     // "Hello 1" and a header of 32 bytes, in a multiple of 32.
     let first = received.stdout.lines().find(|line| line.starts_with("Received \"Hello 1\" from "));
     assert!(first.is_some_and(|line| line.ends_with(", position 64")), "{received:#?}");
-    assert_lines(&received, ["Done: 20 messages received"]);
+    received.assert_lines(["Done: 20 messages received"]);
 }
 
 #[test]
@@ -126,41 +106,35 @@ fn a_signal_ends_a_subscriber_that_waits() {
 #[test]
 fn a_controlled_poll_aborts_commits_and_breaks() {
     let finished = succeed(env!("CARGO_BIN_EXE_controlled_poll"), &[]);
-    assert_lines(
-        &finished,
-        [
-            "Poll 1, position    0: \"second\" -> Continue",
-            "Poll 1, position    0: \"to be committed\" -> Commit",
-            "Poll 1, position  192: \"to be aborted once\" -> Abort",
-            "Poll 1 took 3 messages; position 192",
-            "Poll 2, position  192: \"to be aborted once\" -> Continue",
-            "Poll 2, position  192: \"to be broken after\" -> Break",
-            "Poll 3, position  320: \"last\" -> Continue",
-            "Done: 6 messages in 3 polls",
-        ],
-    );
+    finished.assert_lines([
+        "Poll 1, position    0: \"second\" -> Continue",
+        "Poll 1, position    0: \"to be committed\" -> Commit",
+        "Poll 1, position  192: \"to be aborted once\" -> Abort",
+        "Poll 1 took 3 messages; position 192",
+        "Poll 2, position  192: \"to be aborted once\" -> Continue",
+        "Poll 2, position  192: \"to be broken after\" -> Break",
+        "Poll 3, position  320: \"last\" -> Continue",
+        "Done: 6 messages in 3 polls",
+    ]);
 }
 
 #[test]
 fn claims_are_committed_and_aborted() {
     let finished = succeed(env!("CARGO_BIN_EXE_claims"), &["--messages", "4"]);
-    assert_lines(
-        &finished,
-        [
-            // 16 bytes and a header of 32, in a multiple of 32.
-            "Quote 1 published, position 64",
-            "Quote 2 published, position 128",
-            "Quote 3 withdrawn",
-            "Quote 4 published, position 256",
-            "Received quote 2 of 102, intact",
-            "Received quote 4 of 104, intact",
-            "Done: 4 messages received",
-        ],
-    );
-    assert_eq!(count(&finished, "Received quote 3"), 0, "{finished:#?}");
+    finished.assert_lines([
+        // 16 bytes and a header of 32, in a multiple of 32.
+        "Quote 1 published, position 64",
+        "Quote 2 published, position 128",
+        "Quote 3 withdrawn",
+        "Quote 4 published, position 256",
+        "Received quote 2 of 102, intact",
+        "Received quote 4 of 104, intact",
+        "Done: 4 messages received",
+    ]);
+    assert_eq!(finished.count_lines("Received quote 3"), 0, "{finished:#?}");
     // Of one byte more than a claim can have, with the MTU of IPC.
-    assert_eq!(count(&finished, "A claim of 1377 bytes is too long, the maximum is 1376"), 1);
-    assert_lines(&finished, ["Received 1377 bytes"]);
+    assert_eq!(finished.count_lines("A claim of 1377 bytes is too long, the maximum is 1376"), 1);
+    finished.assert_lines(["Received 1377 bytes"]);
 }
 
 #[test]
@@ -172,110 +146,52 @@ fn claims_beyond_term_window_are_received() {
     let path = env!("CARGO_BIN_EXE_claims");
     let finished = succeed(path, &["--messages", "3000", "--aeron-dir", dir]);
     // Every third is withdrawn, and one long message is offered.
-    assert_lines(&finished, ["Done: 2001 messages received"]);
+    finished.assert_lines(["Done: 2001 messages received"]);
 }
 
 #[test]
 fn a_publication_has_several_destinations() {
     let path = env!("CARGO_BIN_EXE_multi_destination_publication");
     let finished = succeed(path, &["--messages", "3"]);
-    assert_lines(
-        &finished,
-        [
-            "The first received \"Message 3 to both\"",
-            "The second received \"Message 3 to both\"",
-            "Removed the first destination",
-            "The second received \"Message 3 to one\"",
-            "Done: 3 and 6 messages received",
-        ],
-    );
-    assert_eq!(count(&finished, "Added the "), 2, "{finished:#?}");
+    finished.assert_lines([
+        "The first received \"Message 3 to both\"",
+        "The second received \"Message 3 to both\"",
+        "Removed the first destination",
+        "The second received \"Message 3 to one\"",
+        "Done: 3 and 6 messages received",
+    ]);
+    assert_eq!(finished.count_lines("Added the "), 2, "{finished:#?}");
 }
 
 #[test]
 fn a_subscription_has_several_destinations() {
     let path = env!("CARGO_BIN_EXE_multi_destination_subscription");
     let finished = succeed(path, &["--messages", "3"]);
-    assert_eq!(count(&finished, "Received \"Message 3 to aeron:udp?endpoint=127.0.0.1:"), 2);
-    assert_lines(&finished, ["Done: 6 messages received"]);
+    assert_eq!(finished.count_lines("Received \"Message 3 to aeron:udp?endpoint=127.0.0.1:"), 2);
+    finished.assert_lines(["Done: 6 messages received"]);
 }
 
 #[test]
 fn requests_are_answered() {
     let finished = succeed(env!("CARGO_BIN_EXE_request_response"), &["--messages", "3"]);
-    assert_lines(&finished, ["Asked \"request 3\", answered \"REQUEST 3\"", "Done: 3 responses"]);
-}
-
-#[test]
-fn structures_are_sent_in_place() {
-    let finished = succeed(env!("CARGO_BIN_EXE_typed_zerocopy"), &["--messages", "2"]);
-    assert_lines(
-        &finished,
-        [
-            "Received quote 1: 5 at 101",
-            "Received quote 2: 5 at 102",
-            "Received a book of 1000 quotes",
-            "Done",
-        ],
-    );
-}
-
-#[test]
-fn sbe_messages_are_decoded() {
-    let finished = succeed(env!("CARGO_BIN_EXE_typed_sbe"), &["--messages", "2"]);
-    assert_lines(
-        &finished,
-        [
-            "Received quote 1: 5 at 101, ASK of Zürich",
-            "Received quote 2: 5 at 102, ASK of Zürich",
-            "Done",
-        ],
-    );
-}
-
-#[test]
-fn serde_values_are_decoded() {
-    let finished = succeed(env!("CARGO_BIN_EXE_typed_serde"), &["--messages", "2"]);
-    assert_lines(
-        &finished,
-        [
-            "Received order 1 at 101 for Zürich",
-            "Received order 2 at any price for Zürich",
-            "Received the end",
-            "Done",
-        ],
-    );
+    finished.assert_lines(["Asked \"request 3\", answered \"REQUEST 3\"", "Done: 3 responses"]);
 }
 
 #[test]
 fn an_event_loop_adds_without_waiting() {
     let finished = succeed(env!("CARGO_BIN_EXE_event_loop"), &["--messages", "3"]);
-    assert_eq!(count(&finished, "Polled: 3 messages, "), 1, "{finished:#?}");
-    assert_lines(&finished, ["Awaited: 3 messages", "Done"]);
+    assert_eq!(finished.count_lines("Polled: 3 messages, "), 1, "{finished:#?}");
+    finished.assert_lines(["Awaited: 3 messages", "Done"]);
 }
 
 #[test]
 fn driver_and_client_share_one_thread() {
     let finished = succeed(env!("CARGO_BIN_EXE_one_thread"), &["--messages", "3"]);
-    assert_lines(
-        &finished,
-        [
-            "Running [application,aeron-client-conductor,media-driver]",
-            "Received \"Hello 3\"",
-            "Done: 3 messages received on one thread",
-        ],
-    );
-}
-
-#[test]
-fn tasks_receive_all_messages() {
-    // More messages than the channels and the limits of a duty cycle hold.
-    for capacity in ["1", "7"] {
-        let arguments = ["--messages", "500", "--capacity", capacity];
-        let finished = succeed(env!("CARGO_BIN_EXE_tokio_tasks"), &arguments);
-        assert_eq!(count(&finished, "Received \"Hello "), 500, "{finished:#?}");
-        assert_lines(&finished, ["Done: 500 messages received in a task"]);
-    }
+    finished.assert_lines([
+        "Running [application,aeron-client-conductor,media-driver]",
+        "Received \"Hello 3\"",
+        "Done: 3 messages received on one thread",
+    ]);
 }
 
 #[test]
@@ -284,7 +200,7 @@ fn samples_use_a_running_driver() {
     for path in SAMPLES {
         let dir = driver.aeron_dir().to_str().expect("UTF-8");
         let finished = succeed(path, &["--aeron-dir", dir]);
-        assert_eq!(count(&finished, "Done"), 1, "{finished:#?}");
+        assert_eq!(finished.count_lines("Done"), 1, "{finished:#?}");
     }
 }
 
@@ -297,7 +213,6 @@ fn signals_end_samples_quietly() {
         (env!("CARGO_BIN_EXE_multi_destination_subscription"), "Received "),
         (env!("CARGO_BIN_EXE_request_response"), "Asked "),
         (env!("CARGO_BIN_EXE_one_thread"), "Received "),
-        (env!("CARGO_BIN_EXE_tokio_tasks"), "Received "),
     ] {
         let mut sample = Running::start(command(path, ["--messages", "1000000000"]));
         sample.await_line(prefix);
@@ -321,13 +236,13 @@ fn the_statistics_of_a_driver_are_printed() {
     let dir = driver.aeron_dir().to_str().expect("UTF-8");
     let finished = succeed(STATISTICS, &["--aeron-dir", dir]);
     let process = format!("Driver: active, process {}, ", std::process::id());
-    assert_eq!(count(&finished, &process), 1, "{finished:#?}");
+    assert_eq!(finished.count_lines(&process), 1, "{finished:#?}");
     let session = publication.session_id();
     let stream = format!("  sessionId={session} streamId=4711 channel=aeron:ipc :");
-    assert_eq!(count(&finished, &stream), 1, "{finished:#?}");
+    assert_eq!(finished.count_lines(&stream), 1, "{finished:#?}");
     let own = finished.stdout.lines().find(|line| line.contains("apples"));
     assert!(own.is_some_and(|line| line.contains(" 42 ")), "{finished:#?}");
-    assert_lines(&finished, ["System counters:", "Errors:", "Losses:"]);
+    finished.assert_lines(["System counters:", "Errors:", "Losses:"]);
 }
 
 #[cfg(unix)]

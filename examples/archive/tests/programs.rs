@@ -5,9 +5,8 @@ use std::process::Command;
 use rusteron_archive::{ReplayLength, ReplayParams};
 use rusteron_media_driver::MediaDriver;
 
-use crate::child::{Finished, Running, command, run};
-
-use rusteron_test_support::archive::{JavaArchive, record, replay_all};
+use rusteron_test_support::archive::{JavaArchive, offer_numbered, record, replay_all};
+use rusteron_test_support::{Finished, Running, command, free_port, run};
 
 const REPLICATE: &str = env!("CARGO_BIN_EXE_replicate");
 
@@ -23,10 +22,7 @@ fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
 /// Runs a program to its good end.
 #[track_caller]
 fn succeed(java: &JavaArchive, path: &str, arguments: &[&str]) -> Finished {
-    let finished = run(with_archive(java, path, arguments));
-    finished.assert_exit_code(0);
-    assert_eq!(finished.stderr, "", "{finished:#?}");
-    finished
+    rusteron_test_support::succeed(with_archive(java, path, arguments))
 }
 
 #[track_caller]
@@ -52,7 +48,7 @@ fn what_was_recorded_is_replayed() {
 #[test]
 fn udp_is_recorded_without_subscribers() {
     let Some(java) = JavaArchive::launch() else { return };
-    let channel = || format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
+    let channel = || format!("aeron:udp?endpoint=localhost:{}", free_port());
     for (path, messages) in [
         (env!("CARGO_BIN_EXE_record_and_replay"), 50),
         (env!("CARGO_BIN_EXE_persistent_subscription"), 150),
@@ -123,7 +119,7 @@ fn a_recording_is_replicated_once_and_followed() {
     let following = [&arguments[..], &["--into", "0", "--follow"]].concat();
     let mut follower = Running::start(with_archive(&copy, REPLICATE, &following));
     follower.await_line("Extend: recording 0");
-    let end = rusteron_test_support::archive::offer_numbered(&mut publication, 500..1000);
+    let end = offer_numbered(&mut publication, 500..1000);
     drop(publication);
     let finished = follower.finish();
     finished.assert_exit_code(0);
@@ -153,7 +149,7 @@ fn a_recording_is_replicated_once_and_followed() {
 #[test]
 fn missing_archive_is_named() {
     let driver = MediaDriver::launch_embedded().expect("a driver");
-    let channel = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
+    let channel = format!("aeron:udp?endpoint=localhost:{}", free_port());
     for path in [
         env!("CARGO_BIN_EXE_record_and_replay"),
         env!("CARGO_BIN_EXE_replay_merge"),
