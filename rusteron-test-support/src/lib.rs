@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, missing_debug_implementations, reason = "no other program uses this crate")]
 
+mod aeron_source;
 #[cfg(feature = "archive")]
 pub mod archive;
 mod captured_log;
@@ -20,6 +21,7 @@ mod small_file_system;
 mod streams;
 mod wait;
 
+pub use aeron_source::{aeron_source, skip_drift_test};
 pub use captured_log::logged_with;
 pub use child_process::ChildProcess;
 pub use clients::{connect, connect_watchfully, context, watchful_context};

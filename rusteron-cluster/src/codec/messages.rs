@@ -1,0 +1,413 @@
+//! The table of messages, and the structures that come from it.
+
+use crate::codec::fields::{Reader, Writer};
+use crate::codec::layout::{DataKind, DataLayout, FieldKind, FieldLayout, Layout};
+use crate::codec::message_header::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
+
+/// Makes structures, encoders, decoders and layouts from the table.
+///
+/// The first block has the fields of fixed length, the second block the variable data. `since` names
+/// the version that added a field, and `null` the value of an absent field if it is not the type's
+/// smallest value.
+macro_rules! messages {
+    ($(
+        $(#[$attribute:meta])*
+        $name:ident $(<$lifetime:lifetime>)? = $template_id:literal {
+            $(
+                $(#[$field_attribute:meta])*
+                $field:ident: $type:ident $(, null $null:literal)? $(, since $since:literal)?;
+            )*
+        } $(+ {
+            $(
+                $(#[$data_attribute:meta])*
+                $data:ident: $kind:ident $(, since $data_since:literal)?;
+            )*
+        })?
+    )*) => {
+        $(
+            $(#[$attribute])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+            pub struct $name $(<$lifetime>)? {
+                $($(#[$field_attribute])* pub $field: $type,)*
+                $($($(#[$data_attribute])* pub $data: &'a [u8],)*)?
+            }
+
+            impl $(<$lifetime>)? $name $(<$lifetime>)? {
+                /// The id of the message.
+                pub const TEMPLATE_ID: u16 = $template_id;
+                /// Length of all fields in bytes, without variable data.
+                pub const BLOCK_LENGTH: u16 = 0 $(+ size_of::<$type>() as u16)*;
+                /// The message's header.
+                pub const HEADER: MessageHeader = MessageHeader {
+                    block_length: Self::BLOCK_LENGTH,
+                    template_id: Self::TEMPLATE_ID,
+                    schema_id: SCHEMA_ID,
+                    version: SCHEMA_VERSION,
+                };
+                /// The message's layout.
+                pub const LAYOUT: Layout = Layout {
+                    name: stringify!($name),
+                    template_id: Self::TEMPLATE_ID,
+                    block_length: Self::BLOCK_LENGTH,
+                    fields: &[$(FieldLayout {
+                        name: stringify!($field),
+                        kind: field_kind!($type),
+                        null: or_default!($type::MIN $(, $null)?) as i64,
+                        since: or_default!(0 $(, $since)?),
+                    },)*],
+                    data: &[$($(DataLayout {
+                        name: stringify!($data),
+                        kind: DataKind::$kind,
+                        since: or_default!(0 $(, $data_since)?),
+                    },)*)?],
+                };
+
+                /// Decodes the bytes behind a header. Returns `None` for a truncated message. The
+                /// caller has checked schema and template.
+                #[inline]
+                pub fn decode(header: MessageHeader, body: &$($lifetime)? [u8]) -> Option<Self> {
+                    let mut reader = Reader::new(header, body)?;
+                    // The fields are evaluated in this order.
+                    Some(Self {
+                        $($field: reader.$type(
+                            or_default!($type::MIN $(, $null)?),
+                            or_default!(0 $(, $since)?),
+                        ),)*
+                        $($($data: reader.data(or_default!(0 $(, $data_since)?))?,)*)?
+                    })
+                }
+
+                /// Returns the length of the encoded message in bytes, with its header.
+                pub const fn encoded_length(&self) -> usize {
+                    MessageHeader::LENGTH + Self::BLOCK_LENGTH as usize
+                        $($(+ size_of::<u32>() + self.$data.len())*)?
+                }
+
+                /// Writes the message with its header to the beginning of `target`. Returns `None`
+                /// if the target is shorter than [`encoded_length`](Self::encoded_length).
+                #[inline]
+                pub fn encode(&self, target: &mut [u8]) -> Option<()> {
+                    let mut writer = Writer::new(target);
+                    writer.bytes(&Self::HEADER.to_bytes())?;
+                    $(writer.$type(self.$field)?;)*
+                    $($(writer.data(self.$data)?;)*)?
+                    Some(())
+                }
+
+                /// Returns the encoded message with its header.
+                pub fn to_vec(&self) -> Vec<u8> {
+                    let mut bytes = vec![0; self.encoded_length()];
+                    // Fails only for data of 4 GiB.
+                    let encoded = self.encode(&mut bytes);
+                    debug_assert!(encoded.is_some(), "{}", stringify!($name));
+                    bytes
+                }
+            }
+        )*
+
+        /// The layouts of all messages.
+        pub const LAYOUTS: &[Layout] = &[$($name::LAYOUT,)*];
+
+        /// Encodes a message from the values of its fields and data, in the order of its layout.
+        /// Returns `None` if values are missing, are out of range, or the template is unknown.
+        pub fn encode_values(
+            template_id: u16,
+            fields: &[i64],
+            data: &[&[u8]],
+        ) -> Option<Vec<u8>> {
+            let (mut fields, mut data) = (fields.iter(), data.iter());
+            match template_id {
+                $($template_id => {
+                    let message = $name {
+                        $($field: $type::try_from(*fields.next()?).ok()?,)*
+                        $($($data: data.next()?,)*)?
+                    };
+                    (fields.next().is_none() && data.next().is_none()).then(|| message.to_vec())
+                })*
+                _ => None,
+            }
+        }
+
+        /// Decodes any message of the table: its template, fields and data, in the order of its
+        /// layout. Returns `None` for another schema or template, and for truncated messages.
+        pub fn decode_values(message: &[u8]) -> Option<(u16, Vec<i64>, Vec<&[u8]>)> {
+            let (header, body) = MessageHeader::split(message)?;
+            if header.schema_id != SCHEMA_ID {
+                return None;
+            }
+            match header.template_id {
+                $($template_id => {
+                    let message = $name::decode(header, body)?;
+                    let fields = vec![$(i64::from(message.$field),)*];
+                    Some(($template_id, fields, vec![$($(message.$data,)*)?]))
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! or_default {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $value:literal) => {
+        $value
+    };
+}
+
+macro_rules! field_kind {
+    (i32) => {
+        FieldKind::I32
+    };
+    (i64) => {
+        FieldKind::I64
+    };
+}
+
+messages! {
+    /// Stands before the payload of every application message, in both directions.
+    SessionMessageHeader = 1 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+        /// Time of the cluster, in its unit; 0 from clients.
+        timestamp: i64;
+    }
+
+    /// Answers a connect request, or ends a session.
+    SessionEvent<'a> = 2 {
+        /// The session.
+        cluster_session_id: i64;
+        /// The request that the event answers.
+        correlation_id: i64;
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The leader.
+        leader_member_id: i32;
+        /// The event: an `EventCode`.
+        code: i32;
+        /// The cluster's version of the protocol.
+        version: i32, null 0, since 6;
+        /// The leader's heartbeat timeout in nanoseconds.
+        leader_heartbeat_timeout_ns: i64, since 13;
+    } + {
+        /// A reason, or the endpoints of all members.
+        detail: Ascii;
+    }
+
+    /// Asks for a session.
+    SessionConnectRequest<'a> = 3 {
+        /// The id that the answer repeats.
+        correlation_id: i64;
+        /// The stream id of the egress.
+        response_stream_id: i32;
+        /// The client's version of the protocol.
+        version: i32, null 0, since 2;
+    } + {
+        /// The channel of the egress.
+        response_channel: Ascii;
+        /// Credentials for the cluster's authenticator.
+        encoded_credentials: Bytes;
+        /// The client's name and version.
+        client_info: Ascii, since 14;
+    }
+
+    /// Ends a session.
+    SessionCloseRequest = 4 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+    }
+
+    /// Keeps a session open.
+    SessionKeepAlive = 5 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+    }
+
+    /// Tells a session of a new leader.
+    NewLeaderEvent<'a> = 6 {
+        /// The new leader's term.
+        leadership_term_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+        /// The new leader.
+        leader_member_id: i32;
+    } + {
+        /// The endpoints of all members.
+        ingress_endpoints: Ascii;
+    }
+
+    /// Asks a client for other credentials.
+    Challenge<'a> = 7 {
+        /// The request that is challenged.
+        correlation_id: i64;
+        /// The future session.
+        cluster_session_id: i64;
+    } + {
+        /// Bytes of the cluster's authenticator.
+        encoded_challenge: Bytes;
+    }
+
+    /// Answers a challenge.
+    ChallengeResponse<'a> = 8 {
+        /// The id that the next answer repeats.
+        correlation_id: i64;
+        /// The future session.
+        cluster_session_id: i64;
+    } + {
+        /// Credentials for the cluster's authenticator.
+        encoded_credentials: Bytes;
+    }
+
+    /// Asks for an administrative action.
+    AdminRequest<'a> = 26 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+        /// The id that the answer repeats.
+        correlation_id: i64;
+        /// The action: an `AdminRequestType`.
+        request_type: i32;
+    } + {
+        /// Bytes of the request.
+        payload: Bytes;
+    }
+
+    /// Answers an administrative request.
+    AdminResponse<'a> = 27 {
+        /// The session.
+        cluster_session_id: i64;
+        /// The request that is answered.
+        correlation_id: i64;
+        /// The action: an `AdminRequestType`.
+        request_type: i32;
+        /// The result: an `AdminResponseCode`.
+        response_code: i32;
+    } + {
+        /// A reason.
+        message: Ascii;
+        /// Bytes of the answer.
+        payload: Bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Encodes a message of another sender: its own block length and version.
+    fn message(template_id: u16, version: u16, block: &[u8], data: &[&[u8]]) -> Vec<u8> {
+        let block_length = block.len() as u16;
+        let header = MessageHeader { block_length, template_id, schema_id: SCHEMA_ID, version };
+        let mut message = [&header.to_bytes()[..], block].concat();
+        for data in data {
+            message.extend((data.len() as u32).to_le_bytes());
+            message.extend(*data);
+        }
+        message
+    }
+
+    fn event(message: &[u8]) -> Option<SessionEvent<'_>> {
+        let (header, body) = MessageHeader::split(message)?;
+        SessionEvent::decode(header, body)
+    }
+
+    /// The fields of a `SessionEvent` of version 17.
+    fn event_block() -> Vec<u8> {
+        let mut block: Vec<u8> = [1_i64, 2, 3].iter().flat_map(|x| x.to_le_bytes()).collect();
+        block.extend([4_i32, 2, 768].iter().flat_map(|x| x.to_le_bytes()));
+        block.extend(5_i64.to_le_bytes());
+        block
+    }
+
+    #[test]
+    fn block_lengths_are_those_of_the_schema() {
+        let lengths = LAYOUTS.iter().map(|layout| (layout.template_id, layout.block_length));
+        let expected =
+            [(1, 24), (2, 44), (3, 16), (4, 16), (5, 16), (6, 20), (7, 16), (8, 16), (26, 28)];
+        assert!(lengths.eq(expected.into_iter().chain([(27, 24)])));
+    }
+
+    #[test]
+    fn older_senders_leave_fields_out() {
+        for (version, length, server, heartbeat) in [
+            (5, 32, 0, i64::MIN),
+            (6, 36, 768, i64::MIN),
+            (12, 36, 768, i64::MIN),
+            (13, 44, 768, 5),
+        ] {
+            let message = message(2, version, &event_block()[..length], &[b"0=a:1"]);
+            let event = event(&message).expect("a whole message");
+            assert_eq!((event.code, event.leader_member_id), (2, 4));
+            assert_eq!((event.version, event.leader_heartbeat_timeout_ns), (server, heartbeat));
+            assert_eq!(event.detail, b"0=a:1");
+        }
+    }
+
+    #[test]
+    fn longer_block_of_later_version_is_skipped() {
+        let block = [event_block(), vec![9; 12]].concat();
+        let message = message(2, 18, &block, &[b"detail", b"more"]);
+        let event = event(&message).expect("a whole message");
+        assert_eq!((event.leader_heartbeat_timeout_ns, event.detail), (5, &b"detail"[..]));
+    }
+
+    #[test]
+    fn client_info_is_empty_before_version_14() {
+        let block: Vec<u8> = [7_i64.to_le_bytes(), [1; 8]].concat();
+        let bytes = message(3, 13, &block, &[b"channel", b"credentials"]);
+        let (header, body) = MessageHeader::split(&bytes).expect("a header");
+        let request = SessionConnectRequest::decode(header, body).expect("a whole message");
+        assert_eq!(
+            (request.encoded_credentials, request.client_info),
+            (&b"credentials"[..], &[][..])
+        );
+        let bytes = message(3, 14, &block, &[b"channel", b"credentials"]);
+        let (header, body) = MessageHeader::split(&bytes).expect("a header");
+        assert_eq!(SessionConnectRequest::decode(header, body), None);
+    }
+
+    #[test]
+    fn truncated_messages_are_none() {
+        for layout in LAYOUTS {
+            let fields: Vec<i64> = (1..).take(layout.fields.len()).collect();
+            let data: Vec<&[u8]> = [&b"first"[..], b"", b"third"][..layout.data.len()].to_vec();
+            let bytes = encode_values(layout.template_id, &fields, &data).expect("a message");
+            assert_eq!(decode_values(&bytes), Some((layout.template_id, fields, data)));
+            for end in 0..bytes.len() {
+                assert_eq!(decode_values(&bytes[..end]), None, "{} at {end}", layout.name);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_lengths_are_none() {
+        let block = event_block();
+        let endless = [message(2, 17, &block, &[]), vec![0xff; 12]].concat();
+        assert_eq!(event(&endless), None);
+        let mut long_block = message(2, 17, &block, &[b"x"]);
+        long_block[..2].copy_from_slice(&u16::MAX.to_le_bytes());
+        assert_eq!(event(&long_block), None);
+        // A block without any field: all values are null, and the data is found.
+        let empty = message(2, 17, &[], &[b"x"]);
+        let event = event(&empty).expect("a message");
+        assert_eq!((event.cluster_session_id, event.code, event.version), (i64::MIN, i32::MIN, 0));
+        assert_eq!(event.detail, b"x");
+    }
+
+    #[test]
+    fn short_target_is_refused() {
+        let message = SessionKeepAlive { leadership_term_id: 1, cluster_session_id: 2 };
+        let length = message.encoded_length();
+        assert_eq!(length, 24);
+        assert_eq!(message.encode(&mut vec![0; length - 1]), None);
+        assert_eq!(message.encode(&mut vec![0; length + 1]), Some(()));
+    }
+}

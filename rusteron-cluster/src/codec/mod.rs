@@ -1,0 +1,17 @@
+//! Messages between a client and a cluster: SBE, schema 111, written as version 17.
+//!
+//! One table in `messages.rs` describes all messages. Structures, encoders, decoders and the tests
+//! come from the table.
+
+mod fields;
+mod layout;
+mod message_header;
+mod messages;
+
+pub use layout::{DataKind, DataLayout, FieldKind, FieldLayout, Layout};
+pub use message_header::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
+pub use messages::{
+    AdminRequest, AdminResponse, Challenge, ChallengeResponse, LAYOUTS, NewLeaderEvent,
+    SessionCloseRequest, SessionConnectRequest, SessionEvent, SessionKeepAlive,
+    SessionMessageHeader, decode_values, encode_values,
+};

@@ -1,0 +1,2 @@
+mod drift;
+mod java;

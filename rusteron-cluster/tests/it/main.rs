@@ -1,0 +1,3 @@
+//! The cluster client against Aeron's schema, Aeron's encoders and running clusters.
+
+mod codec;
