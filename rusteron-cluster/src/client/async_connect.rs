@@ -1,0 +1,161 @@
+//! A pending connection to a cluster.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{self, Poll};
+use std::time::{Duration, Instant};
+
+use rusteron_client::__private::wake_soon;
+use rusteron_client::{Aeron, ChannelUri, Error, ErrorKind};
+
+use crate::client::cluster_client::ClusterClient;
+use crate::client::connect::{Connect, ConnectSettings, ConnectState, Connected};
+use crate::client::context::ClusterContext;
+use crate::client::ingress::{Ingress, IngressParts};
+use crate::client::ingress_publication::IngressStream;
+use crate::client::network::Network;
+use crate::client::session::Session;
+use crate::error::{ClusterError, ClusterErrorKind, Result};
+
+/// The leader's default heartbeat timeout, for leaders that do not report theirs.
+const DEFAULT_LEADER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A pending connection to a cluster.
+///
+/// Poll it until it returns the client or an error, or await it as a future. The timeout counts
+/// from its creation, and only polls notice the end of the timeout. Dropping it before there is an
+/// outcome abandons the attempt. A session that the cluster has opened meanwhile times out there.
+///
+/// Made by [`ClusterClient::async_connect`].
+///
+/// ```no_run
+/// use rusteron_client::Aeron;
+/// use rusteron_cluster::{ClusterClient, ClusterContext};
+///
+/// # async fn connect(aeron: &Aeron, context: ClusterContext) -> rusteron_cluster::Result<()> {
+/// let cluster = ClusterClient::async_connect(aeron, context)?.await?;
+/// println!("session {}", cluster.cluster_session_id());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `io.aeron.cluster.client.AeronCluster.AsyncConnect`.
+#[doc(alias = "AeronCluster.AsyncConnect")]
+#[must_use = "the attempt ends when this is dropped"]
+pub struct AsyncConnect {
+    connect: Connect,
+    network: Network,
+    context: ClusterContext,
+    ingress_channel: ChannelUri,
+}
+
+impl AsyncConnect {
+    pub(crate) fn begin(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
+        let channels = context.conclude()?;
+        if aeron.is_closed() {
+            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
+        }
+        let settings = ConnectSettings {
+            ingress: channels.ingress.clone(),
+            ingress_endpoints: context.ingress_endpoints(),
+            egress_stream_id: context.egress_stream_id(),
+            client_name: context.client_name(),
+            message_timeout: context.message_timeout(),
+        };
+        let connect = Connect::new(settings, Instant::now())?;
+        let stream = ingress_stream(&context);
+        let network = Network::new(aeron, channels.egress, context.egress_stream_id(), stream);
+        Ok(Self { connect, network, context, ingress_channel: channels.ingress })
+    }
+
+    /// Returns the client, or `None` if the connection is still pending. Does not block.
+    ///
+    /// # Errors
+    /// The outcome is returned once and can be an error, as for [`ClusterClient::connect`]. Later
+    /// polls return [`ClusterErrorKind::Client`] with [`ErrorKind::IllegalState`].
+    ///
+    /// Corresponds to `AeronCluster.AsyncConnect.poll`.
+    pub fn poll(&mut self) -> Result<Option<ClusterClient>> {
+        let now = Instant::now();
+        let connected = self.connect.poll(&mut self.network, self.context.credentials(), now)?;
+        connected.map(|connected| self.client(connected, now)).transpose()
+    }
+
+    /// Returns the state of the attempt.
+    #[doc(alias = "step")]
+    pub fn state(&self) -> ConnectState {
+        self.connect.state()
+    }
+
+    /// Returns the client that the attempt connects with.
+    pub(crate) fn aeron(&self) -> &Aeron {
+        self.network.aeron()
+    }
+
+    pub(crate) fn context(&self) -> &ClusterContext {
+        &self.context
+    }
+
+    fn client(&mut self, connected: Connected, now: Instant) -> Result<ClusterClient> {
+        let Some((publication, egress)) = self.network.take(connected.member_id) else {
+            let text = "the publication was closed";
+            return Err(ClusterError::new(ClusterErrorKind::ConnectionLost, text));
+        };
+        let heartbeat_timeout =
+            connected.leader_heartbeat_timeout.unwrap_or(DEFAULT_LEADER_HEARTBEAT_TIMEOUT);
+        let new_leader_timeout = self
+            .context
+            .new_leader_timeout()
+            .unwrap_or_else(|| heartbeat_timeout.min(Duration::from_secs(1 << 24)) * 2);
+        let parts = IngressParts {
+            aeron: self.network.aeron().clone(),
+            publication,
+            session: Session::new(now, self.context.message_timeout(), new_leader_timeout),
+            cluster_session_id: connected.cluster_session_id,
+            leadership_term_id: connected.leadership_term_id,
+            leader_member_id: connected.leader_member_id,
+            image_correlation_id: connected.image_correlation_id,
+            channel: self.ingress_channel.clone(),
+            stream: ingress_stream(&self.context),
+            has_endpoints: connected.has_endpoints,
+            keep_alive_interval: self.context.keep_alive_interval(),
+        };
+        Ok(ClusterClient::new(Ingress::new(parts, now), egress))
+    }
+}
+
+fn ingress_stream(context: &ClusterContext) -> IngressStream {
+    IngressStream {
+        stream_id: context.ingress_stream_id(),
+        is_exclusive: context.is_ingress_exclusive(),
+    }
+}
+
+/// Resolves to the client. Needs no particular runtime: a thread of the Aeron client's library, one
+/// per process, wakes the task.
+///
+/// With a client without a conductor thread, it makes progress only while other code calls
+/// [`Aeron::do_work`].
+impl Future for AsyncConnect {
+    type Output = Result<ClusterClient>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        match AsyncConnect::poll(self.get_mut()) {
+            Ok(Some(client)) => Poll::Ready(Ok(client)),
+            Ok(None) => {
+                wake_soon(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl fmt::Debug for AsyncConnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncConnect")
+            .field("state", &self.state())
+            .field("context", &self.context)
+            .finish_non_exhaustive()
+    }
+}

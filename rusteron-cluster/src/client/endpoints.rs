@@ -1,0 +1,110 @@
+//! Endpoints of a cluster's members.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{ClusterError, Result};
+
+/// The ingress endpoints of a cluster's members, by member id.
+///
+/// ```
+/// use rusteron_cluster::IngressEndpoints;
+///
+/// # fn main() -> rusteron_cluster::Result<()> {
+/// let endpoints: IngressEndpoints = "0=localhost:9002,1=localhost:9102".parse()?;
+/// assert_eq!(endpoints.get(1), Some("localhost:9102"));
+/// assert_eq!(endpoints.to_string(), "0=localhost:9002,1=localhost:9102");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngressEndpoints(Vec<(i32, String)>);
+
+impl IngressEndpoints {
+    /// Returns the endpoints of members. Of a repeated member id, the last endpoint counts.
+    pub fn new<E: Into<String>>(members: impl IntoIterator<Item = (i32, E)>) -> Self {
+        let mut endpoints = Self(Vec::new());
+        for (member_id, endpoint) in members {
+            endpoints.insert(member_id, endpoint.into());
+        }
+        endpoints
+    }
+
+    /// Returns the endpoint of a member.
+    pub fn get(&self, member_id: i32) -> Option<&str> {
+        self.iter().find(|member| member.0 == member_id).map(|member| member.1)
+    }
+
+    /// Returns member ids and endpoints in the order in which they were given.
+    pub fn iter(&self) -> impl Iterator<Item = (i32, &str)> {
+        self.0.iter().map(|(member_id, endpoint)| (*member_id, endpoint.as_str()))
+    }
+
+    fn insert(&mut self, member_id: i32, endpoint: String) {
+        match self.0.iter_mut().find(|member| member.0 == member_id) {
+            Some(member) => member.1 = endpoint,
+            None => self.0.push((member_id, endpoint)),
+        }
+    }
+}
+
+/// Parses `id=endpoint,id=endpoint,…`. An error has the kind
+/// [`InvalidArgument`](crate::ClusterErrorKind::InvalidArgument).
+impl FromStr for IngressEndpoints {
+    type Err = ClusterError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let invalid = |member: &str, reason: &str| {
+            ClusterError::invalid(format!("ingress endpoints {text:?}: {member:?}: {reason}"))
+        };
+        let mut endpoints = Self(Vec::new());
+        for member in text.split(',') {
+            let Some((id, endpoint)) = member.split_once('=') else {
+                return Err(invalid(member, "endpoints are written id=host:port,id=host:port"));
+            };
+            let id = id.parse().map_err(|_| invalid(member, "the id is not a number"))?;
+            if endpoint.is_empty() {
+                return Err(invalid(member, "the endpoint is empty"));
+            }
+            endpoints.insert(id, endpoint.to_owned());
+        }
+        Ok(endpoints)
+    }
+}
+
+impl fmt::Display for IngressEndpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (member_id, endpoint)) in self.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{member_id}={endpoint}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faulty_endpoints_are_named() {
+        for (text, expected) in [
+            ("", "written id=host:port"),
+            ("0=a:1,b:2", "\"b:2\": endpoints are written"),
+            ("0=a:1,x=b:2", "\"x=b:2\": the id is not a number"),
+            ("0=a:1,1=", "the endpoint is empty"),
+            ("0=a:1,", "endpoints are written"),
+        ] {
+            let error = text.parse::<IngressEndpoints>().unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn last_endpoint_of_member_counts() {
+        let endpoints: IngressEndpoints = "0=a:1,2=[::1]:2,0=c:3".parse().unwrap();
+        assert_eq!(endpoints.to_string(), "0=c:3,2=[::1]:2");
+        assert_eq!(endpoints, IngressEndpoints::new([(0, "c:3"), (2, "[::1]:2")]));
+        assert_eq!(endpoints.get(1), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! The publication to a cluster, shared or exclusive.
+
+use std::io::IoSlice;
+use std::mem;
+
+use rusteron_client::{
+    Aeron, BufferClaim, ChannelUri, Error, ErrorKind, ExclusivePublication, OfferError, Position,
+    Publication, Registration,
+};
+
+/// A publication of either kind.
+#[derive(Debug)]
+pub(crate) enum IngressPublication {
+    Exclusive(ExclusivePublication),
+    Shared(Publication),
+}
+
+/// The most parts that are offered in several fragments without allocating.
+const PARTS_ON_STACK: usize = 16;
+
+impl IngressPublication {
+    /// Offers a message behind a header.
+    #[inline]
+    pub(crate) fn offer(&mut self, header: &[u8], message: &[u8]) -> Result<Position, OfferError> {
+        self.offer_all(&[IoSlice::new(header), IoSlice::new(message)])
+    }
+
+    /// Offers the parts of a message behind a header.
+    #[inline]
+    pub(crate) fn offer_parts(
+        &mut self,
+        header: &[u8],
+        parts: &[IoSlice<'_>],
+    ) -> Result<Position, OfferError> {
+        if parts.len() < PARTS_ON_STACK {
+            let mut all = [IoSlice::new(&[]); PARTS_ON_STACK];
+            all[0] = IoSlice::new(header);
+            // `IoSlice` is `Copy`, but its lifetime is that of the array.
+            for (target, part) in all[1..].iter_mut().zip(parts) {
+                *target = IoSlice::new(part);
+            }
+            return self.offer_all(&all[..=parts.len()]);
+        }
+        self.offer_many_parts(header, parts)
+    }
+
+    #[cold]
+    fn offer_many_parts(
+        &mut self,
+        header: &[u8],
+        parts: &[IoSlice<'_>],
+    ) -> Result<Position, OfferError> {
+        let mut all = Vec::with_capacity(parts.len() + 1);
+        all.push(IoSlice::new(header));
+        all.extend(parts.iter().map(|part| IoSlice::new(part)));
+        self.offer_all(&all)
+    }
+
+    #[inline]
+    fn offer_all(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        match self {
+            Self::Exclusive(publication) => publication.offer_parts(parts),
+            Self::Shared(publication) => publication.offer_parts(parts),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        match self {
+            Self::Exclusive(publication) => publication.try_claim(length),
+            Self::Shared(publication) => publication.try_claim(length),
+        }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        match self {
+            Self::Exclusive(publication) => publication.is_connected(),
+            Self::Shared(publication) => publication.is_connected(),
+        }
+    }
+
+    pub(crate) fn max_payload_length(&self) -> usize {
+        match self {
+            Self::Exclusive(publication) => publication.max_payload_length(),
+            Self::Shared(publication) => publication.max_payload_length(),
+        }
+    }
+
+    pub(crate) fn max_message_length(&self) -> usize {
+        match self {
+            Self::Exclusive(publication) => publication.max_message_length(),
+            Self::Shared(publication) => publication.max_message_length(),
+        }
+    }
+}
+
+/// The channel, stream and kind of publications to the cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct IngressStream {
+    pub(crate) stream_id: i32,
+    pub(crate) is_exclusive: bool,
+}
+
+/// A publication that is being added, or has been added, or could not be added yet.
+#[derive(Debug)]
+pub(crate) enum PendingIngress {
+    /// Not requested yet, or the last request failed for the moment.
+    Idle,
+    Exclusive(Registration<ExclusivePublication>),
+    Shared(Registration<Publication>),
+    Added(IngressPublication),
+}
+
+impl PendingIngress {
+    /// Requests the publication if necessary. Returns whether it has been added.
+    pub(crate) fn poll(
+        &mut self,
+        aeron: &Aeron,
+        channel: &ChannelUri,
+        stream: &IngressStream,
+    ) -> Result<bool, Error> {
+        if matches!(self, Self::Idle) {
+            *self = if stream.is_exclusive {
+                Self::Exclusive(aeron.async_add_exclusive_publication(channel, stream.stream_id)?)
+            } else {
+                Self::Shared(aeron.async_add_publication(channel, stream.stream_id)?)
+            };
+        }
+        let added = match self {
+            Self::Idle => Ok(None),
+            Self::Exclusive(registration) => {
+                registration.poll().map(|added| added.map(IngressPublication::Exclusive))
+            }
+            Self::Shared(registration) => {
+                registration.poll().map(|added| added.map(IngressPublication::Shared))
+            }
+            Self::Added(_) => return Ok(true),
+        };
+        match added {
+            Ok(None) => Ok(false),
+            Ok(Some(publication)) => {
+                *self = Self::Added(publication);
+                Ok(true)
+            }
+            Err(error) => {
+                // The next poll requests it again, if the caller polls again.
+                *self = Self::Idle;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the publication, once, after it has been added.
+    pub(crate) fn take(&mut self) -> Option<IngressPublication> {
+        match mem::replace(self, Self::Idle) {
+            Self::Added(publication) => Some(publication),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    pub(crate) fn added(&mut self) -> Option<&mut IngressPublication> {
+        match self {
+            Self::Added(publication) => Some(publication),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a request to the media driver may succeed if it is repeated.
+pub(crate) fn is_temporary(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ResourceTemporarilyUnavailable
+            | ErrorKind::BufferFull
+            | ErrorKind::DriverBufferFull
+    )
+}

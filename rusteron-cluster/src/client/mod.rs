@@ -1,0 +1,31 @@
+//! The cluster client: connecting, ingress and egress.
+//!
+//! `connect` and `session` are state machines without I/O. `network` and `ingress` do their I/O.
+
+mod async_connect;
+mod claim;
+mod cluster_client;
+mod connect;
+mod context;
+mod credentials;
+mod egress;
+mod egress_adapter;
+mod endpoints;
+mod ingress;
+mod ingress_publication;
+mod network;
+mod session;
+mod session_header;
+
+pub use async_connect::AsyncConnect;
+pub use claim::IngressClaim;
+pub use cluster_client::ClusterClient;
+pub use connect::ConnectState;
+pub use context::ClusterContext;
+pub use credentials::CredentialsSupplier;
+pub use egress::{AdminRequestType, AdminResponseCode, Egress, EventCode};
+pub use egress_adapter::EgressAdapter;
+pub use endpoints::IngressEndpoints;
+pub use ingress::Ingress;
+pub use session::{CloseCause, ClusterState};
+pub use session_header::SessionHeader;

@@ -1,0 +1,125 @@
+//! Errors of a cluster client.
+
+use std::fmt;
+
+use rusteron_client::{ChannelUriError, Error, ErrorKind, OfferError};
+
+/// The result of every operation outside the message path.
+pub type Result<T, E = ClusterError> = std::result::Result<T, E>;
+
+/// A failed operation of a cluster client: its kind, and the text of the cluster or the client.
+///
+/// It is one machine word, so that a `Result` of a handle stays small.
+///
+/// ```
+/// use rusteron_client::Aeron;
+/// use rusteron_cluster::{ClusterClient, ClusterContext, ClusterErrorKind, Result};
+///
+/// /// Connects, and returns `None` if no cluster answers.
+/// fn connect(aeron: &Aeron, context: ClusterContext) -> Result<Option<ClusterClient>> {
+///     match ClusterClient::connect(aeron, context) {
+///         Ok(cluster) => Ok(Some(cluster)),
+///         Err(error) if error.kind() == ClusterErrorKind::Timeout => Ok(None),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
+#[doc(alias("ClusterException", "AuthenticationException", "TimeoutException"))]
+#[derive(Clone)]
+pub struct ClusterError(Box<Content>);
+
+#[derive(Clone)]
+struct Content {
+    kind: ClusterErrorKind,
+    message: Box<str>,
+}
+
+/// The kinds of [`ClusterError`], independent of the wording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClusterErrorKind {
+    /// An argument or a setting is out of its range. The text names it.
+    InvalidArgument,
+    /// The cluster did not answer within the message timeout. The text says how far the attempt
+    /// came.
+    Timeout,
+    /// The cluster refused the session. The text has its reason, such as the session limit.
+    Rejected,
+    /// The cluster's authenticator refused the credentials.
+    AuthenticationRejected,
+    /// The leader disconnected after it had answered with a challenge. Connect again.
+    ConnectionLost,
+    /// The session is closed; [`state`](crate::ClusterClient::state) has the cause. Connect again.
+    Closed,
+    /// The client failed, not the cluster.
+    Client(ErrorKind),
+}
+
+impl ClusterError {
+    pub(crate) fn new(kind: ClusterErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Content { kind, message: message.into().into() }))
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ClusterErrorKind::InvalidArgument, message)
+    }
+
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ClusterErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the text of the cluster or of the client.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl fmt::Display for ClusterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind() {
+            ClusterErrorKind::InvalidArgument => "invalid argument",
+            ClusterErrorKind::Timeout => "timeout",
+            ClusterErrorKind::Rejected => "rejected by the cluster",
+            ClusterErrorKind::AuthenticationRejected => "credentials rejected by the cluster",
+            ClusterErrorKind::ConnectionLost => "connection lost",
+            ClusterErrorKind::Closed => "session closed",
+            // The text of the client's error begins with its kind.
+            ClusterErrorKind::Client(_) => return f.write_str(self.message()),
+        };
+        match self.message() {
+            "" => f.write_str(kind),
+            message => write!(f, "{kind}: {message}"),
+        }
+    }
+}
+
+impl fmt::Debug for ClusterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterError")
+            .field("kind", &self.kind())
+            .field("message", &self.message())
+            .finish()
+    }
+}
+
+impl std::error::Error for ClusterError {}
+
+impl From<Error> for ClusterError {
+    fn from(error: Error) -> Self {
+        Self::new(ClusterErrorKind::Client(error.kind()), error.to_string())
+    }
+}
+
+impl From<ChannelUriError> for ClusterError {
+    fn from(error: ChannelUriError) -> Self {
+        Self::from(Error::from(error))
+    }
+}
+
+/// Allocates, so use this conversion only to leave a loop.
+impl From<OfferError> for ClusterError {
+    fn from(error: OfferError) -> Self {
+        Self::from(Error::from(error))
+    }
+}
