@@ -1,6 +1,6 @@
 //! A child process of a test.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -65,6 +65,12 @@ impl ChildProcess {
         let (stdout, line) = receiver.recv_timeout(timeout).expect("a line before the deadline");
         self.stdout = Some(stdout);
         line.expect("UTF-8")
+    }
+
+    /// Writes a line to the input, which the command pipes.
+    pub fn write_line(&mut self, line: &str) {
+        let stdin = self.child.stdin.as_mut().expect("its input");
+        writeln!(stdin, "{line}").expect("a process that reads");
     }
 
     /// Closes this end of the output.

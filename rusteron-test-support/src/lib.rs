@@ -9,6 +9,8 @@ pub mod archive;
 mod captured_log;
 mod child_process;
 mod clients;
+#[cfg(unix)]
+pub mod cluster;
 mod driver_process;
 mod drivers;
 mod java;

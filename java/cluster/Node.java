@@ -1,0 +1,133 @@
+import io.aeron.archive.Archive;
+import io.aeron.cluster.ClusterControl;
+import io.aeron.cluster.ClusteredMediaDriver;
+import io.aeron.cluster.ConsensusModule;
+import io.aeron.cluster.service.ClusteredService;
+import io.aeron.cluster.service.ClusteredServiceContainer;
+import io.aeron.driver.MediaDriver;
+import org.agrona.ErrorHandler;
+import org.agrona.concurrent.ShutdownSignalBarrier;
+import org.agrona.concurrent.status.AtomicCounter;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.time.LocalTime;
+
+/**
+ * A member of a cluster in one process: media driver, archive, consensus module and a service.
+ *
+ * <pre>Node EchoService|NumberService|none [stdin]</pre>
+ *
+ * Aeron's properties configure everything else. {@code none} starts no service. Prints {@code started} when all parts
+ * run, errors as they happen, and {@code stopped} at the end.
+ *
+ * SIGTERM ends the process in order. With {@code stdin}, each line of standard input is the name of a toggle of the
+ * consensus module, such as {@code snapshot}, {@code suspend}, {@code resume}, {@code shutdown} or {@code abort}. The
+ * end of standard input then ends the process at once, so that no process outlives a test.
+ */
+public final class Node
+{
+    public static void main(final String[] args)
+    {
+        final ClusteredService service = args.length > 0 ? service(args[0]) : null;
+        if (args.length == 0 || args.length > 2 || (args.length == 2 && !"stdin".equals(args[1])))
+        {
+            System.err.println("usage: Node EchoService|NumberService|none [stdin]");
+            System.exit(2);
+        }
+        // SIGTERM waits until the barrier is closed.
+        try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier())
+        {
+            run(barrier, service, args.length == 2);
+        }
+    }
+
+    private static void run(
+        final ShutdownSignalBarrier barrier, final ClusteredService service, final boolean useStandardInput)
+    {
+        final MediaDriver.Context driverContext = new MediaDriver.Context()
+            .errorHandler(errorHandler("driver"))
+            .terminationHook(barrier::signal);
+        final Archive.Context archiveContext = new Archive.Context()
+            .errorHandler(errorHandler("archive"));
+        final ConsensusModule.Context moduleContext = new ConsensusModule.Context()
+            .errorHandler(errorHandler("consensus module"))
+            .terminationHook(barrier::signal);
+        try (ClusteredMediaDriver driver = ClusteredMediaDriver.launch(driverContext, archiveContext, moduleContext);
+            ClusteredServiceContainer container = service == null ? null : ClusteredServiceContainer.launch(
+                new ClusteredServiceContainer.Context()
+                    .clusteredService(service)
+                    .errorHandler(errorHandler("service"))
+                    .terminationHook(barrier::signal)))
+        {
+            if (useStandardInput)
+            {
+                toggleByStandardInput(driver.consensusModule().context().controlToggleCounter());
+            }
+            print("started");
+            barrier.await();
+        }
+        print("stopped");
+    }
+
+    private static ClusteredService service(final String name)
+    {
+        switch (name)
+        {
+            case "EchoService":
+                return new EchoService();
+            case "NumberService":
+                return new NumberService();
+            case "none":
+                return null;
+            default:
+                throw new IllegalArgumentException("service: " + name);
+        }
+    }
+
+    /** Prints errors. Aeron's own handlers write them into buffers only. */
+    private static ErrorHandler errorHandler(final String part)
+    {
+        return (error) ->
+        {
+            print(part + ": " + error);
+            if (error instanceof Error || error instanceof NullPointerException)
+            {
+                error.printStackTrace();
+            }
+        };
+    }
+
+    private static void toggleByStandardInput(final AtomicCounter toggle)
+    {
+        final Thread thread = new Thread(
+            () ->
+            {
+                try
+                {
+                    final BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+                    String line;
+                    while ((line = lines.readLine()) != null)
+                    {
+                        final boolean isAccepted =
+                            ClusterControl.ToggleState.valueOf(line.toUpperCase()).toggle(toggle);
+                        print(line + (isAccepted ? " begins" : ": refused, because the member does not lead, or has a request"));
+                    }
+                }
+                catch (final IOException ignore)
+                {
+                    // A failed read counts as the end.
+                }
+                Runtime.getRuntime().halt(0);
+            },
+            "standard-input");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    static void print(final String line)
+    {
+        System.out.println(LocalTime.now() + " " + line);
+    }
+}

@@ -1,0 +1,160 @@
+//! A cluster of Java nodes.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::java_node::{JavaNode, Ports};
+use super::options::Options;
+use super::turn::Turn;
+use crate::{await_some, free_port, has_java};
+
+/// A cluster of one member or more, in directories and at ports of its own. Dropping it kills the processes and removes
+/// the directories. The output of the processes is printed if the test fails.
+#[derive(Debug)]
+pub struct JavaCluster {
+    // Before the directory, which is removed afterwards.
+    nodes: Vec<JavaNode>,
+    root: TempDir,
+    options: Options,
+    _turn: Option<Turn>,
+}
+
+impl JavaCluster {
+    /// Starts a cluster and waits for its leader and followers. Without Java, says so: the test is then over.
+    pub fn launch(options: Options) -> Option<Self> {
+        if !has_java() {
+            return None;
+        }
+        let turn = (options.members > 1).then(Turn::take);
+        let base = Path::new("/dev/shm");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("rusteron-cluster-");
+        let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
+        let root = root.expect("a directory");
+        let mut cluster = Self { nodes: Vec::new(), root, options, _turn: turn };
+        // A port that is free now can be taken before the member gets it.
+        for attempt in 0..5 {
+            cluster.nodes = cluster.new_nodes(attempt);
+            cluster.nodes.iter_mut().for_each(JavaNode::start);
+            if cluster.is_ready() {
+                return Some(cluster);
+            }
+        }
+        panic!("the cluster does not start");
+    }
+
+    fn new_nodes(&self, attempt: u32) -> Vec<JavaNode> {
+        let count = self.options.members;
+        let new_ports = || Ports {
+            archive: free_port(),
+            ingress: free_port(),
+            consensus: free_port(),
+            log: free_port(),
+        };
+        let ports: Vec<Ports> = (0..count).map(|_| new_ports()).collect();
+        let member = |(id, ports): (usize, &Ports)| {
+            let Ports { archive, ingress, consensus, log } = ports;
+            format!(
+                "{id},localhost:{ingress},localhost:{consensus},localhost:{log},localhost:0,localhost:{archive}"
+            )
+        };
+        let members: Vec<String> = ports.iter().enumerate().map(member).collect();
+        let members = members.join("|");
+        let new_node = |(id, &ports): (usize, &Ports)| {
+            let root = self.root.path().join(format!("{attempt}-{id}"));
+            JavaNode::new(id, root, &self.options, ports, &members)
+        };
+        ports.iter().enumerate().map(new_node).collect()
+    }
+
+    /// Waits until all members have elected; `false` if one ended instead.
+    fn is_ready(&mut self) -> bool {
+        await_some("all members have elected a leader", || {
+            std::thread::sleep(super::java_node::PAUSE);
+            if let Some(node) =
+                self.nodes.iter_mut().find_map(|node| (!node.is_running()).then_some(node))
+            {
+                eprintln!("{}", node.log());
+                return Some(false);
+            }
+            self.has_elected().then_some(true)
+        })
+    }
+
+    /// Returns whether one member leads, and all others that run follow.
+    fn has_elected(&self) -> bool {
+        let leaders = self.nodes.iter().filter(|node| node.is_leader()).count();
+        let followers = self.nodes.iter().filter(|node| node.is_follower()).count();
+        leaders == 1 && leaders + followers == self.started()
+    }
+
+    fn started(&self) -> usize {
+        self.nodes.iter().filter(|node| node.has_process()).count()
+    }
+
+    /// Waits until one member leads, and all others that were not killed or stopped follow. Returns the leader's id.
+    pub fn await_leader(&self) -> usize {
+        await_some("one leader, which all others follow", || {
+            std::thread::sleep(super::java_node::PAUSE);
+            let leader = self.nodes.iter().position(JavaNode::is_leader);
+            leader.filter(|_| self.has_elected())
+        })
+    }
+
+    /// The ids of all members but the leader.
+    pub fn followers(&self) -> Vec<usize> {
+        let leader = self.await_leader();
+        (0..self.nodes.len()).filter(|&id| id != leader).collect()
+    }
+
+    /// Waits until all running members have committed the same position, at or after the leader's present position.
+    pub fn await_equal_positions(&self) {
+        await_some("equal commit positions", || {
+            std::thread::sleep(super::java_node::PAUSE);
+            let running = self.nodes.iter().filter(|node| node.has_process());
+            let positions: Vec<_> = running.map(JavaNode::commit_position).collect();
+            positions.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]).then_some(())
+        });
+    }
+
+    /// Ends all members by a snapshot and an orderly end: the leader's toggle `shutdown`.
+    pub fn shut_down(&mut self) {
+        let leader = self.await_leader();
+        self.nodes[leader].toggle("shutdown");
+        for node in &mut self.nodes {
+            if let Some(status) = node.await_end() {
+                assert!(status.success(), "member {}: {status}", node.member_id());
+            }
+        }
+    }
+
+    /// Starts all members that do not run, and waits for the leader.
+    pub fn restart(&mut self) -> usize {
+        for node in &mut self.nodes {
+            if !node.has_process() {
+                node.restart();
+            }
+        }
+        self.await_leader()
+    }
+
+    pub fn node(&self, member_id: usize) -> &JavaNode {
+        &self.nodes[member_id]
+    }
+
+    pub fn node_mut(&mut self, member_id: usize) -> &mut JavaNode {
+        &mut self.nodes[member_id]
+    }
+
+    /// `ID=localhost:PORT,…` of all members.
+    pub fn ingress_endpoints(&self) -> String {
+        self.ingress_endpoints_of(0..self.nodes.len())
+    }
+
+    /// The same of some members.
+    pub fn ingress_endpoints_of(&self, member_ids: impl IntoIterator<Item = usize>) -> String {
+        let endpoint = |id: usize| format!("{id}={}", self.nodes[id].ingress_endpoint());
+        member_ids.into_iter().map(endpoint).collect::<Vec<_>>().join(",")
+    }
+}

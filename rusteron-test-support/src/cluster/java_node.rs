@@ -1,0 +1,358 @@
+//! A member of a cluster: a process with Java's media driver, archive, consensus module and a service.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rusteron_client::{Aeron, CncFile, CounterSnapshot};
+
+use super::options::{AeronVersion, Options};
+use crate::{ChildProcess, await_some, await_that, context, java_run};
+
+/// The pause between two looks at a process or its counters.
+pub(super) const PAUSE: Duration = Duration::from_millis(5);
+
+const ROLE: i32 = 201;
+const CONTROL_TOGGLE: i32 = 202;
+const COMMIT_POSITION: i32 = 203;
+const SNAPSHOT_COUNT: i32 = 205;
+const ELECTION_STATE: i32 = 207;
+const LEADERSHIP_TERM: i32 = 239;
+const SESSION: i32 = 241;
+
+/// The state of an election that is over.
+const ELECTION_CLOSED: i64 = 17;
+/// The toggle takes a request.
+const TOGGLE_NEUTRAL: i64 = 1;
+
+/// Follower, candidate or leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Follower,
+    Candidate,
+    Leader,
+}
+
+/// The UDP ports of a member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ports {
+    pub archive: u16,
+    pub ingress: u16,
+    pub consensus: u16,
+    pub log: u16,
+}
+
+/// A member of a cluster. Dropping it kills the process.
+#[derive(Debug)]
+pub struct JavaNode {
+    member_id: usize,
+    root: PathBuf,
+    arguments: Vec<String>,
+    ports: Ports,
+    version: AeronVersion,
+    child: Option<ChildProcess>,
+    launches: u32,
+}
+
+impl JavaNode {
+    /// Describes a member, without starting the process.
+    pub(super) fn new(
+        member_id: usize,
+        root: PathBuf,
+        options: &Options,
+        ports: Ports,
+        members: &str,
+    ) -> Self {
+        let timeout = options.leader_heartbeat_timeout.as_millis();
+        let mut arguments =
+            vec![options.service.name().to_owned(), "stdin".to_owned(), "-Xmx192m".to_owned()];
+        arguments.extend(
+            ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"].map(str::to_owned),
+        );
+        let property = |text: String| format!("-D{text}");
+        arguments.extend([
+            property(format!("aeron.archive.dir={}", root.join("archive").display())),
+            property(format!("aeron.cluster.dir={}", root.join("cluster").display())),
+            property(format!(
+                "aeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
+                ports.archive
+            )),
+            property(format!("aeron.cluster.member.id={member_id}")),
+            property(format!("aeron.cluster.members={members}")),
+            property(format!("aeron.cluster.leader.heartbeat.timeout={timeout}ms")),
+            property(format!("aeron.cluster.startup.canvass.timeout={}ms", 3 * timeout)),
+            property(format!(
+                "aeron.cluster.session.timeout={}ms",
+                options.session_timeout.as_millis()
+            )),
+        ]);
+        arguments.extend(PROPERTIES.map(|text| property(text.to_owned())));
+        // The JVM takes the last value of a property.
+        arguments.extend(options.properties.iter().cloned().map(property));
+        let version = options.version(member_id);
+        Self { member_id, root, arguments, ports, version, child: None, launches: 0 }
+    }
+
+    /// Starts the process, with a new directory of its media driver.
+    pub(super) fn start(&mut self) {
+        assert!(self.child.is_none(), "member {} is running", self.member_id);
+        self.launches += 1;
+        fs::create_dir_all(&self.root).expect("a directory");
+        let log = File::create(self.log_file()).expect("a file");
+        let mut command = Command::new(java_run());
+        command
+            .arg("cluster/Node.java")
+            .args(&self.arguments)
+            .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log);
+        if self.version == AeronVersion::Compiled {
+            command.env("RUSTERON_JAVA_AERON", "compiled");
+        }
+        self.child = Some(ChildProcess::spawn(&mut command));
+    }
+
+    /// Starts the process again, after [`kill`](Self::kill), [`stop`](Self::stop) or its own end, on the same
+    /// recordings and ports.
+    ///
+    /// Aeron refuses to start for ten seconds after the last sign of life in a mark file. The end of the process
+    /// was waited for, so this writes the sign of an orderly end.
+    pub fn restart(&mut self) {
+        self.await_end();
+        for name in [
+            "archive/archive-mark.dat",
+            "cluster/cluster-mark.dat",
+            "cluster/cluster-mark-service-0.dat",
+        ] {
+            mark_as_ended(&self.root.join(name));
+        }
+        self.start();
+    }
+
+    /// Kills the process with SIGKILL, and waits for its end.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill();
+        }
+    }
+
+    /// Ends the process in order, with SIGTERM. There is no snapshot; the other members go on.
+    #[cfg(unix)]
+    pub fn stop(&mut self) -> ExitStatus {
+        let child = self.child.as_ref().expect("a running member");
+        child.signal("TERM");
+        self.await_end().expect("an exit status")
+    }
+
+    /// Waits until the process has ended by itself. `None` if no process was running.
+    pub fn await_end(&mut self) -> Option<ExitStatus> {
+        let mut child = self.child.take()?;
+        Some(await_some("the end of a member", || {
+            thread::sleep(PAUSE);
+            child.try_wait()
+        }))
+    }
+
+    /// Stops all threads of the process with SIGSTOP.
+    #[cfg(unix)]
+    pub fn pause(&self) {
+        self.child.as_ref().expect("a running member").signal("STOP");
+    }
+
+    /// Lets the process go on after [`pause`](Self::pause).
+    #[cfg(unix)]
+    pub fn resume(&self) {
+        self.child.as_ref().expect("a running member").signal("CONT");
+    }
+
+    /// Requests `snapshot`, `suspend`, `resume`, `shutdown` or `abort` from a leader.
+    pub fn toggle(&mut self, request: &str) {
+        self.await_that("the toggle is free", |node| {
+            node.value(CONTROL_TOGGLE) == Some(TOGGLE_NEUTRAL)
+        });
+        self.child.as_mut().expect("a running member").write_line(request);
+    }
+
+    /// Returns whether the process runs, or is paused.
+    pub fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| child.try_wait().is_none())
+    }
+
+    /// Returns whether the process was started, and neither killed nor waited for.
+    pub(super) fn has_process(&self) -> bool {
+        self.child.is_some()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("a running member").id()
+    }
+
+    /// Returns the role. `None` before the first election.
+    pub fn role(&self) -> Option<Role> {
+        match self.value(ROLE)? {
+            0 => Some(Role::Follower),
+            1 => Some(Role::Candidate),
+            2 => Some(Role::Leader),
+            code => panic!("role {code}"),
+        }
+    }
+
+    /// Returns Aeron's code of the election state, 17 after an election. `None` before the first election.
+    pub fn election_state(&self) -> Option<i64> {
+        self.value(ELECTION_STATE)
+    }
+
+    /// Returns whether the member leads the cluster, and its election is over.
+    pub fn is_leader(&self) -> bool {
+        self.role() == Some(Role::Leader) && self.election_state() == Some(ELECTION_CLOSED)
+    }
+
+    /// Returns whether the member follows a leader, and its election is over.
+    pub fn is_follower(&self) -> bool {
+        self.role() == Some(Role::Follower) && self.election_state() == Some(ELECTION_CLOSED)
+    }
+
+    pub fn leadership_term(&self) -> Option<i64> {
+        self.value(LEADERSHIP_TERM)
+    }
+
+    pub fn commit_position(&self) -> Option<i64> {
+        self.value(COMMIT_POSITION)
+    }
+
+    pub fn snapshot_count(&self) -> Option<i64> {
+        self.value(SNAPSHOT_COUNT)
+    }
+
+    /// Returns the number of open sessions, as this member knows them.
+    pub fn session_count(&self) -> usize {
+        let mut count = 0;
+        self.for_each_counter(|counter| count += usize::from(counter.type_id == SESSION));
+        count
+    }
+
+    /// Waits until a condition of this member is true. Panics with `what` after the deadline, or if the process has
+    /// ended.
+    pub fn await_that(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
+        await_that(what, || {
+            assert!(self.is_running(), "member {} has ended: {what}", self.member_id);
+            thread::sleep(PAUSE);
+            condition(self)
+        });
+    }
+
+    /// A client of the member's media driver, such as for ingress over IPC.
+    pub fn aeron(&self) -> Aeron {
+        Aeron::connect(context(&self.aeron_dir())).expect("a client")
+    }
+
+    pub fn member_id(&self) -> usize {
+        self.member_id
+    }
+
+    /// `localhost:PORT` for clients.
+    pub fn ingress_endpoint(&self) -> String {
+        format!("localhost:{}", self.ports.ingress)
+    }
+
+    pub fn aeron_dir(&self) -> PathBuf {
+        self.root.join(format!("driver-{}", self.launches))
+    }
+
+    pub fn cluster_dir(&self) -> PathBuf {
+        self.root.join("cluster")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.root.join(format!("log-{}", self.launches))
+    }
+
+    /// The output of the process since its last start.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// The output of all processes of this member.
+    fn logs(&self) -> String {
+        let log = |launch| {
+            let text =
+                fs::read_to_string(self.root.join(format!("log-{launch}"))).unwrap_or_default();
+            format!("member {}, start {launch}:\n{text}\n", self.member_id)
+        };
+        (1..=self.launches).map(log).collect()
+    }
+
+    /// The value of the first counter of a type. `None` without such a counter or process.
+    fn value(&self, type_id: i32) -> Option<i64> {
+        let mut value = None;
+        self.for_each_counter(|counter| {
+            if counter.type_id == type_id && value.is_none() {
+                value = Some(counter.value);
+            }
+        });
+        value
+    }
+
+    fn for_each_counter(&self, handler: impl FnMut(&CounterSnapshot)) {
+        // The files of a killed process would still say that it leads.
+        if self.child.is_none() {
+            return;
+        }
+        if let Ok(cnc) = CncFile::open(self.aeron_dir(), Duration::ZERO) {
+            cnc.counters().for_each(handler);
+        }
+    }
+}
+
+impl Drop for JavaNode {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
+        self.kill();
+    }
+}
+
+/// Settings of all members. They suit a machine of two cores under load: few threads, idle strategies that sleep, and
+/// long timeouts.
+const PROPERTIES: [&str; 25] = [
+    "aeron.dir.delete.on.start=true",
+    "aeron.threading.mode=SHARED",
+    "aeron.shared.idle.strategy=backoff",
+    "aeron.archive.threading.mode=SHARED",
+    "aeron.archive.idle.strategy.name=backoff",
+    "aeron.term.buffer.sparse.file=true",
+    "aeron.term.buffer.length=1m",
+    "aeron.ipc.term.buffer.length=1m",
+    "aeron.archive.segment.file.length=4m",
+    "aeron.archive.recording.events.enabled=false",
+    "aeron.archive.control.channel.enabled=true",
+    "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+    "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0",
+    "aeron.cluster.service.count=1",
+    "aeron.cluster.ingress.channel=aeron:udp",
+    "aeron.cluster.ingress.ipc.allowed=true",
+    "aeron.cluster.log.channel=aeron:udp?term-length=1m",
+    "aeron.cluster.leader.heartbeat.interval=200ms",
+    "aeron.cluster.election.timeout=1s",
+    "aeron.cluster.authorisation.service.supplier=ALLOW_ALL",
+    "aeron.client.liveness.timeout=60s",
+    "aeron.image.liveness.timeout=10s",
+    "aeron.publication.unblock.timeout=70s",
+    "aeron.driver.timeout=60000",
+    "aeron.cluster.termination.timeout=30s",
+];
+
+/// Sets the time of the last sign of life in a mark file to "none".
+fn mark_as_ended(path: &Path) {
+    const TIMESTAMP_OFFSET: u64 = 16;
+    // A member that was killed early has not made all files.
+    let Ok(mut file) = File::options().write(true).open(path) else { return };
+    file.seek(SeekFrom::Start(TIMESTAMP_OFFSET))
+        .and_then(|_| file.write_all(&(-1_i64).to_le_bytes()))
+        .expect("a mark file");
+}

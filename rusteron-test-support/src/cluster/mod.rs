@@ -1,0 +1,10 @@
+//! Clusters of Aeron's Java consensus module, and services of our own in Java.
+
+mod java_cluster;
+mod java_node;
+mod options;
+mod turn;
+
+pub use java_cluster::JavaCluster;
+pub use java_node::{JavaNode, Role};
+pub use options::{AeronVersion, Options, Service};
