@@ -104,6 +104,10 @@ run-aeron-media-driver-java *args:
 run-archive-java *args:
     java/run io.aeron.archive.ArchivingMediaDriver -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
 
+# Run a cluster of one or three Java members with an echo service; `--help` lists the options, and how to kill a leader
+run-cluster-java *args:
+    java/run-cluster "$@"
+
 # Measure IPC throughput with an embedded driver; `--help` lists the options
 benchmark-rust-ipc-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin ipc_throughput -- "$@"

@@ -17,10 +17,11 @@ import java.time.LocalTime;
 /**
  * A member of a cluster in one process: media driver, archive, consensus module and a service.
  *
- * <pre>Node EchoService|NumberService|none [stdin]</pre>
+ * <pre>Node SERVICE|none [stdin]</pre>
  *
- * Aeron's properties configure everything else. {@code none} starts no service. Prints {@code started} when all parts
- * run, errors as they happen, and {@code stopped} at the end.
+ * SERVICE is the name of a class with a constructor without arguments. {@code none} starts no service. Aeron's
+ * properties configure everything else. Prints {@code started} when all parts run, errors as they happen, and
+ * {@code stopped} at the end.
  *
  * SIGTERM ends the process in order. With {@code stdin}, each line of standard input is the name of a toggle of the
  * consensus module, such as {@code snapshot}, {@code suspend}, {@code resume}, {@code shutdown} or {@code abort}. The
@@ -28,14 +29,14 @@ import java.time.LocalTime;
  */
 public final class Node
 {
-    public static void main(final String[] args)
+    public static void main(final String[] args) throws ReflectiveOperationException
     {
-        final ClusteredService service = args.length > 0 ? service(args[0]) : null;
         if (args.length == 0 || args.length > 2 || (args.length == 2 && !"stdin".equals(args[1])))
         {
-            System.err.println("usage: Node EchoService|NumberService|none [stdin]");
+            System.err.println("usage: Node SERVICE|none [stdin]");
             System.exit(2);
         }
+        final ClusteredService service = service(args[0]);
         // SIGTERM waits until the barrier is closed.
         try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier())
         {
@@ -71,19 +72,10 @@ public final class Node
         print("stopped");
     }
 
-    private static ClusteredService service(final String name)
+    private static ClusteredService service(final String name) throws ReflectiveOperationException
     {
-        switch (name)
-        {
-            case "EchoService":
-                return new EchoService();
-            case "NumberService":
-                return new NumberService();
-            case "none":
-                return null;
-            default:
-                throw new IllegalArgumentException("service: " + name);
-        }
+        return "none".equals(name) ? null :
+            (ClusteredService)Class.forName(name).getDeclaredConstructor().newInstance();
     }
 
     /** Prints errors. Aeron's own handlers write them into buffers only. */
