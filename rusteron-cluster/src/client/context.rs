@@ -333,7 +333,9 @@ fn channel(name: &str, text: &str) -> Result<ChannelUri> {
     if text.is_empty() {
         return Err(ClusterError::invalid(format!("{name} is not set")));
     }
-    text.parse().map_err(|error| ClusterError::invalid(format!("{name}={text}: {error}")))
+    // Java takes a channel without parameters, which gets the members' endpoints.
+    let complete = if text == "aeron:udp" { "aeron:udp?" } else { text };
+    complete.parse().map_err(|error| ClusterError::invalid(format!("{name}={text}: {error}")))
 }
 
 fn timeout(name: &str, value: Option<Duration>) -> Result<()> {

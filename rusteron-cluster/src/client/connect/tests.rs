@@ -1,1 +1,499 @@
+//! The states of connecting, with a scripted clock and scripted I/O.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::*;
+use crate::codec::decode_values;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(1);
+const RESPONSE_CHANNEL: &str = "aeron:udp?endpoint=localhost:40123";
+const IMAGE: i64 = 77;
+
+/// I/O that does what the test says.
+#[derive(Default)]
+struct Script {
+    /// Errors of the next requests for the egress.
+    egress_errors: VecDeque<Error>,
+    /// Errors of the next requests for a member's publication.
+    ingress_errors: BTreeMap<i32, VecDeque<Error>>,
+    has_port: bool,
+    connected: BTreeSet<i32>,
+    /// Members with a publication, and its channel.
+    added: BTreeMap<i32, String>,
+    closed: Vec<i32>,
+    /// Errors of the next offers.
+    offer_errors: VecDeque<OfferError>,
+    sent: Vec<(i32, Vec<u8>)>,
+    responses: VecDeque<Vec<u8>>,
+    is_client_closed: bool,
+    next_correlation_id: i64,
+}
+
+impl ConnectIo for Script {
+    fn poll_egress(&mut self) -> Result<bool, Error> {
+        self.egress_errors.pop_front().map_or(Ok(true), Err)
+    }
+
+    fn response_channel(&mut self) -> Result<Option<String>, Error> {
+        Ok(self.has_port.then(|| RESPONSE_CHANNEL.to_owned()))
+    }
+
+    fn poll_ingress(&mut self, member_id: i32, channel: &ChannelUri) -> Result<bool, Error> {
+        let errors = self.ingress_errors.get_mut(&member_id);
+        if let Some(error) = errors.and_then(VecDeque::pop_front) {
+            return Err(error);
+        }
+        assert_eq!(self.added.insert(member_id, channel.to_string()), None, "added twice");
+        Ok(true)
+    }
+
+    fn is_connected(&mut self, member_id: i32) -> bool {
+        self.added.contains_key(&member_id) && self.connected.contains(&member_id)
+    }
+
+    fn close_ingress(&mut self, member_id: i32) {
+        self.added.remove(&member_id);
+        self.closed.push(member_id);
+    }
+
+    fn offer(&mut self, member_id: i32, message: &[u8]) -> Result<(), OfferError> {
+        assert!(self.added.contains_key(&member_id), "no publication to {member_id}");
+        if let Some(error) = self.offer_errors.pop_front() {
+            return Err(error);
+        }
+        self.sent.push((member_id, message.to_vec()));
+        Ok(())
+    }
+
+    fn poll_responses(
+        &mut self,
+        handler: &mut dyn FnMut(&[u8], i64) -> bool,
+    ) -> Result<(), PollError> {
+        if self.is_client_closed {
+            return Err(PollError::Closed);
+        }
+        while let Some(response) = self.responses.pop_front() {
+            if handler(&response, IMAGE) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_correlation_id(&mut self) -> i64 {
+        self.next_correlation_id += 1;
+        self.next_correlation_id
+    }
+}
+
+/// Supplies `user`, and the challenge with a mark.
+struct Supplier;
+
+impl CredentialsSupplier for Supplier {
+    fn encoded_credentials(&mut self) -> Vec<u8> {
+        b"user".to_vec()
+    }
+
+    fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8> {
+        [encoded_challenge, b"!"].concat()
+    }
+}
+
+struct Attempt {
+    connect: Connect,
+    io: Script,
+    credentials: Mutex<Supplier>,
+    now: Instant,
+}
+
+impl Attempt {
+    /// All members are connected unless the test changes that.
+    fn new(channel: &str, endpoints: Option<&str>) -> Self {
+        let endpoints: Option<IngressEndpoints> = endpoints.map(|text| text.parse().unwrap());
+        let now = Instant::now();
+        let settings = ConnectSettings {
+            ingress: channel.parse().unwrap(),
+            ingress_endpoints: endpoints.as_ref(),
+            egress_stream_id: 102,
+            client_name: "orders",
+            message_timeout: TIMEOUT,
+        };
+        let connected = BTreeSet::from([ONLY_MEMBER, 0, 1, 2]);
+        let io = Script { has_port: true, connected, ..Script::default() };
+        let connect = Connect::new(settings, now).unwrap();
+        Self { connect, io, credentials: Mutex::new(Supplier), now }
+    }
+
+    fn with_members() -> Self {
+        Self::new("aeron:udp?term-length=64k", Some("0=a:1,1=b:2,2=c:3"))
+    }
+
+    /// An attempt of which one member has got the request.
+    fn sent_to(member_id: i32) -> Self {
+        let mut attempt = Self::with_members();
+        attempt.io.connected = BTreeSet::from([member_id]);
+        assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+        assert_eq!(attempt.io.sent.last().map(|sent| sent.0), Some(member_id));
+        attempt
+    }
+
+    fn try_poll(&mut self) -> Result<Option<Connected>> {
+        self.connect.poll(&mut self.io, &self.credentials, self.now)
+    }
+
+    /// Polls, and expects no outcome.
+    fn poll(&mut self) -> ConnectState {
+        assert_eq!(self.try_poll().unwrap(), None);
+        self.connect.state()
+    }
+
+    fn error(&mut self) -> ClusterError {
+        let error = self.try_poll().unwrap_err();
+        assert_eq!(self.connect.state(), ConnectState::Done);
+        let again = self.try_poll().unwrap_err();
+        assert_eq!(again.kind(), ClusterErrorKind::Client(ErrorKind::IllegalState));
+        error
+    }
+
+    fn respond(&mut self, code: i32, detail: &str) {
+        let event = event(self.connect.correlation_id, code, detail);
+        self.io.responses.push_back(event);
+    }
+}
+
+fn event(correlation_id: i64, code: i32, detail: &str) -> Vec<u8> {
+    let event = SessionEvent {
+        cluster_session_id: 9,
+        correlation_id,
+        leadership_term_id: 4,
+        leader_member_id: 1,
+        code,
+        version: PROTOCOL_VERSION,
+        leader_heartbeat_timeout_ns: 10_000_000_000,
+        detail: detail.as_bytes(),
+    };
+    event.to_vec()
+}
+
+fn challenge(correlation_id: i64) -> Vec<u8> {
+    let encoded_challenge = b"who";
+    Challenge { correlation_id, cluster_session_id: 9, encoded_challenge }.to_vec()
+}
+
+fn temporary() -> Error {
+    Error::new(ErrorKind::ResourceTemporarilyUnavailable, "busy")
+}
+
+fn invalid() -> Error {
+    Error::new(ErrorKind::UnknownHost, "no such host")
+}
+
+#[test]
+fn connects_to_first_connected_member() {
+    let mut attempt = Attempt::sent_to(1);
+    let (_, fields, data) = decode_values(&attempt.io.sent[0].1).unwrap();
+    assert_eq!(fields, [1, 102, 768]);
+    assert_eq!(data[..2], [RESPONSE_CHANNEL.as_bytes(), b"user"]);
+    let info = String::from_utf8_lossy(data[2]);
+    assert!(info.starts_with("name=orders version=") && info.contains(" commit="), "{info}");
+    let channels: Vec<&str> = attempt.io.added.values().map(String::as_str).collect();
+    let expected = ["a:1", "b:2", "c:3"].map(|x| format!("aeron:udp?endpoint={x}|term-length=64k"));
+    assert_eq!(channels, expected);
+
+    attempt.respond(0, "");
+    let connected = attempt.try_poll().unwrap().unwrap();
+    let expected = Connected {
+        cluster_session_id: 9,
+        leadership_term_id: 4,
+        leader_member_id: 1,
+        leader_heartbeat_timeout: Some(Duration::from_secs(10)),
+        image_correlation_id: IMAGE,
+        member_id: 1,
+        has_endpoints: true,
+    };
+    assert_eq!(connected, expected);
+    assert_eq!(attempt.connect.state(), ConnectState::Done);
+}
+
+#[test]
+fn channel_alone_needs_no_endpoints() {
+    let mut attempt = Attempt::new("aeron:ipc", None);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.added[&ONLY_MEMBER], "aeron:ipc");
+    attempt.respond(0, "");
+    let connected = attempt.try_poll().unwrap().unwrap();
+    assert_eq!((connected.member_id, connected.has_endpoints), (ONLY_MEMBER, false));
+}
+
+#[test]
+fn endpoint_of_channel_is_replaced() {
+    let mut attempt = Attempt::new("aeron:udp?endpoint=x:9", Some("0=a:1"));
+    attempt.poll();
+    assert_eq!(attempt.io.added[&0], "aeron:udp?endpoint=a:1");
+}
+
+#[test]
+fn invalid_endpoint_is_refused() {
+    let endpoints: IngressEndpoints = "0=a".parse().unwrap();
+    let settings = ConnectSettings {
+        ingress: "aeron:udp?".parse().unwrap(),
+        ingress_endpoints: Some(&endpoints),
+        egress_stream_id: 102,
+        client_name: "",
+        message_timeout: TIMEOUT,
+    };
+    let error = Connect::new(settings, Instant::now()).unwrap_err();
+    assert_eq!(error.kind(), ClusterErrorKind::Client(ErrorKind::InvalidChannel));
+    assert!(error.message().contains("endpoint=a"), "{error}");
+}
+
+#[test]
+fn temporary_failures_are_retried() {
+    let mut attempt = Attempt::new("aeron:udp?endpoint=a:1", None);
+    attempt.io.egress_errors.extend([temporary(), temporary()]);
+    attempt.io.ingress_errors.insert(ONLY_MEMBER, VecDeque::from([temporary(), temporary()]));
+    let states: Vec<ConnectState> = (0..5).map(|_| attempt.poll()).collect();
+    use ConnectState::*;
+    assert_eq!(states, [AddEgress, AddEgress, AddIngress, AddIngress, AwaitResponse]);
+}
+
+#[test]
+fn failed_egress_ends_attempt() {
+    let mut attempt = Attempt::with_members();
+    attempt.io.egress_errors.push_back(invalid());
+    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::UnknownHost));
+}
+
+#[test]
+fn failure_of_one_member_waits_for_others() {
+    let mut attempt = Attempt::with_members();
+    attempt.io.connected.clear();
+    attempt.io.ingress_errors.insert(0, VecDeque::from([invalid()]));
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    attempt.now += TIMEOUT;
+    let error = attempt.error();
+    assert_eq!(error.kind(), ClusterErrorKind::Timeout);
+    for part in
+        ["AwaitConnected", RESPONSE_CHANNEL, "endpoint=a:1", "no such host", "c:3", "not connected"]
+    {
+        assert!(error.message().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn failure_of_all_members_ends_attempt() {
+    let mut attempt = Attempt::with_members();
+    for member_id in 0..3 {
+        attempt.io.ingress_errors.insert(member_id, VecDeque::from([invalid()]));
+    }
+    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::UnknownHost));
+}
+
+#[test]
+fn request_waits_for_response_port() {
+    let mut attempt = Attempt::with_members();
+    attempt.io.has_port = false;
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    attempt.io.has_port = true;
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+}
+
+#[test]
+fn request_is_offered_until_accepted() {
+    let mut attempt = Attempt::with_members();
+    attempt.io.offer_errors.extend([OfferError::BackPressured, OfferError::AdminAction]);
+    assert_eq!(attempt.poll(), ConnectState::Send);
+    assert_eq!(attempt.poll(), ConnectState::Send);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.sent.len(), 1);
+}
+
+#[test]
+fn lost_member_is_replaced_by_another() {
+    let mut attempt = Attempt::with_members();
+    attempt.io.offer_errors.push_back(OfferError::NotConnected);
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    attempt.io.connected.remove(&0);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.sent[0].0, 1);
+}
+
+#[test]
+fn too_long_request_ends_attempt() {
+    let mut attempt = Attempt::with_members();
+    let error = OfferError::MessageTooLong { length: 9000, max_message_length: 8192 };
+    attempt.io.offer_errors.push_back(error);
+    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::InvalidArgument));
+}
+
+#[test]
+fn no_answer_is_a_timeout() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.now += TIMEOUT - TICK;
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    attempt.now += TICK;
+    let error = attempt.error();
+    assert_eq!(error.kind(), ClusterErrorKind::Timeout);
+    assert!(error.message().contains("AwaitResponse"), "{error}");
+}
+
+#[test]
+fn other_answers_are_ignored() {
+    let mut attempt = Attempt::sent_to(0);
+    let own = attempt.connect.correlation_id;
+    let mut other_schema = event(own, 0, "");
+    other_schema[4] = 101;
+    let mut other_template = event(own, 0, "");
+    other_template[2] = 99;
+    let truncated = event(own, 0, "")[..40].to_vec();
+    let others = [
+        event(own + 1, 0, ""),
+        event(own + 1, 1, "another session's"),
+        challenge(own + 1),
+        other_schema,
+        other_template,
+        truncated,
+        event(own, 4, "closed"),
+        event(own, 5, "unknown"),
+        vec![1, 2, 3],
+    ];
+    attempt.io.responses.extend(others);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    attempt.respond(0, "");
+    assert!(attempt.try_poll().unwrap().is_some());
+}
+
+#[test]
+fn messages_behind_the_answer_stay() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.respond(0, "");
+    attempt.io.responses.push_back(b"of the session".to_vec());
+    assert!(attempt.try_poll().unwrap().is_some());
+    assert_eq!(attempt.io.responses.len(), 1);
+}
+
+#[test]
+fn refusals_have_their_kind_and_reason() {
+    for (code, kind) in
+        [(1, ClusterErrorKind::Rejected), (3, ClusterErrorKind::AuthenticationRejected)]
+    {
+        let mut attempt = Attempt::sent_to(0);
+        attempt.respond(code, "concurrent session limit");
+        let error = attempt.error();
+        assert_eq!((error.kind(), error.message()), (kind, "concurrent session limit"));
+    }
+}
+
+#[test]
+fn challenge_is_answered() {
+    let mut attempt = Attempt::sent_to(0);
+    let first = attempt.connect.correlation_id;
+    attempt.io.responses.push_back(challenge(first));
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    let second = attempt.connect.correlation_id;
+    assert_ne!(first, second);
+    let (template, fields, data) = decode_values(&attempt.io.sent[1].1).unwrap();
+    assert_eq!((template, fields), (ChallengeResponse::TEMPLATE_ID, vec![second, 9]));
+    assert_eq!(data, [b"who!"]);
+    // An answer to the first request is not meant any more.
+    attempt.io.responses.push_back(event(first, 0, ""));
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    attempt.respond(3, "wrong answer");
+    assert_eq!(attempt.error().kind(), ClusterErrorKind::AuthenticationRejected);
+}
+
+#[test]
+fn lost_challenger_ends_attempt() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.io.responses.push_back(challenge(attempt.connect.correlation_id));
+    attempt.io.offer_errors.push_back(OfferError::NotConnected);
+    assert_eq!(attempt.error().kind(), ClusterErrorKind::ConnectionLost);
+}
+
+#[test]
+fn redirect_keeps_publication_to_leader() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.io.connected.insert(1);
+    attempt.respond(2, "0=a:1,1=b:2,2=c:3");
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.closed, [0, 2]);
+    assert_eq!(attempt.io.sent.last().unwrap().0, 1);
+    attempt.respond(0, "");
+    assert_eq!(attempt.try_poll().unwrap().unwrap().member_id, 1);
+}
+
+#[test]
+fn redirect_replaces_publication_elsewhere() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.io.connected.insert(1);
+    attempt.respond(2, "0=a:1,1=moved:2");
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.closed, [0, 1, 2]);
+    assert_eq!(attempt.io.added[&1], "aeron:udp?endpoint=moved:2|term-length=64k");
+}
+
+#[test]
+fn redirect_without_endpoints_is_remembered() {
+    let mut attempt = Attempt::new("aeron:udp?endpoint=a:1", None);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    attempt.respond(2, "0=a:1,1=b:2");
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.added[&1], "aeron:udp?endpoint=b:2");
+    attempt.respond(0, "");
+    assert!(attempt.try_poll().unwrap().unwrap().has_endpoints);
+}
+
+#[test]
+fn unconnected_leader_leads_back_to_others() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.respond(2, "0=a:1,1=b:2,2=c:3");
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    attempt.io.connected.insert(2);
+    attempt.now += TIMEOUT / 4 - TICK;
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    attempt.now += TICK;
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.sent.last().unwrap().0, 0);
+}
+
+#[test]
+fn unusable_redirects_end_attempt() {
+    for (channel, detail, expected) in [
+        ("aeron:udp?endpoint=a:1", "nonsense", "endpoints are written"),
+        ("aeron:udp?endpoint=a:1", "0=a:1,2=c:3", "the leader has no endpoint"),
+        ("aeron:ipc", "1=b:2", "IPC reaches no other member"),
+    ] {
+        let mut attempt = Attempt::new(channel, None);
+        attempt.poll();
+        attempt.respond(2, detail);
+        let error = attempt.error();
+        assert_eq!(error.kind(), ClusterErrorKind::Rejected);
+        assert!(error.message().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn redirects_do_not_extend_the_deadline() {
+    let mut attempt = Attempt::with_members();
+    attempt.poll();
+    let mut redirects = 0;
+    let outcome = loop {
+        attempt.respond(2, "0=a:1,1=b:2,2=c:3");
+        attempt.now += TIMEOUT / 10;
+        redirects += 1;
+        match attempt.try_poll() {
+            Ok(connected) => assert_eq!(connected, None),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((outcome.kind(), redirects), (ClusterErrorKind::Timeout, 10));
+}
+
+#[test]
+fn closed_client_ends_attempt() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.io.is_client_closed = true;
+    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::ClientClosed));
+}
