@@ -22,7 +22,7 @@ public final class PasswordAuthenticator implements Authenticator
     private final Map<Long, String> credentials = new HashMap<>();
     private final Map<Long, String> answers = new HashMap<>();
 
-    /** Chosen by {@code aeron.authenticator.supplier}. */
+    /** Chosen by {@code aeron.cluster.authenticator.supplier}. */
     public static final class Supplier implements AuthenticatorSupplier
     {
         public Authenticator get()

@@ -27,6 +27,8 @@ const SESSION: i32 = 241;
 const ELECTION_CLOSED: i64 = 17;
 /// The toggle takes a request.
 const TOGGLE_NEUTRAL: i64 = 1;
+/// The cluster is suspended, and the toggle takes `resume`.
+const TOGGLE_SUSPEND: i64 = 2;
 
 /// Follower, candidate or leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,9 +173,8 @@ impl JavaNode {
 
     /// Requests `snapshot`, `suspend`, `resume`, `shutdown` or `abort` from a leader.
     pub fn toggle(&mut self, request: &str) {
-        self.await_that("the toggle is free", |node| {
-            node.value(CONTROL_TOGGLE) == Some(TOGGLE_NEUTRAL)
-        });
+        let free = if request == "resume" { TOGGLE_SUSPEND } else { TOGGLE_NEUTRAL };
+        self.await_that("the toggle is free", |node| node.value(CONTROL_TOGGLE) == Some(free));
         self.child.as_mut().expect("a running member").write_line(request);
     }
 

@@ -75,7 +75,7 @@ impl Options {
     pub fn with_security(mut self) -> Self {
         self.properties.extend(
             [
-                "aeron.authenticator.supplier=PasswordAuthenticator$Supplier",
+                "aeron.cluster.authenticator.supplier=PasswordAuthenticator$Supplier",
                 "aeron.cluster.authorisation.service.supplier=OperatorAuthorisation$Supplier",
             ]
             .map(str::to_owned),
