@@ -6,7 +6,7 @@ use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use rusteron_client::__private::wake_soon;
-use rusteron_client::{Aeron, ChannelUri, Error, ErrorKind};
+use rusteron_client::{Aeron, ChannelUri};
 
 use crate::client::cluster_client::ClusterClient;
 use crate::client::connect::{Connect, ConnectSettings, ConnectState, Connected};
@@ -52,9 +52,6 @@ pub struct AsyncConnect {
 impl AsyncConnect {
     pub(crate) fn begin(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
         let channels = context.conclude()?;
-        if aeron.is_closed() {
-            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
-        }
         let settings = ConnectSettings {
             ingress: channels.ingress.clone(),
             ingress_endpoints: context.ingress_endpoints(),
@@ -72,7 +69,8 @@ impl AsyncConnect {
     ///
     /// # Errors
     /// The outcome is returned once and can be an error, as for [`ClusterClient::connect`]. Later
-    /// polls return [`ClusterErrorKind::Client`] with [`ErrorKind::IllegalState`].
+    /// polls return [`ClusterErrorKind::Client`] with
+    /// [`IllegalState`](rusteron_client::ErrorKind).
     ///
     /// Corresponds to `AeronCluster.AsyncConnect.poll`.
     pub fn poll(&mut self) -> Result<Option<ClusterClient>> {

@@ -44,6 +44,9 @@ pub enum ConnectState {
 
 /// The I/O of connecting. Members are known by their ids.
 pub(crate) trait ConnectIo {
+    /// Returns whether a fatal error has ended the Aeron client.
+    fn is_closed(&self) -> bool;
+
     /// Requests the egress subscription if necessary. Returns whether it has been added.
     fn poll_egress(&mut self) -> Result<bool, Error>;
 
@@ -191,6 +194,9 @@ impl Connect {
         credentials: &Mutex<dyn CredentialsSupplier>,
         now: Instant,
     ) -> Result<Option<Connected>> {
+        if io.is_closed() {
+            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
+        }
         if now >= self.deadline {
             return Err(self.timeout(io));
         }

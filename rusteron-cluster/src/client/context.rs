@@ -441,17 +441,17 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_named() {
-        type Change = fn(&mut ClusterContext);
+        type Change = fn(&mut ClusterContext) -> &mut ClusterContext;
         let cases: [(Change, &str); 9] = [
-            (|x| drop(x.set_ingress_channel("")), "ingress_channel is not set"),
-            (|x| drop(x.set_egress_channel("")), "egress_channel is not set"),
-            (|x| drop(x.set_ingress_channel("udp")), "ingress_channel=udp: "),
-            (|x| drop(x.set_ingress_channel("aeron:ipc")), "IPC has no endpoints"),
-            (|x| drop(x.set_client_name("é")), "client_name=\"é\": at most 100 bytes"),
-            (|x| drop(x.set_client_name("x".repeat(101))), "at most 100 bytes"),
-            (|x| drop(x.set_message_timeout(Duration::ZERO)), "message_timeout=0ns"),
-            (|x| drop(x.set_new_leader_timeout(Some(Duration::MAX))), "new_leader_timeout="),
-            (|x| drop(x.set_keep_alive_interval(Some(Duration::ZERO))), "keep_alive_interval=0ns"),
+            (|x| x.set_ingress_channel(""), "ingress_channel is not set"),
+            (|x| x.set_egress_channel(""), "egress_channel is not set"),
+            (|x| x.set_ingress_channel("udp"), "ingress_channel=udp: "),
+            (|x| x.set_ingress_channel("aeron:ipc"), "IPC has no endpoints"),
+            (|x| x.set_client_name("é"), "client_name=\"é\": at most 100 bytes"),
+            (|x| x.set_client_name("x".repeat(101)), "at most 100 bytes"),
+            (|x| x.set_message_timeout(Duration::ZERO), "message_timeout=0ns"),
+            (|x| x.set_new_leader_timeout(Some(Duration::MAX)), "new_leader_timeout="),
+            (|x| x.set_keep_alive_interval(Some(Duration::ZERO)), "keep_alive_interval=0ns"),
         ];
         assert!(valid().conclude().is_ok());
         for (change, expected) in cases {

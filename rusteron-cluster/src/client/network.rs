@@ -57,6 +57,10 @@ impl Network {
 }
 
 impl ConnectIo for Network {
+    fn is_closed(&self) -> bool {
+        self.aeron.is_closed()
+    }
+
     fn poll_egress(&mut self) -> Result<bool, Error> {
         if self.egress.is_some() {
             return Ok(true);

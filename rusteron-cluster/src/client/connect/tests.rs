@@ -31,6 +31,10 @@ struct Script {
 }
 
 impl ConnectIo for Script {
+    fn is_closed(&self) -> bool {
+        self.is_client_closed
+    }
+
     fn poll_egress(&mut self) -> Result<bool, Error> {
         self.egress_errors.pop_front().map_or(Ok(true), Err)
     }
@@ -70,9 +74,6 @@ impl ConnectIo for Script {
         &mut self,
         handler: &mut dyn FnMut(&[u8], i64) -> bool,
     ) -> Result<(), PollError> {
-        if self.is_client_closed {
-            return Err(PollError::Closed);
-        }
         while let Some(response) = self.responses.pop_front() {
             if handler(&response, IMAGE) {
                 break;
@@ -493,7 +494,8 @@ fn redirects_do_not_extend_the_deadline() {
 
 #[test]
 fn closed_client_ends_attempt() {
-    let mut attempt = Attempt::sent_to(0);
-    attempt.io.is_client_closed = true;
-    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::ClientClosed));
+    for mut attempt in [Attempt::with_members(), Attempt::sent_to(0)] {
+        attempt.io.is_client_closed = true;
+        assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::ClientClosed));
+    }
 }

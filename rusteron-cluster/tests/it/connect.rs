@@ -1,0 +1,111 @@
+//! Attempts to connect that no cluster answers.
+
+use std::time::Duration;
+
+use rusteron_client::{Aeron, ErrorKind};
+use rusteron_cluster::{ClusterClient, ClusterContext, ClusterErrorKind, ConnectState};
+use rusteron_test_support::{
+    await_some, await_that, block_on, connect, connect_watchfully, context, free_port, launch,
+};
+
+fn cluster_context(channel: &str) -> ClusterContext {
+    let mut context = ClusterContext::new();
+    context
+        .set_ingress_channel(channel)
+        .set_egress_channel("aeron:udp?endpoint=localhost:0")
+        .set_message_timeout(Duration::from_millis(300));
+    context
+}
+
+fn members(endpoints: &str) -> ClusterContext {
+    let mut context = cluster_context("aeron:udp");
+    context.set_ingress_endpoints(endpoints.parse().expect("endpoints"));
+    context
+}
+
+#[test]
+fn no_cluster_is_a_timeout() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let nobody = format!("localhost:{}", free_port());
+    let ipc = cluster_context("aeron:ipc");
+    for context in [members(&format!("0={nobody}")), ipc] {
+        let error = ClusterClient::connect(&aeron, context).unwrap_err();
+        assert_eq!(error.kind(), ClusterErrorKind::Timeout, "{error}");
+        assert!(error.message().contains("AwaitConnected"), "{error}");
+        assert!(error.message().contains("response channel: aeron:udp?endpoint="), "{error}");
+    }
+}
+
+#[test]
+fn awaited_timeout() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let context = members(&format!("0=localhost:{}", free_port()));
+    let attempt = ClusterClient::async_connect(&aeron, context).expect("valid settings");
+    let error = block_on(attempt).unwrap_err();
+    assert_eq!(error.kind(), ClusterErrorKind::Timeout, "{error}");
+}
+
+#[test]
+fn client_without_conductor_thread_times_out() {
+    let driver = launch();
+    let mut client_context = context(driver.aeron_dir());
+    client_context.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(client_context).expect("a client");
+    let error = ClusterClient::connect(&aeron, members("0=localhost:1")).unwrap_err();
+    assert!(error.message().contains("AwaitConnected"), "{error}");
+}
+
+#[test]
+fn unknown_host_of_all_members_ends_attempt() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut context = members("0=no-such-host.invalid:9002");
+    context.set_message_timeout(Duration::from_secs(60));
+    let error = ClusterClient::connect(&aeron, context).unwrap_err();
+    assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");
+    assert!(error.message().contains("no-such-host"), "{error}");
+}
+
+#[test]
+fn taken_egress_port_ends_attempt() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = socket.local_addr().expect("an address").port();
+    let mut context = members("0=localhost:1");
+    context.set_egress_channel(format!("aeron:udp?endpoint=127.0.0.1:{port}"));
+    let error = ClusterClient::connect(&aeron, context).unwrap_err();
+    assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");
+}
+
+#[test]
+fn invalid_settings_are_refused_at_once() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let error = ClusterClient::async_connect(&aeron, ClusterContext::new()).unwrap_err();
+    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
+    let error = ClusterClient::async_connect(&aeron, members("0=localhost")).unwrap_err();
+    assert_eq!(error.kind(), ClusterErrorKind::Client(ErrorKind::InvalidChannel), "{error}");
+}
+
+#[test]
+fn closed_client_ends_attempt() {
+    let driver = launch();
+    let aeron = connect_watchfully(&driver);
+    let mut context = members("0=localhost:1");
+    context.set_message_timeout(Duration::from_secs(60));
+    let mut attempt = ClusterClient::async_connect(&aeron, context.clone()).expect("an attempt");
+    await_that("the publication", || {
+        assert!(attempt.poll().expect("pending").is_none());
+        attempt.state() == ConnectState::AwaitConnected
+    });
+    drop(driver);
+    await_that("the client's end", || aeron.is_closed());
+    let error = await_some("the attempt's end", || attempt.poll().err());
+    assert_eq!(error.kind(), ClusterErrorKind::Client(ErrorKind::ClientClosed), "{error}");
+    assert_eq!(attempt.state(), ConnectState::Done);
+    let error = ClusterClient::connect(&aeron, context).unwrap_err();
+    assert_eq!(error.kind(), ClusterErrorKind::Client(ErrorKind::ClientClosed));
+}
