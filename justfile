@@ -52,6 +52,10 @@ cross-language-test *args:
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1
 
+# Run all tests of the cluster client: three-node failovers, and consensus modules of two releases (needs Java and Maven, minutes)
+test-cluster *args:
+    RUSTERON_REQUIRE_JAVA=1 cargo test -p rusteron-cluster --test it -- --include-ignored "$@"
+
 # Kill, pause and starve clients and driver for a minute, and check every message (Linux; full file systems need root); `--help` lists the options
 prove-survival *args:
     cargo run --release -p rusteron-survival --bin prove_survival -- "$@"

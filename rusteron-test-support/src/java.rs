@@ -14,7 +14,12 @@ pub fn java_run() -> PathBuf {
 /// and the test is over. `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
 pub fn has_java() -> bool {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
-    let Err(missing) = FOUND.get_or_init(find_java) else { return true };
+    is_there(FOUND.get_or_init(find_java).clone())
+}
+
+/// Returns whether something was found. If not, prints what is missing, or fails if Java is required.
+pub(crate) fn is_there(found: Result<(), String>) -> bool {
+    let Err(missing) = found else { return true };
     let is_required = std::env::var_os("RUSTERON_REQUIRE_JAVA").is_some_and(|value| value == "1");
     assert!(!is_required, "RUSTERON_REQUIRE_JAVA=1, but {missing}");
     // Not what the test harness keeps to itself when a test succeeds.

@@ -3,4 +3,10 @@
 mod codec;
 mod connect;
 #[cfg(unix)]
+mod load;
+#[cfg(unix)]
 mod one_node;
+#[cfg(unix)]
+mod three_nodes;
+#[cfg(unix)]
+mod versions;

@@ -1,14 +1,14 @@
 //! A cluster of Java nodes.
 
 use std::path::Path;
-use std::process::Command;
 
 use tempfile::TempDir;
 
+use super::compiled_aeron::has_compiled_aeron;
 use super::java_node::{JavaNode, Ports};
 use super::options::{AeronVersion, Options};
 use super::turn::Turn;
-use crate::{await_some, free_port, has_java, java_run};
+use crate::{await_some, free_port, has_java};
 
 /// A cluster of one member or more, in directories and at ports of its own. Dropping it kills the processes and removes
 /// the directories. The output of the processes is printed if the test fails.
@@ -27,8 +27,8 @@ impl JavaCluster {
         if !has_java() {
             return None;
         }
-        if options.versions.contains(&AeronVersion::Compiled) {
-            compile_aeron();
+        if options.versions.contains(&AeronVersion::Compiled) && !has_compiled_aeron() {
+            return None;
         }
         let turn = (options.members > 1).then(|| Turn::take("cluster-tests"));
         let base = Path::new("/dev/shm");
@@ -161,12 +161,4 @@ impl JavaCluster {
         let endpoint = |id: usize| format!("{id}={}", self.nodes[id].ingress_endpoint());
         member_ids.into_iter().map(endpoint).collect::<Vec<_>>().join(",")
     }
-}
-
-/// Compiles Aeron's Java code, unless that was done before.
-fn compile_aeron() {
-    let _turn = Turn::take("compile-aeron");
-    let script = java_run().with_file_name("compile-aeron");
-    let output = Command::new(script).output().expect("the script starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

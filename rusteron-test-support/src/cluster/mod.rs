@@ -1,5 +1,6 @@
 //! Clusters of Aeron's Java consensus module, and services of our own in Java.
 
+mod compiled_aeron;
 mod java_cluster;
 mod java_node;
 mod options;

@@ -1,0 +1,184 @@
+//! Failures of members of a cluster with three Java nodes, under load.
+//!
+//! Each test needs most of a small machine for up to a minute. `cargo test` runs two of them, and
+//! `just test-cluster` runs all.
+
+use std::time::Duration;
+
+use rusteron_client::Aeron;
+use rusteron_cluster::{CloseCause, ClusterClient, ClusterState};
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::cluster::{AeronVersion, JavaCluster, Options, Service};
+use rusteron_test_support::{await_that, connect, launch_with_long_timeouts};
+
+use crate::load::{Load, context};
+
+/// Three nodes, and the media driver of a client.
+struct Fixture {
+    cluster: JavaCluster,
+    aeron: Aeron,
+    _driver: MediaDriver,
+}
+
+impl Fixture {
+    fn launch() -> Option<Self> {
+        Self::launch_with(Options::three(Service::Number))
+    }
+
+    fn launch_with(options: Options) -> Option<Self> {
+        let cluster = JavaCluster::launch(options)?;
+        let driver = launch_with_long_timeouts();
+        Some(Self { cluster, aeron: connect(&driver), _driver: driver })
+    }
+
+    fn connect(&self) -> ClusterClient {
+        self.connect_to(&self.cluster.ingress_endpoints())
+    }
+
+    fn connect_to(&self, endpoints: &str) -> ClusterClient {
+        ClusterClient::connect(&self.aeron, context(endpoints)).expect("a session")
+    }
+
+    /// Kills the leader again and again. Each time the load goes on, and the killed member comes back.
+    fn kill_leaders(&mut self, times: u32) {
+        let load = Load::start(self.connect());
+        for _ in 0..times {
+            load.await_answers();
+            let leader = self.cluster.await_leader();
+            self.cluster.node_mut(leader).kill();
+            load.await_answers();
+            assert_ne!(self.cluster.await_leader(), leader);
+            self.cluster.restart();
+        }
+        assert_eq!(load.finish().new_leaders, times);
+    }
+}
+
+#[test]
+fn leader_killed_once() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    fixture.kill_leaders(1);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn leader_killed_five_times() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    fixture.kill_leaders(5);
+}
+
+#[test]
+#[ignore = "takes half a minute, and compiles Aeron's Java code once: just test-cluster"]
+fn leader_killed_with_mixed_versions() {
+    let versions = vec![AeronVersion::Maven, AeronVersion::Compiled];
+    let options = Options { versions, ..Options::three(Service::Number) };
+    let Some(mut fixture) = Fixture::launch_with(options) else { return };
+    fixture.kill_leaders(3);
+}
+
+#[test]
+fn followers_redirect_to_leader() {
+    let Some(fixture) = Fixture::launch() else { return };
+    let cluster = &fixture.cluster;
+    let endpoints = cluster.ingress_endpoints_of(cluster.followers());
+    let client = fixture.connect_to(&endpoints);
+    assert_eq!(client.leader_member_id(), cluster.await_leader() as i32);
+    let load = Load::start(client);
+    load.await_answers();
+    assert_eq!(load.finish().new_leaders, 0);
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn redirected_client_survives_leader() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let followers = fixture.cluster.followers();
+    let endpoints = fixture.cluster.ingress_endpoints_of([followers[0]]);
+    let load = Load::start(fixture.connect_to(&endpoints));
+    load.await_answers();
+    let leader = fixture.cluster.await_leader();
+    fixture.cluster.node_mut(leader).kill();
+    load.await_answers();
+    assert_eq!(load.finish().new_leaders, 1);
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn follower_killed_and_back() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = Load::start(fixture.connect());
+    load.await_answers();
+    let follower = fixture.cluster.followers()[0];
+    fixture.cluster.node_mut(follower).kill();
+    load.await_answers();
+    fixture.cluster.restart();
+    load.await_answers();
+    assert_eq!(load.finish().new_leaders, 0);
+    fixture.cluster.await_equal_positions();
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn leader_stopped_in_order() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = Load::start(fixture.connect());
+    load.await_answers();
+    let leader = fixture.cluster.await_leader();
+    fixture.cluster.node_mut(leader).stop();
+    load.await_answers();
+    assert_ne!(fixture.cluster.await_leader(), leader);
+    fixture.cluster.restart();
+    load.await_answers();
+    assert_eq!(load.finish().new_leaders, 1);
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn leader_paused_becomes_follower() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = Load::start(fixture.connect());
+    load.await_answers();
+    let leader = fixture.cluster.await_leader();
+    fixture.cluster.node(leader).pause();
+    load.await_answers();
+    fixture.cluster.node(leader).resume();
+    fixture
+        .cluster
+        .node_mut(leader)
+        .await_that("the old leader follows", |node| node.is_follower());
+    load.await_answers();
+    assert_eq!(load.finish().new_leaders, 1);
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn quorum_lost_closes_client() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let mut client = fixture.connect();
+    for follower in fixture.cluster.followers() {
+        fixture.cluster.node_mut(follower).kill();
+    }
+    await_that("the session is closed", || {
+        let _ = client.offer(b"t");
+        client.poll_egress(|_, _| {}, 10).is_err()
+    });
+    assert_eq!(client.state(), ClusterState::Closed(CloseCause::NoNewLeader));
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn quorum_back_in_time_goes_on() {
+    let options = Options {
+        leader_heartbeat_timeout: Duration::from_secs(10),
+        ..Options::three(Service::Number)
+    };
+    let Some(mut fixture) = Fixture::launch_with(options) else { return };
+    let load = Load::start(fixture.connect());
+    load.await_answers();
+    for follower in fixture.cluster.followers() {
+        fixture.cluster.node_mut(follower).kill();
+    }
+    fixture.cluster.restart();
+    load.await_answers();
+    load.finish();
+}
