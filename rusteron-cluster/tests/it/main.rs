@@ -3,6 +3,8 @@
 mod codec;
 mod connect;
 #[cfg(unix)]
+mod leaders;
+#[cfg(unix)]
 mod load;
 #[cfg(unix)]
 mod one_node;

@@ -4,8 +4,12 @@ mod compiled_aeron;
 mod java_cluster;
 mod java_node;
 mod options;
+#[cfg(feature = "cluster")]
+mod stand_in;
 mod turn;
 
 pub use java_cluster::JavaCluster;
 pub use java_node::{JavaNode, Role};
 pub use options::{AeronVersion, Options, Service};
+#[cfg(feature = "cluster")]
+pub use stand_in::{ConnectRequest, StandIn};

@@ -1,0 +1,314 @@
+//! Redirects and changes of leader, with stand-ins for the members.
+
+use std::time::Duration;
+
+use rusteron_client::{Aeron, OfferError};
+use rusteron_cluster::__private::{
+    MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
+};
+use rusteron_cluster::{
+    CloseCause, ClusterClient, ClusterContext, ClusterState, Egress, EventCode,
+};
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::cluster::StandIn;
+use rusteron_test_support::{await_some, await_that, connect, free_port, launch};
+
+/// Longer than anything takes on a loaded machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Shorter than a test may take.
+const SHORT: Duration = Duration::from_millis(200);
+
+/// Three members, and a client of the same media driver.
+struct Members {
+    aeron: Aeron,
+    members: Vec<StandIn>,
+    endpoints: Vec<String>,
+    _driver: MediaDriver,
+}
+
+impl Members {
+    fn new() -> Self {
+        let driver = launch();
+        let aeron = connect(&driver);
+        let endpoints: Vec<String> =
+            (0..3).map(|id| format!("{id}=localhost:{}", free_port())).collect();
+        let member = |(id, endpoint): (usize, &String)| {
+            StandIn::new(&aeron, &format!("aeron:udp?endpoint={}", &endpoint[2..]), id as i32)
+        };
+        let members = endpoints.iter().enumerate().map(member).collect();
+        Self { members, endpoints, aeron, _driver: driver }
+    }
+
+    fn endpoints(&self) -> String {
+        self.endpoints.join(",")
+    }
+
+    fn context(&self) -> ClusterContext {
+        let mut context = ClusterContext::new();
+        context
+            .set_ingress_channel("aeron:udp?term-length=64k")
+            .set_ingress_endpoints(self.endpoints().parse().expect("endpoints"))
+            .set_egress_channel("aeron:udp?endpoint=localhost:0")
+            .set_message_timeout(TIMEOUT)
+            .set_new_leader_timeout(Some(TIMEOUT));
+        context
+    }
+
+    /// Opens a session with member 0. All members can then send to the client.
+    fn session(&mut self, mut context: ClusterContext) -> ClusterClient {
+        // One member at a time listens, so that the request reaches it.
+        context.set_ingress_endpoints(self.endpoints[0].parse().expect("endpoints"));
+        let mut attempt = ClusterClient::async_connect(&self.aeron, context).expect("settings");
+        let request =
+            self.members[0].await_request(|| assert!(attempt.poll().expect("no error").is_none()));
+        self.members[0].accept(&request);
+        let client = await_some("the session", || attempt.poll().expect("no error"));
+        for member in &mut self.members[1..] {
+            member.connect_to(&request);
+        }
+        client
+    }
+}
+
+/// Polls once. Returns the events as texts.
+fn poll(client: &mut ClusterClient) -> Vec<String> {
+    let mut events = Vec::new();
+    let handler = |_: &mut _, event: Egress<'_>| {
+        events.push(match event {
+            Egress::Message { payload, .. } => format!("message {}", payload.len()),
+            Egress::NewLeader { leader_member_id, leadership_term_id, .. } => {
+                format!("leader {leader_member_id} in {leadership_term_id}")
+            }
+            Egress::SessionEvent { code: EventCode::Closed, detail, .. } => {
+                format!("closed {detail}")
+            }
+            Egress::Extension { schema_id, template_id, version, block_length, body, .. } => {
+                format!(
+                    "extension {schema_id} {template_id} {version} {block_length} {}",
+                    body.len()
+                )
+            }
+            event => format!("{event:?}"),
+        });
+    };
+    client.poll_egress(handler, 10).expect("an open session");
+    events
+}
+
+fn await_events(client: &mut ClusterClient, count: usize) -> Vec<String> {
+    let mut events = Vec::new();
+    await_that("events", || {
+        events.extend(poll(client));
+        events.len() >= count
+    });
+    events
+}
+
+fn await_state(client: &mut ClusterClient, state: ClusterState) {
+    await_that("a state of the session", || {
+        let events = if client.state() == state { Vec::new() } else { poll(client) };
+        assert!(events.is_empty(), "{events:?}");
+        client.state() == state
+    });
+}
+
+fn offer(client: &mut ClusterClient, message: &[u8]) {
+    await_that("an accepted offer", || match client.offer(message) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(error.is_retryable(), "{error}");
+            poll(client);
+            false
+        }
+    });
+}
+
+/// The term of a message from the client.
+fn term(message: &[u8]) -> i64 {
+    let (header, body) = MessageHeader::split(message).expect("a header");
+    assert_eq!(header.template_id, SessionMessageHeader::TEMPLATE_ID);
+    SessionMessageHeader::decode(header, body).expect("a header").leadership_term_id
+}
+
+#[test]
+fn redirect_is_followed() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut context = members.context();
+    context.set_ingress_endpoints(members.endpoints[1].parse().expect("endpoints"));
+    let mut attempt = ClusterClient::async_connect(&members.aeron, context).expect("settings");
+    let mut work = || assert!(attempt.poll().expect("no error").is_none());
+    let first = members.members[1].await_request(&mut work);
+    members.members[1].answer(&first, 2, 2, &endpoints);
+    let second = members.members[2].await_request(&mut work);
+    assert_ne!(first.correlation_id, second.correlation_id);
+    assert_eq!(first.response_channel, second.response_channel);
+    members.members[2].accept(&second);
+    let mut client = await_some("the session", || attempt.poll().expect("no error"));
+    assert_eq!(client.leader_member_id(), 2);
+    offer(&mut client, b"to the leader");
+    assert_eq!(members.members[2].receive()[32..], *b"to the leader");
+
+    // The next leader is found by its endpoint.
+    members.members[0].connect_to(&second);
+    members.members[0].leadership_term_id = 3;
+    members.members[0].announce(&endpoints);
+    assert_eq!(await_events(&mut client, 1), ["leader 0 in 3"]);
+    offer(&mut client, b"next");
+    assert_eq!(term(&members.members[0].receive()), 3);
+}
+
+#[test]
+fn redirect_without_endpoints_is_remembered() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut context = ClusterContext::new();
+    context
+        .set_ingress_channel(format!("aeron:udp?endpoint={}", &members.endpoints[0][2..]))
+        .set_egress_channel("aeron:udp?endpoint=localhost:0")
+        .set_message_timeout(TIMEOUT);
+    let mut attempt = ClusterClient::async_connect(&members.aeron, context).expect("settings");
+    let mut work = || assert!(attempt.poll().expect("no error").is_none());
+    let request = members.members[0].await_request(&mut work);
+    members.members[0].answer(&request, 2, 1, &endpoints);
+    let request = members.members[1].await_request(&mut work);
+    members.members[1].accept(&request);
+    let mut client = await_some("the session", || attempt.poll().expect("no error"));
+    members.members[2].connect_to(&request);
+    members.members[2].leadership_term_id = 3;
+    members.members[2].announce(&endpoints);
+    await_events(&mut client, 1);
+    offer(&mut client, b"next");
+    assert_eq!(term(&members.members[2].receive()), 3);
+}
+
+#[test]
+fn new_leader_gets_messages_of_its_term() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut client = members.session(members.context());
+    offer(&mut client, b"old");
+    assert_eq!(term(&members.members[0].receive()), 2);
+
+    members.members[1].leadership_term_id = 3;
+    members.members[1].announce(&endpoints);
+    assert_eq!(await_events(&mut client, 1), ["leader 1 in 3"]);
+    assert_eq!(client.state(), ClusterState::AwaitNewLeaderConnection);
+    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 3));
+    offer(&mut client, b"new");
+    assert_eq!(client.state(), ClusterState::Connected);
+    assert_eq!(term(&members.members[1].receive()), 3);
+    members.members[1].send_message(b"answer");
+    assert_eq!(await_events(&mut client, 1), ["message 6"]);
+}
+
+#[test]
+fn late_event_of_old_leader_is_ignored() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut client = members.session(members.context());
+    members.members[1].leadership_term_id = 4;
+    members.members[1].announce(&endpoints);
+    assert_eq!(await_events(&mut client, 1), ["leader 1 in 4"]);
+    offer(&mut client, b"x");
+    members.members[2].leadership_term_id = 3;
+    members.members[2].announce(&endpoints);
+    members.members[2].send_message(b"after the event");
+    assert_eq!(await_events(&mut client, 1), ["message 15"]);
+    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 4));
+    assert_eq!(client.state(), ClusterState::Connected);
+}
+
+#[test]
+fn lost_egress_waits_for_new_leader() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut client = members.session(members.context());
+    members.members[0].disconnect();
+    await_state(&mut client, ClusterState::AwaitNewLeader);
+    assert_eq!(client.offer(b"x"), Err(OfferError::NotConnected));
+    assert_eq!(client.send_keep_alive(), Err(OfferError::NotConnected));
+
+    members.members[2].leadership_term_id = 3;
+    members.members[2].announce(&endpoints);
+    assert_eq!(await_events(&mut client, 1), ["leader 2 in 3"]);
+    offer(&mut client, b"again");
+    assert_eq!(term(&members.members[2].receive()), 3);
+    assert_eq!(client.state(), ClusterState::Connected);
+}
+
+#[test]
+fn missing_leader_closes_session() {
+    let mut members = Members::new();
+    let mut context = members.context();
+    context.set_new_leader_timeout(Some(SHORT));
+    let mut client = members.session(context);
+    members.members[0].disconnect();
+    await_state(&mut client, ClusterState::Closed(CloseCause::NoNewLeader));
+    assert_eq!(client.offer(b"x"), Err(OfferError::Closed));
+}
+
+#[test]
+fn polling_alone_does_not_connect_to_new_leader() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut context = members.context();
+    // Also the time for connecting, so it is not shorter.
+    context.set_message_timeout(Duration::from_secs(5));
+    let mut client = members.session(context);
+    members.members[1].leadership_term_id = 3;
+    members.members[1].announce(&endpoints);
+    await_events(&mut client, 1);
+    await_state(&mut client, ClusterState::Closed(CloseCause::NoConnectionToNewLeader));
+}
+
+#[test]
+fn automatic_keep_alive_connects_to_new_leader() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut context = members.context();
+    // The first regular keep-alive is far away.
+    context.set_keep_alive_interval(Some(10 * TIMEOUT));
+    let mut client = members.session(context);
+    members.members[1].leadership_term_id = 3;
+    members.members[1].announce(&endpoints);
+    await_events(&mut client, 1);
+    await_state(&mut client, ClusterState::Connected);
+    let (template_id, fields, _) = decode_values(&members.members[1].receive())
+        .map(|x| (x.0, x.1, x.2.len()))
+        .expect("a message");
+    assert_eq!((template_id, fields), (SessionKeepAlive::TEMPLATE_ID, vec![3, 5]));
+}
+
+#[test]
+fn unusable_endpoints_close_session() {
+    for endpoints in ["0=localhost:1", "", "1=localhost", "1=localhost:1|mtu=9"] {
+        let mut members = Members::new();
+        let mut client = members.session(members.context());
+        members.members[1].leadership_term_id = 3;
+        members.members[1].announce(endpoints);
+        assert_eq!(await_events(&mut client, 1), ["leader 1 in 3"]);
+        let closed = ClusterState::Closed(CloseCause::NewLeaderIngressFailed);
+        assert_eq!(client.state(), closed, "{endpoints}");
+    }
+}
+
+#[test]
+fn foreign_and_malformed_messages() {
+    let mut members = Members::new();
+    let mut client = members.session(members.context());
+    let member = &mut members.members[0];
+    let message = |template_id, schema_id, block_length| {
+        let header = MessageHeader { block_length, template_id, schema_id, version: 17 };
+        [&header.to_bytes()[..], &[0; 64]].concat()
+    };
+    member.send(b"short");
+    member.send(&message(99, 111, 16));
+    member.send(&message(1, 111, 1000));
+    member.send(&message(2, 111, 44));
+    member.send(&message(7, 444, 8));
+    member.send(&message(1, 111, 24));
+    member.send_message(b"end");
+    let events = await_events(&mut client, 2);
+    assert_eq!(events, ["extension 444 7 17 8 64", "message 3"]);
+}
