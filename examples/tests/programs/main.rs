@@ -2,6 +2,10 @@
 //!
 //! One test program for all, so that it is linked once.
 
+mod archive;
+mod child;
+#[cfg(unix)]
+mod cluster;
 mod flagship;
 #[cfg(unix)]
 mod reconnecting;

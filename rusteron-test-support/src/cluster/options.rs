@@ -10,6 +10,8 @@ pub enum Service {
     Echo,
     /// Obeys commands, and numbers requests. `NumberService.java` lists the commands.
     Number,
+    /// The auction of Aeron's cluster tutorial.
+    Auction,
     /// No service. The consensus module waits for one in another process.
     None,
 }
@@ -19,6 +21,7 @@ impl Service {
         match self {
             Self::Echo => "EchoService",
             Self::Number => "NumberService",
+            Self::Auction => "io.aeron.samples.cluster.tutorial.BasicAuctionClusteredService",
             Self::None => "none",
         }
     }
