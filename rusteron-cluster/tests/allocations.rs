@@ -1,5 +1,7 @@
 //! The message path does not allocate, on the thread that uses it. A stand-in for the cluster answers.
 
+#![cfg(unix)]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
