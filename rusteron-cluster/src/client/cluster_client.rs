@@ -59,6 +59,15 @@ use crate::error::{ClusterError, ClusterErrorKind, Result};
 /// # }
 /// ```
 ///
+/// Threads can hand a session on, but not share it. This does not compile:
+///
+/// ```compile_fail,E0277
+/// # use rusteron_cluster::ClusterClient;
+/// fn share(cluster: &ClusterClient) {
+///     std::thread::scope(|scope| scope.spawn(|| println!("{:?}", cluster.state())));
+/// }
+/// ```
+///
 /// Corresponds to `io.aeron.cluster.client.AeronCluster`.
 #[doc(alias = "AeronCluster")]
 #[must_use = "the session is closed when this is dropped"]
@@ -327,5 +336,18 @@ impl fmt::Debug for ClusterClient {
             .field("ingress", &self.ingress)
             .field("egress", &self.egress)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_move_between_threads() {
+        fn is_send<T: Send>() {}
+        is_send::<ClusterClient>();
+        is_send::<AsyncConnect>();
+        is_send::<ClusterContext>();
     }
 }

@@ -30,8 +30,8 @@ pub enum ClusterState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CloseCause {
-    /// The cluster has closed the session: a service did, or the session has timed out, or the
-    /// application did with an own message. [`Egress::SessionEvent`](crate::Egress) has the reason.
+    /// The cluster has closed the session: a service did, or the session has timed out.
+    /// [`Egress::SessionEvent`](crate::Egress) has the reason.
     ClosedByCluster,
     /// No new leader announced itself within the new leader timeout.
     NoNewLeader,
