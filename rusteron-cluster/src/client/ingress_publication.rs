@@ -108,7 +108,7 @@ pub(crate) enum PendingIngress {
     Idle,
     Exclusive(Registration<ExclusivePublication>),
     Shared(Registration<Publication>),
-    Added(IngressPublication),
+    Added(Box<IngressPublication>),
 }
 
 impl PendingIngress {
@@ -139,7 +139,7 @@ impl PendingIngress {
         match added {
             Ok(None) => Ok(false),
             Ok(Some(publication)) => {
-                *self = Self::Added(publication);
+                *self = Self::Added(Box::new(publication));
                 Ok(true)
             }
             Err(error) => {
@@ -153,7 +153,7 @@ impl PendingIngress {
     /// Returns the publication, once, after it has been added.
     pub(crate) fn take(&mut self) -> Option<IngressPublication> {
         match mem::replace(self, Self::Idle) {
-            Self::Added(publication) => Some(publication),
+            Self::Added(publication) => Some(*publication),
             other => {
                 *self = other;
                 None
