@@ -1,6 +1,7 @@
 //! The cluster client against Aeron's schema, Aeron's encoders and running clusters.
 
 mod codec;
+#[cfg(unix)]
 mod connect;
 #[cfg(unix)]
 mod leaders;
