@@ -2,10 +2,6 @@
 //!
 //! One test program for all, so that it is linked once.
 
-mod archive;
-mod child;
-#[cfg(unix)]
-mod cluster;
 mod flagship;
 #[cfg(unix)]
 mod reconnecting;

@@ -1,8 +1,9 @@
 //! The programs that use a cluster, with Java's.
 
-use rusteron_test_support::cluster::{JavaCluster, Options, Service};
+#![cfg(unix)]
 
-use crate::child::{Finished, command, run};
+use rusteron_test_support::cluster::{JavaCluster, Options, Service};
+use rusteron_test_support::{Finished, command, free_port, run};
 
 /// Runs a program with a cluster. Its timeout is long, for loaded machines.
 fn with_cluster(cluster: &JavaCluster, path: &str, arguments: &[&str]) -> Finished {
@@ -49,7 +50,7 @@ fn bids_are_answered() {
 
 #[test]
 fn missing_cluster_is_an_error() {
-    let port = rusteron_test_support::free_port();
+    let port = free_port();
     for program in [env!("CARGO_BIN_EXE_cluster_echo"), env!("CARGO_BIN_EXE_cluster_auction")] {
         let mut command = command(program, ["--ingress-endpoints", &format!("0=localhost:{port}")]);
         command.env("AERON_CLUSTER_MESSAGE_TIMEOUT", "200ms");
