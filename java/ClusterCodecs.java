@@ -4,15 +4,41 @@ import io.aeron.cluster.codecs.AdminRequestType;
 import io.aeron.cluster.codecs.AdminResponseCode;
 import io.aeron.cluster.codecs.AdminResponseDecoder;
 import io.aeron.cluster.codecs.AdminResponseEncoder;
+import io.aeron.cluster.codecs.BooleanType;
+import io.aeron.cluster.codecs.CancelTimerDecoder;
+import io.aeron.cluster.codecs.CancelTimerEncoder;
 import io.aeron.cluster.codecs.ChallengeDecoder;
 import io.aeron.cluster.codecs.ChallengeEncoder;
 import io.aeron.cluster.codecs.ChallengeResponseDecoder;
 import io.aeron.cluster.codecs.ChallengeResponseEncoder;
+import io.aeron.cluster.codecs.ClientSessionDecoder;
+import io.aeron.cluster.codecs.ClientSessionEncoder;
+import io.aeron.cluster.codecs.CloseReason;
+import io.aeron.cluster.codecs.CloseSessionDecoder;
+import io.aeron.cluster.codecs.CloseSessionEncoder;
+import io.aeron.cluster.codecs.ClusterAction;
+import io.aeron.cluster.codecs.ClusterActionRequestDecoder;
+import io.aeron.cluster.codecs.ClusterActionRequestEncoder;
+import io.aeron.cluster.codecs.ClusterTimeUnit;
 import io.aeron.cluster.codecs.EventCode;
+import io.aeron.cluster.codecs.JoinLogDecoder;
+import io.aeron.cluster.codecs.JoinLogEncoder;
 import io.aeron.cluster.codecs.MessageHeaderDecoder;
 import io.aeron.cluster.codecs.MessageHeaderEncoder;
 import io.aeron.cluster.codecs.NewLeaderEventDecoder;
 import io.aeron.cluster.codecs.NewLeaderEventEncoder;
+import io.aeron.cluster.codecs.NewLeadershipTermEventDecoder;
+import io.aeron.cluster.codecs.NewLeadershipTermEventEncoder;
+import io.aeron.cluster.codecs.RequestServiceAckDecoder;
+import io.aeron.cluster.codecs.RequestServiceAckEncoder;
+import io.aeron.cluster.codecs.ScheduleTimerDecoder;
+import io.aeron.cluster.codecs.ScheduleTimerEncoder;
+import io.aeron.cluster.codecs.ServiceAckDecoder;
+import io.aeron.cluster.codecs.ServiceAckEncoder;
+import io.aeron.cluster.codecs.ServiceTerminationPositionDecoder;
+import io.aeron.cluster.codecs.ServiceTerminationPositionEncoder;
+import io.aeron.cluster.codecs.SessionCloseEventDecoder;
+import io.aeron.cluster.codecs.SessionCloseEventEncoder;
 import io.aeron.cluster.codecs.SessionCloseRequestDecoder;
 import io.aeron.cluster.codecs.SessionCloseRequestEncoder;
 import io.aeron.cluster.codecs.SessionConnectRequestDecoder;
@@ -23,6 +49,13 @@ import io.aeron.cluster.codecs.SessionKeepAliveDecoder;
 import io.aeron.cluster.codecs.SessionKeepAliveEncoder;
 import io.aeron.cluster.codecs.SessionMessageHeaderDecoder;
 import io.aeron.cluster.codecs.SessionMessageHeaderEncoder;
+import io.aeron.cluster.codecs.SessionOpenEventDecoder;
+import io.aeron.cluster.codecs.SessionOpenEventEncoder;
+import io.aeron.cluster.codecs.SnapshotMark;
+import io.aeron.cluster.codecs.SnapshotMarkerDecoder;
+import io.aeron.cluster.codecs.SnapshotMarkerEncoder;
+import io.aeron.cluster.codecs.TimerEventDecoder;
+import io.aeron.cluster.codecs.TimerEventEncoder;
 import org.agrona.MutableDirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
@@ -194,6 +227,82 @@ public class ClusterCodecs
                 return encoder.putPayload(payload, 0, payload.length).encodedLength();
             }
 
+            case TimerEventEncoder.TEMPLATE_ID:
+                return new TimerEventEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .leadershipTermId(int64()).correlationId(int64()).timestamp(int64()).encodedLength();
+
+            case SessionOpenEventEncoder.TEMPLATE_ID:
+            {
+                final SessionOpenEventEncoder encoder = new SessionOpenEventEncoder()
+                    .wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .leadershipTermId(int64()).correlationId(int64()).clusterSessionId(int64()).timestamp(int64())
+                        .responseStreamId(int32()).responseChannel(text());
+                final byte[] principal = bytes();
+                return encoder.putEncodedPrincipal(principal, 0, principal.length).encodedLength();
+            }
+
+            case SessionCloseEventEncoder.TEMPLATE_ID:
+                return new SessionCloseEventEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .leadershipTermId(int64()).clusterSessionId(int64()).timestamp(int64())
+                        .closeReason(CloseReason.get(int32())).encodedLength();
+
+            case ClusterActionRequestEncoder.TEMPLATE_ID:
+                return new ClusterActionRequestEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .leadershipTermId(int64()).logPosition(int64()).timestamp(int64())
+                        .action(ClusterAction.get(int32())).flags(int32()).encodedLength();
+
+            case NewLeadershipTermEventEncoder.TEMPLATE_ID:
+                return new NewLeadershipTermEventEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .leadershipTermId(int64()).logPosition(int64()).timestamp(int64()).termBaseLogPosition(int64())
+                        .leaderMemberId(int32()).logSessionId(int32()).timeUnit(ClusterTimeUnit.get(int32()))
+                        .appVersion(int32()).encodedLength();
+
+            case CloseSessionEncoder.TEMPLATE_ID:
+                return new CloseSessionEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .clusterSessionId(int64()).encodedLength();
+
+            case ScheduleTimerEncoder.TEMPLATE_ID:
+                return new ScheduleTimerEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .correlationId(int64()).deadline(int64()).encodedLength();
+
+            case CancelTimerEncoder.TEMPLATE_ID:
+                return new CancelTimerEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .correlationId(int64()).encodedLength();
+
+            case ServiceAckEncoder.TEMPLATE_ID:
+                return new ServiceAckEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .logPosition(int64()).timestamp(int64()).ackId(int64()).relevantId(int64()).serviceId(int32())
+                        .encodedLength();
+
+            case JoinLogEncoder.TEMPLATE_ID:
+                return new JoinLogEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .logPosition(int64()).maxLogPosition(int64()).memberId(int32()).logSessionId(int32())
+                        .logStreamId(int32()).isStartup(BooleanType.get(int32())).role(int32())
+                        .isStandby(BooleanType.get(int32())).logChannel(text()).encodedLength();
+
+            case ServiceTerminationPositionEncoder.TEMPLATE_ID:
+                return new ServiceTerminationPositionEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .logPosition(int64()).encodedLength();
+
+            case SnapshotMarkerEncoder.TEMPLATE_ID:
+                return new SnapshotMarkerEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .typeId(int64()).logPosition(int64()).leadershipTermId(int64()).index(int32())
+                        .mark(SnapshotMark.get(int32())).timeUnit(ClusterTimeUnit.get(int32())).appVersion(int32())
+                        .encodedLength();
+
+            case ClientSessionEncoder.TEMPLATE_ID:
+            {
+                final ClientSessionEncoder encoder = new ClientSessionEncoder()
+                    .wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .clusterSessionId(int64()).responseStreamId(int32()).responseChannel(text());
+                final byte[] principal = bytes();
+                return encoder.putEncodedPrincipal(principal, 0, principal.length).encodedLength();
+            }
+
+            case RequestServiceAckEncoder.TEMPLATE_ID:
+                return new RequestServiceAckEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                    .logPosition(int64()).encodedLength();
+
             default:
                 throw new IllegalArgumentException("template " + templateId);
         }
@@ -310,6 +419,130 @@ public class ClusterCodecs
                 final byte[] payload = new byte[m.payloadLength()];
                 m.getPayload(payload, 0, payload.length);
                 data.add(payload);
+                break;
+            }
+
+            case TimerEventDecoder.TEMPLATE_ID:
+            {
+                final TimerEventDecoder m =
+                    new TimerEventDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.leadershipTermId(), m.correlationId(), m.timestamp());
+                break;
+            }
+
+            case SessionOpenEventDecoder.TEMPLATE_ID:
+            {
+                final SessionOpenEventDecoder m =
+                    new SessionOpenEventDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.leadershipTermId(), m.correlationId(), m.clusterSessionId(), m.timestamp(), m.responseStreamId());
+                add(m.responseChannel());
+                final byte[] principal = new byte[m.encodedPrincipalLength()];
+                m.getEncodedPrincipal(principal, 0, principal.length);
+                data.add(principal);
+                break;
+            }
+
+            case SessionCloseEventDecoder.TEMPLATE_ID:
+            {
+                final SessionCloseEventDecoder m =
+                    new SessionCloseEventDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.leadershipTermId(), m.clusterSessionId(), m.timestamp(), m.closeReason().value());
+                break;
+            }
+
+            case ClusterActionRequestDecoder.TEMPLATE_ID:
+            {
+                final ClusterActionRequestDecoder m =
+                    new ClusterActionRequestDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.leadershipTermId(), m.logPosition(), m.timestamp(), m.action().value(), m.flags());
+                break;
+            }
+
+            case NewLeadershipTermEventDecoder.TEMPLATE_ID:
+            {
+                final NewLeadershipTermEventDecoder m =
+                    new NewLeadershipTermEventDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.leadershipTermId(), m.logPosition(), m.timestamp(), m.termBaseLogPosition(), m.leaderMemberId(),
+                    m.logSessionId(), m.timeUnit().value(), m.appVersion());
+                break;
+            }
+
+            case CloseSessionDecoder.TEMPLATE_ID:
+            {
+                final CloseSessionDecoder m =
+                    new CloseSessionDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.clusterSessionId());
+                break;
+            }
+
+            case ScheduleTimerDecoder.TEMPLATE_ID:
+            {
+                final ScheduleTimerDecoder m =
+                    new ScheduleTimerDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.correlationId(), m.deadline());
+                break;
+            }
+
+            case CancelTimerDecoder.TEMPLATE_ID:
+            {
+                final CancelTimerDecoder m =
+                    new CancelTimerDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.correlationId());
+                break;
+            }
+
+            case ServiceAckDecoder.TEMPLATE_ID:
+            {
+                final ServiceAckDecoder m =
+                    new ServiceAckDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.logPosition(), m.timestamp(), m.ackId(), m.relevantId(), m.serviceId());
+                break;
+            }
+
+            case JoinLogDecoder.TEMPLATE_ID:
+            {
+                final JoinLogDecoder m =
+                    new JoinLogDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.logPosition(), m.maxLogPosition(), m.memberId(), m.logSessionId(), m.logStreamId(),
+                    m.isStartup().value(), m.role(), m.isStandby().value());
+                add(m.logChannel());
+                break;
+            }
+
+            case ServiceTerminationPositionDecoder.TEMPLATE_ID:
+            {
+                final ServiceTerminationPositionDecoder m =
+                    new ServiceTerminationPositionDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.logPosition());
+                break;
+            }
+
+            case SnapshotMarkerDecoder.TEMPLATE_ID:
+            {
+                final SnapshotMarkerDecoder m =
+                    new SnapshotMarkerDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.typeId(), m.logPosition(), m.leadershipTermId(), m.index(), m.mark().value(),
+                    m.timeUnit().value(), m.appVersion());
+                break;
+            }
+
+            case ClientSessionDecoder.TEMPLATE_ID:
+            {
+                final ClientSessionDecoder m =
+                    new ClientSessionDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.clusterSessionId(), m.responseStreamId());
+                add(m.responseChannel());
+                final byte[] principal = new byte[m.encodedPrincipalLength()];
+                m.getEncodedPrincipal(principal, 0, principal.length);
+                data.add(principal);
+                break;
+            }
+
+            case RequestServiceAckDecoder.TEMPLATE_ID:
+            {
+                final RequestServiceAckDecoder m =
+                    new RequestServiceAckDecoder().wrapAndApplyHeader(buffer, 0, header);
+                add(m.logPosition());
                 break;
             }
 

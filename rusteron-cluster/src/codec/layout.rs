@@ -37,6 +37,16 @@ pub enum FieldKind {
     I64,
 }
 
+impl FieldKind {
+    /// Length of an encoded field in bytes.
+    pub const fn length(self) -> u16 {
+        match self {
+            Self::I32 => 4,
+            Self::I64 => 8,
+        }
+    }
+}
+
 /// Variable data: a length of 32 bits, and as many bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct DataLayout {

@@ -296,6 +296,183 @@ messages! {
         /// Bytes of the answer.
         payload: Bytes;
     }
+
+    /// A timer of the log.
+    TimerEvent = 20 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The timer.
+        correlation_id: i64;
+        /// Time of the cluster, in its unit.
+        timestamp: i64;
+    }
+
+    /// Opens a session, in the log.
+    SessionOpenEvent<'a> = 21 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The client's request.
+        correlation_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+        /// Time of the cluster, in its unit.
+        timestamp: i64;
+        /// The stream id of the egress.
+        response_stream_id: i32;
+    } + {
+        /// The channel of the egress.
+        response_channel: Ascii;
+        /// The client's identity, as the authenticator encoded it.
+        encoded_principal: Bytes;
+    }
+
+    /// Closes a session, in the log.
+    SessionCloseEvent = 22 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The session.
+        cluster_session_id: i64;
+        /// Time of the cluster, in its unit.
+        timestamp: i64;
+        /// The reason: a `CloseReason`.
+        close_reason: i32;
+    }
+
+    /// Requests an action of all services, in the log.
+    ClusterActionRequest = 23 {
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The position of the request.
+        log_position: i64;
+        /// Time of the cluster, in its unit.
+        timestamp: i64;
+        /// The action: 0 to suspend, 1 to resume, 2 to take a snapshot.
+        action: i32;
+        /// 0 for all members, 1 for standby members.
+        flags: i32, since 11;
+    }
+
+    /// Begins a leader's term, in the log.
+    NewLeadershipTermEvent = 24 {
+        /// The new term.
+        leadership_term_id: i64;
+        /// The position of the event.
+        log_position: i64;
+        /// Time of the cluster, in its unit.
+        timestamp: i64;
+        /// The position at which the term begins.
+        term_base_log_position: i64;
+        /// The leader.
+        leader_member_id: i32;
+        /// The Aeron session of the leader's log.
+        log_session_id: i32;
+        /// The unit of timestamps: a `ClusterTimeUnit`.
+        time_unit: i32, since 4;
+        /// The version of the application.
+        app_version: i32, null 0, since 4;
+    }
+
+    /// A service closes a session.
+    CloseSession = 30 {
+        /// The session.
+        cluster_session_id: i64;
+    }
+
+    /// A service sets a timer.
+    ScheduleTimer = 31 {
+        /// The timer.
+        correlation_id: i64;
+        /// The deadline, in the unit of timestamps.
+        deadline: i64;
+    }
+
+    /// A service cancels a timer.
+    CancelTimer = 32 {
+        /// The timer.
+        correlation_id: i64;
+    }
+
+    /// A service acknowledges a position or an action.
+    ServiceAck = 33 {
+        /// The position of the log.
+        log_position: i64;
+        /// Time of the cluster, in its unit.
+        timestamp: i64;
+        /// The number of the acknowledgement, from 0 without a gap.
+        ack_id: i64;
+        /// The id of the Aeron client, of a recording, or -1.
+        relevant_id: i64;
+        /// The service.
+        service_id: i32;
+    }
+
+    /// Tells the services of a node which log to read.
+    JoinLog<'a> = 40 {
+        /// The position at which the log begins.
+        log_position: i64;
+        /// The position at which the log ends.
+        max_log_position: i64;
+        /// The node's member id.
+        member_id: i32;
+        /// The Aeron session of the log.
+        log_session_id: i32;
+        /// The stream id of the log.
+        log_stream_id: i32;
+        /// 1 for a term that only replays.
+        is_startup: i32;
+        /// 0 follower, 1 candidate, 2 leader.
+        role: i32;
+        /// 1 for a standby member.
+        is_standby: i32, since 16;
+    } + {
+        /// The channel of the log.
+        log_channel: Ascii;
+    }
+
+    /// Tells the services of a node where to end.
+    ServiceTerminationPosition = 42 {
+        /// The position of the log.
+        log_position: i64;
+        /// 0 if no acknowledgement is wanted.
+        ack_required: i32, since 17;
+    }
+
+    /// Begins or ends a snapshot.
+    SnapshotMarker = 100 {
+        /// The kind of snapshot: 2 for a service.
+        type_id: i64;
+        /// The position of the log.
+        log_position: i64;
+        /// The leader's term.
+        leadership_term_id: i64;
+        /// The number of a section.
+        index: i32;
+        /// 0 begin, 1 section, 2 end.
+        mark: i32;
+        /// The unit of timestamps: a `ClusterTimeUnit`.
+        time_unit: i32, since 4;
+        /// The version of the application.
+        app_version: i32, null 0, since 4;
+    }
+
+    /// A session in a snapshot.
+    ClientSession<'a> = 102 {
+        /// The session.
+        cluster_session_id: i64;
+        /// The stream id of the egress.
+        response_stream_id: i32;
+    } + {
+        /// The channel of the egress.
+        response_channel: Ascii;
+        /// The client's identity, as the authenticator encoded it.
+        encoded_principal: Bytes;
+    }
+
+    /// Requests an acknowledgement of all services of a node.
+    RequestServiceAck = 108 {
+        /// The position of the log.
+        log_position: i64;
+    }
 }
 
 #[cfg(test)]
@@ -330,9 +507,13 @@ mod tests {
     #[test]
     fn block_lengths_are_those_of_the_schema() {
         let lengths = LAYOUTS.iter().map(|layout| (layout.template_id, layout.block_length));
-        let expected =
+        let client =
             [(1, 24), (2, 44), (3, 16), (4, 16), (5, 16), (6, 20), (7, 16), (8, 16), (26, 28)];
-        assert!(lengths.eq(expected.into_iter().chain([(27, 24)])));
+        let log = [(27, 24), (20, 24), (21, 36), (22, 28), (23, 32), (24, 48)];
+        let service = [(30, 8), (31, 16), (32, 8), (33, 36), (40, 40), (42, 12)];
+        let snapshot = [(100, 40), (102, 12), (108, 8)];
+        let expected = client.into_iter().chain(log).chain(service).chain(snapshot);
+        assert!(lengths.eq(expected));
     }
 
     #[test]
@@ -372,6 +553,18 @@ mod tests {
         let bytes = message(3, 14, &block, &[b"channel", b"credentials"]);
         let (header, body) = MessageHeader::split(&bytes).expect("a header");
         assert_eq!(SessionConnectRequest::decode(header, body), None);
+    }
+
+    #[test]
+    fn fields_of_later_versions_are_null() {
+        let term = message(42, 16, &7_i64.to_le_bytes(), &[]);
+        let (header, body) = MessageHeader::split(&term).expect("a header");
+        let expected = ServiceTerminationPosition { log_position: 7, ack_required: i32::MIN };
+        assert_eq!(ServiceTerminationPosition::decode(header, body), Some(expected));
+        let join = message(40, 15, &[1; 36], &[b"aeron:ipc"]);
+        let (header, body) = MessageHeader::split(&join).expect("a header");
+        let join = JoinLog::decode(header, body).expect("a whole message");
+        assert_eq!((join.is_standby, join.log_channel), (i32::MIN, &b"aeron:ipc"[..]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Messages between a client and a cluster: SBE, schema 111, written as version 17.
+//! Messages of Aeron Cluster, with clients and with services: SBE, schema 111, written as version 17.
 //!
 //! One table in `messages.rs` describes all messages. Structures, encoders, decoders and the tests
 //! come from the table.
@@ -11,7 +11,10 @@ mod messages;
 pub use layout::{DataKind, DataLayout, FieldKind, FieldLayout, Layout};
 pub use message_header::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
 pub use messages::{
-    AdminRequest, AdminResponse, Challenge, ChallengeResponse, LAYOUTS, NewLeaderEvent,
+    AdminRequest, AdminResponse, CancelTimer, Challenge, ChallengeResponse, ClientSession,
+    CloseSession, ClusterActionRequest, JoinLog, LAYOUTS, NewLeaderEvent, NewLeadershipTermEvent,
+    RequestServiceAck, ScheduleTimer, ServiceAck, ServiceTerminationPosition, SessionCloseEvent,
     SessionCloseRequest, SessionConnectRequest, SessionEvent, SessionKeepAlive,
-    SessionMessageHeader, decode_values, encode_values,
+    SessionMessageHeader, SessionOpenEvent, SnapshotMarker, TimerEvent, decode_values,
+    encode_values,
 };
