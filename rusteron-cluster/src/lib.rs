@@ -63,6 +63,8 @@
 mod client;
 mod codec;
 mod error;
+#[cfg(feature = "service")]
+mod service;
 
 pub use client::{
     AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,
@@ -70,6 +72,13 @@ pub use client::{
     IngressClaim, IngressEndpoints, SessionHeader,
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
+#[cfg(feature = "service")]
+pub use service::{
+    AppVersion, ClientSession, CloseReason, Cluster, ClusterTimeUnit, ClusteredService,
+    ErrorPolicy, LeadershipTerm, Lifecycle, MessageClaim, MessageSource, Role, Sent, ServiceError,
+    ServiceResult, SessionClaim, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
+    TerminationCause, UnknownSession,
+};
 
 /// The parts of this crate that its tests and fuzz targets need. They may change in every release.
 #[doc(hidden)]

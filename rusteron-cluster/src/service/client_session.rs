@@ -1,0 +1,253 @@
+//! Answering the client of a session.
+
+use std::fmt;
+use std::io::IoSlice;
+use std::ops::{Deref, DerefMut};
+
+use rusteron_client::{BufferClaim, OfferError, Position};
+
+use crate::codec::{self, MessageHeader};
+use crate::service::error::{ServiceError, ServiceResult, TerminationCause};
+use crate::service::network::Network;
+use crate::service::session::SessionInfo;
+use crate::service::state::State;
+use crate::service::types::Role;
+
+/// Length of the header before each message.
+pub(crate) const HEADER_LENGTH: usize =
+    MessageHeader::LENGTH + codec::SessionMessageHeader::BLOCK_LENGTH as usize;
+
+/// Length of the longest claim on a member that does not lead: the longest UDP datagram, without
+/// the headers of its frame and of the message.
+const MAX_CLAIM_LENGTH: usize = 65_504 - 32 - HEADER_LENGTH;
+
+/// Slices of a message, with the header, that need no allocation.
+const PARTS_ON_STACK: usize = 8;
+
+/// Attempts of a request to close a session.
+const CLOSE_ATTEMPTS: usize = 3;
+
+/// An open session, to answer its client or to close it.
+///
+/// Only the leader's answers reach the client. Other members' calls return [`Sent::Mocked`], and do
+/// nothing. Results therefore differ between members: the state of a service must not depend on
+/// them.
+///
+/// A client that reads too slowly, or has gone, makes offers fail on the leader alone. A loop
+/// without an end stops the whole cluster: give up after some attempts, and close the session.
+///
+/// Corresponds to `io.aeron.cluster.service.ClientSession`.
+#[must_use]
+pub struct ClientSession<'a> {
+    info: &'a mut SessionInfo,
+    network: &'a mut dyn Network,
+    scratch: &'a mut Vec<u8>,
+    end: &'a mut Option<TerminationCause>,
+    role: Role,
+    leadership_term_id: i64,
+    time: i64,
+}
+
+/// The outcome of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sent {
+    /// The answer is on its way to the client; the position of the stream behind it.
+    At(Position),
+    /// This member does not lead. The answer went nowhere.
+    #[doc(alias = "MOCKED_OFFER")]
+    Mocked,
+}
+
+impl<'a> ClientSession<'a> {
+    pub(crate) fn find(
+        state: &'a mut State,
+        network: &'a mut dyn Network,
+        session_id: i64,
+    ) -> Option<Self> {
+        let State { sessions, scratch, end, role, leadership_term_id, time, .. } = state;
+        Some(Self {
+            info: sessions.get_mut(&session_id)?,
+            network,
+            scratch,
+            end,
+            role: *role,
+            leadership_term_id: *leadership_term_id,
+            time: *time,
+        })
+    }
+
+    /// Offers a message to the client, once.
+    ///
+    /// # Errors
+    /// Nothing has been sent. [`OfferError::NotConnected`] also means that the client's channel is
+    /// not valid.
+    pub fn offer(&mut self, message: &[u8]) -> Result<Sent, OfferError> {
+        self.offer_parts(&[IoSlice::new(message)])
+    }
+
+    /// Offers one message whose bytes lie in several slices, once. More than seven slices
+    /// allocate.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer).
+    pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Sent, OfferError> {
+        if self.role != Role::Leader {
+            return Ok(Sent::Mocked);
+        }
+        let header = self.header();
+        let publication = self.info.publication().ok_or(OfferError::NotConnected)?;
+        let sent = if parts.len() < PARTS_ON_STACK {
+            let mut all = [IoSlice::new(&header); PARTS_ON_STACK];
+            for (target, part) in all[1..].iter_mut().zip(parts) {
+                *target = IoSlice::new(part);
+            }
+            publication.offer_parts(&all[..=parts.len()])
+        } else {
+            let parts = parts.iter().map(|part| IoSlice::new(part));
+            let all: Vec<_> = [IoSlice::new(&header)].into_iter().chain(parts).collect();
+            publication.offer_parts(&all)
+        };
+        sent.map(Sent::At)
+    }
+
+    /// Claims a range for a message of `length` bytes to the client, once. The message is written
+    /// into it without a copy.
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer). [`OfferError::MessageTooLong`] for a message that does not
+    /// fit into a fragment.
+    pub fn try_claim(&mut self, length: usize) -> Result<SessionClaim<'_>, OfferError> {
+        if self.role != Role::Leader {
+            if length > MAX_CLAIM_LENGTH {
+                let max_message_length = MAX_CLAIM_LENGTH;
+                return Err(OfferError::MessageTooLong { length, max_message_length });
+            }
+            if self.scratch.len() < length {
+                self.scratch.resize(length, 0);
+            }
+            return Ok(SessionClaim::Mocked(&mut self.scratch[..length]));
+        }
+        let header = self.header();
+        let publication = self.info.publication().ok_or(OfferError::NotConnected)?;
+        let mut claim = publication.try_claim(length.saturating_add(HEADER_LENGTH))?;
+        claim[..HEADER_LENGTH].copy_from_slice(&header);
+        Ok(SessionClaim::Claimed(claim))
+    }
+
+    /// Asks the cluster to close the session. Every member's service asks; the leader's request
+    /// counts. The session stays open until
+    /// [`on_session_close`](crate::ClusteredService::on_session_close).
+    ///
+    /// Returns `false` if the consensus module did not take the request in three attempts. Call
+    /// again then.
+    ///
+    /// # Errors
+    /// [`ServiceError::Terminate`] if the container ends.
+    pub fn close(&mut self) -> ServiceResult<bool> {
+        if self.info.is_closing() {
+            return Ok(true);
+        }
+        let mut bytes = [0; MessageHeader::LENGTH + codec::CloseSession::BLOCK_LENGTH as usize];
+        // The array is as long as the message.
+        let _ = codec::CloseSession { cluster_session_id: self.info.id() }.encode(&mut bytes);
+        for _ in 0..CLOSE_ATTEMPTS {
+            if self.network.offer(&[IoSlice::new(&bytes)]).is_ok() {
+                self.info.set_closing(true);
+                return Ok(true);
+            }
+            if let Err(cause) = self.network.idle(0) {
+                *self.end = Some(cause);
+                return Err(ServiceError::Terminate);
+            }
+        }
+        Ok(false)
+    }
+
+    fn header(&self) -> [u8; HEADER_LENGTH] {
+        session_header(self.leadership_term_id, self.info.id(), self.time)
+    }
+}
+
+pub(crate) fn session_header(
+    leadership_term_id: i64,
+    cluster_session_id: i64,
+    timestamp: i64,
+) -> [u8; HEADER_LENGTH] {
+    let mut bytes = [0; HEADER_LENGTH];
+    let header = codec::SessionMessageHeader { leadership_term_id, cluster_session_id, timestamp };
+    // The array is as long as the header.
+    let _ = header.encode(&mut bytes);
+    bytes
+}
+
+impl Deref for ClientSession<'_> {
+    type Target = SessionInfo;
+
+    fn deref(&self) -> &SessionInfo {
+        self.info
+    }
+}
+
+impl fmt::Debug for ClientSession<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSession").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+/// A range claimed for one message to a client.
+///
+/// A claim dereferences to the message's bytes. On members that do not lead, the bytes go nowhere.
+#[must_use = "dropping a claim aborts it"]
+pub enum SessionClaim<'a> {
+    #[doc(hidden)]
+    Claimed(BufferClaim<'a>),
+    #[doc(hidden)]
+    Mocked(&'a mut [u8]),
+}
+
+impl SessionClaim<'_> {
+    /// Sends the message.
+    ///
+    /// # Errors
+    /// [`OfferError::Unblocked`] if the claim was held for so long that the media driver has
+    /// unblocked its range.
+    pub fn commit(self) -> Result<Sent, OfferError> {
+        match self {
+            Self::Claimed(claim) => claim.commit().map(Sent::At),
+            Self::Mocked(_) => Ok(Sent::Mocked),
+        }
+    }
+
+    /// Aborts the claim.
+    pub fn abort(self) {
+        if let Self::Claimed(claim) = self {
+            claim.abort();
+        }
+    }
+}
+
+impl Deref for SessionClaim<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Claimed(claim) => &claim[HEADER_LENGTH..],
+            Self::Mocked(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for SessionClaim<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Claimed(claim) => &mut claim[HEADER_LENGTH..],
+            Self::Mocked(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for SessionClaim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionClaim").field("length", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,314 @@
+//! What a service can ask of its container.
+
+use std::fmt;
+use std::io::IoSlice;
+use std::ops::{Deref, DerefMut};
+
+use rusteron_client::OfferError;
+
+use crate::codec::{self, MessageHeader};
+use crate::service::ack_ledger::send_all;
+use crate::service::client_session::{ClientSession, session_header};
+use crate::service::error::{ServiceError, ServiceResult, TerminationCause, UnknownSession};
+use crate::service::message_claim::MessageClaim;
+use crate::service::network::Network;
+use crate::service::session::SessionInfo;
+use crate::service::state::State;
+use crate::service::types::{ClusterTimeUnit, Role};
+
+/// The state of the cluster, for callbacks that must not send: start, role change, termination.
+///
+/// Such callbacks do not run at the same position of the log on all members, or run again when the
+/// log is replayed. Sending from them does not compile:
+///
+/// ```compile_fail,E0599
+/// use rusteron_cluster::{Lifecycle, ServiceResult};
+///
+/// fn on_start(cluster: &mut Lifecycle<'_>) -> ServiceResult {
+///     cluster.schedule_timer(1, 1000)
+/// }
+/// ```
+///
+/// Corresponds to the reading half of `io.aeron.cluster.service.Cluster`.
+#[must_use]
+pub struct Lifecycle<'a> {
+    state: &'a mut State,
+    network: &'a mut dyn Network,
+}
+
+impl<'a> Lifecycle<'a> {
+    pub(crate) fn new(state: &'a mut State, network: &'a mut dyn Network) -> Self {
+        Self { state, network }
+    }
+
+    /// Returns the id of this service on its node.
+    pub fn service_id(&self) -> i32 {
+        self.state.service_id
+    }
+
+    /// Returns the member id of the node; `None` until the first log was joined. Differs between
+    /// members.
+    pub fn member_id(&self) -> Option<i32> {
+        (self.state.member_id >= 0).then_some(self.state.member_id)
+    }
+
+    /// Returns the role of the node. Differs between members.
+    pub fn role(&self) -> Role {
+        self.state.role
+    }
+
+    /// Returns time of the cluster: the timestamp of the last message of the log. All members see
+    /// the same time at the same message. The unit is [`time_unit`](Self::time_unit).
+    pub fn time(&self) -> i64 {
+        self.state.time
+    }
+
+    /// Returns the unit of time of the cluster. Known after a snapshot was loaded, or the first
+    /// term has begun; milliseconds until then.
+    pub fn time_unit(&self) -> ClusterTimeUnit {
+        self.state.time_unit
+    }
+
+    /// Returns the position of the log behind the last message, in bytes.
+    pub fn log_position(&self) -> i64 {
+        self.state.log_position
+    }
+
+    /// Returns the open sessions, in the order of their ids.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = &SessionInfo> {
+        self.state.sessions.values()
+    }
+
+    /// Idles in a loop of a callback that waits, and keeps the connection to the media driver
+    /// alive. Time that a callback takes delays the whole member.
+    ///
+    /// # Errors
+    /// [`ServiceError::Terminate`] if the container ends.
+    pub fn idle(&mut self, work_count: usize) -> ServiceResult {
+        let idled = self.network.idle(work_count);
+        self.or_end(idled)
+    }
+
+    fn or_end(&mut self, outcome: Result<(), TerminationCause>) -> ServiceResult {
+        outcome.map_err(|cause| {
+            self.state.end = Some(cause);
+            ServiceError::Terminate
+        })
+    }
+}
+
+impl fmt::Debug for Lifecycle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lifecycle").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// The cluster, for callbacks that may send. Everything of [`Lifecycle`] is here, too.
+///
+/// Timers and messages to the cluster must not be lost: the consensus module of each member
+/// compares its own service's messages with the log. Use the calls that wait. The calls with `try_`
+/// send once; a service that gives up after a failure differs from other members' services, and
+/// the consensus module's next snapshot is then refused.
+///
+/// A handle belongs to its callback. This does not compile:
+///
+/// ```compile_fail,E0521
+/// use rusteron_cluster::Cluster;
+///
+/// fn keep(cluster: &mut Cluster<'_>, handles: &mut Vec<&'static mut Cluster<'static>>) {
+///     handles.push(cluster);
+/// }
+/// ```
+///
+/// Corresponds to `io.aeron.cluster.service.Cluster`.
+#[must_use]
+#[derive(Debug)]
+pub struct Cluster<'a> {
+    lifecycle: Lifecycle<'a>,
+}
+
+impl<'a> Deref for Cluster<'a> {
+    type Target = Lifecycle<'a>;
+
+    fn deref(&self) -> &Lifecycle<'a> {
+        &self.lifecycle
+    }
+}
+
+impl DerefMut for Cluster<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.lifecycle
+    }
+}
+
+impl<'a> Cluster<'a> {
+    pub(crate) fn new(state: &'a mut State, network: &'a mut dyn Network) -> Self {
+        Self { lifecycle: Lifecycle::new(state, network) }
+    }
+
+    /// Returns an open session, to answer its client or to close it.
+    ///
+    /// # Errors
+    /// [`UnknownSession`] if the session is not open.
+    #[doc(alias = "getClientSession")]
+    pub fn session(&mut self, session_id: i64) -> Result<ClientSession<'_>, UnknownSession> {
+        let Lifecycle { state, network } = &mut self.lifecycle;
+        ClientSession::find(state, *network, session_id).ok_or(UnknownSession(session_id))
+    }
+
+    /// Calls the handler with each open session, in the order of their ids.
+    ///
+    /// # Errors
+    /// The handler's first error. Later sessions are left out.
+    pub fn for_each_session(
+        &mut self,
+        mut handler: impl FnMut(&mut ClientSession<'_>) -> ServiceResult,
+    ) -> ServiceResult {
+        let mut next = i64::MIN;
+        loop {
+            let Lifecycle { state, network } = &mut self.lifecycle;
+            let Some((&id, _)) = state.sessions.range(next..).next() else { return Ok(()) };
+            if let Some(mut session) = ClientSession::find(state, *network, id) {
+                handler(&mut session)?;
+            }
+            let Some(following) = id.checked_add(1) else { return Ok(()) };
+            next = following;
+        }
+    }
+
+    /// Sets a timer: at the deadline, all services of the cluster get a timer event with this id.
+    /// Waits until the consensus module has taken the request.
+    ///
+    /// A second timer with the same id replaces the first one. All services of a node share the
+    /// ids. `deadline` is in the unit of [`time`](Lifecycle::time); a deadline in the past fires
+    /// soon. Each service that sets a timer does so on all members; the leader's timer fires.
+    ///
+    /// # Errors
+    /// - [`ServiceError::Terminate`]: the container ends;
+    /// - [`ServiceError::Failed`]: `correlation_id` or `deadline` is `i64::MAX`.
+    pub fn schedule_timer(&mut self, correlation_id: i64, deadline: i64) -> ServiceResult {
+        let message = timer(correlation_id, deadline)?;
+        self.send(&message)
+    }
+
+    /// As [`schedule_timer`](Self::schedule_timer), but offers the request once.
+    ///
+    /// # Errors
+    /// The request was not sent. Try again: the [type](Self) says why.
+    pub fn try_schedule_timer(
+        &mut self,
+        correlation_id: i64,
+        deadline: i64,
+    ) -> ServiceResult<Result<(), OfferError>> {
+        let message = timer(correlation_id, deadline)?;
+        Ok(self.try_send(&message))
+    }
+
+    /// Cancels a timer, if it has not fired. Waits until the consensus module has taken the
+    /// request.
+    ///
+    /// # Errors
+    /// - [`ServiceError::Terminate`]: the container ends;
+    /// - [`ServiceError::Failed`]: `correlation_id` is `i64::MAX`.
+    pub fn cancel_timer(&mut self, correlation_id: i64) -> ServiceResult {
+        let message = cancellation(correlation_id)?;
+        self.send(&message)
+    }
+
+    /// As [`cancel_timer`](Self::cancel_timer), but offers the request once.
+    ///
+    /// # Errors
+    /// The request was not sent. Try again: the [type](Self) says why.
+    pub fn try_cancel_timer(
+        &mut self,
+        correlation_id: i64,
+    ) -> ServiceResult<Result<(), OfferError>> {
+        let message = cancellation(correlation_id)?;
+        Ok(self.try_send(&message))
+    }
+
+    /// Sends a message to all services of the cluster, through the log. Waits until the consensus
+    /// module has taken the message.
+    ///
+    /// Each member's service sends the message, and the log gets it once. The message arrives at
+    /// [`on_session_message`](crate::ClusteredService::on_session_message) with
+    /// [`MessageSource::Service`](crate::MessageSource::Service).
+    ///
+    /// # Errors
+    /// - [`ServiceError::Terminate`]: the container ends, also because the message is too long: 16
+    ///   KiB with 32 bytes of header, by default.
+    pub fn offer(&mut self, message: &[u8]) -> ServiceResult {
+        let header = self.service_message_header();
+        let Lifecycle { network, .. } = &mut self.lifecycle;
+        let parts = [IoSlice::new(&header), IoSlice::new(message)];
+        let sent = send_all(*network, &parts, usize::MAX);
+        self.lifecycle.or_end(sent)
+    }
+
+    /// As [`offer`](Self::offer), but offers the message once.
+    ///
+    /// # Errors
+    /// The message was not sent. Try again: the [type](Self) says why.
+    pub fn try_offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+        let header = self.service_message_header();
+        let parts = [IoSlice::new(&header), IoSlice::new(message)];
+        self.lifecycle.network.offer(&parts).map(drop)
+    }
+
+    /// Claims a range for a message of `length` bytes to all services of the cluster, once. The
+    /// message is written into it without a copy.
+    ///
+    /// # Errors
+    /// The range was not claimed. Try again: the [type](Self) says why.
+    pub fn try_claim(&mut self, length: usize) -> Result<MessageClaim<'_>, OfferError> {
+        let header = self.service_message_header();
+        let whole = length.saturating_add(header.len());
+        let claim = self.lifecycle.network.try_claim(whole)?;
+        Ok(MessageClaim::new(claim, &header))
+    }
+
+    fn service_message_header(&self) -> [u8; 32] {
+        let state = &self.lifecycle.state;
+        // The consensus module writes the real header over it. The service id is all that counts.
+        session_header(state.leadership_term_id, state.service_id.into(), 0)
+    }
+
+    fn send(&mut self, message: &[u8]) -> ServiceResult {
+        let sent = send_all(self.lifecycle.network, &[IoSlice::new(message)], usize::MAX);
+        self.lifecycle.or_end(sent)
+    }
+
+    fn try_send(&mut self, message: &[u8]) -> Result<(), OfferError> {
+        self.lifecycle.network.offer(&[IoSlice::new(message)]).map(drop)
+    }
+}
+
+const TIMER_LENGTH: usize = MessageHeader::LENGTH + codec::ScheduleTimer::BLOCK_LENGTH as usize;
+const CANCELLATION_LENGTH: usize =
+    MessageHeader::LENGTH + codec::CancelTimer::BLOCK_LENGTH as usize;
+
+fn timer(correlation_id: i64, deadline: i64) -> ServiceResult<[u8; TIMER_LENGTH]> {
+    check("correlation_id", correlation_id)?;
+    check("deadline", deadline)?;
+    let mut bytes = [0; TIMER_LENGTH];
+    // The array is as long as the message; so is the next one.
+    let _ = codec::ScheduleTimer { correlation_id, deadline }.encode(&mut bytes);
+    Ok(bytes)
+}
+
+fn cancellation(correlation_id: i64) -> ServiceResult<[u8; CANCELLATION_LENGTH]> {
+    check("correlation_id", correlation_id)?;
+    let mut bytes = [0; CANCELLATION_LENGTH];
+    let _ = codec::CancelTimer { correlation_id }.encode(&mut bytes);
+    Ok(bytes)
+}
+
+/// The consensus module uses the greatest number as a mark.
+fn check(name: &str, value: i64) -> ServiceResult {
+    match value {
+        i64::MAX => {
+            Err(ServiceError::failed(format!("{name}={value}: the maximum is {}", i64::MAX - 1)))
+        }
+        _ => Ok(()),
+    }
+}

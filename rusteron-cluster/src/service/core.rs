@@ -1,0 +1,592 @@
+//! The state machine of a container, without I/O.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Instant;
+
+use crate::codec;
+use crate::service::ack_ledger::{Ack, AckLedger};
+use crate::service::cluster::{Cluster, Lifecycle};
+use crate::service::clustered_service::ClusteredService;
+use crate::service::error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause};
+use crate::service::event::{ControlEvent, JoinLog, LogEvent};
+use crate::service::network::Network;
+use crate::service::session::SessionInfo;
+use crate::service::snapshot_reader::{
+    BEGIN, END, SERVICE_SNAPSHOT, SnapshotReader, SnapshotSource, read_head,
+};
+use crate::service::snapshot_writer::{SnapshotError, SnapshotSink, SnapshotWriter, offer_all};
+use crate::service::state::State;
+use crate::service::types::{AppVersion, CloseReason, MessageSource, Role, SessionMessage};
+
+/// The settings of the state machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) service_id: i32,
+    pub(crate) app_version: AppVersion,
+    pub(crate) is_responding: bool,
+    pub(crate) error_policy: ErrorPolicy,
+}
+
+/// The position from which a service recovers, as the consensus module's counter tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    pub(crate) leadership_term_id: i64,
+    pub(crate) log_position: i64,
+    pub(crate) timestamp: i64,
+    /// The recording of the snapshot. `None` without a snapshot.
+    pub(crate) snapshot_recording_id: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Termination {
+    log_position: i64,
+    is_ack_required: bool,
+}
+
+/// The state machine of a container: events in, calls of the service and acknowledgements out.
+///
+/// An error of a method ends the container.
+pub(crate) struct Core<S> {
+    service: S,
+    state: State,
+    ledger: AckLedger,
+    settings: Settings,
+    /// The service has started, and has not been told to end.
+    is_active: bool,
+    is_standby: bool,
+    /// The log that follows the present log.
+    next_log: Option<JoinLog>,
+    /// The present log ends here.
+    max_log_position: i64,
+    termination: Option<Termination>,
+    requested_ack: Option<i64>,
+}
+
+impl<S: ClusteredService> Core<S> {
+    pub(crate) fn new(service: S, settings: Settings) -> Self {
+        Self {
+            service,
+            state: State::new(settings.service_id),
+            ledger: AckLedger::new(settings.service_id),
+            settings,
+            is_active: false,
+            is_standby: false,
+            next_log: None,
+            max_log_position: i64::MAX,
+            termination: None,
+            requested_ack: None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Returns whether the present log has been read to its end.
+    pub(crate) fn is_log_done(&self, position: i64) -> bool {
+        position >= self.max_log_position
+    }
+
+    /// Takes the request to join a log. The present log has been closed.
+    pub(crate) fn take_next_log(&mut self) -> Option<JoinLog> {
+        self.next_log.take()
+    }
+
+    /// Starts the service, with the snapshot if there is one, and acknowledges the outcome.
+    pub(crate) fn recover(
+        &mut self,
+        network: &mut dyn Network,
+        recovery: &Recovery,
+        snapshot: Result<Option<&mut dyn SnapshotSource>, SnapshotError>,
+    ) -> Result<(), TerminationCause> {
+        self.state.log_position = recovery.log_position;
+        self.state.time = recovery.timestamp;
+        self.state.leadership_term_id = recovery.leadership_term_id;
+        let started = snapshot.and_then(|snapshot| match snapshot {
+            Some(source) => self.load(network, source),
+            None => self.start(network, None),
+        });
+        let ack = match &started {
+            Ok(()) => Ack::Recovered { client_id: network.client_id() },
+            Err(SnapshotError::End(cause)) => return Err(cause.clone()),
+            Err(error) => {
+                network.record_error(error);
+                Ack::StartFailed
+            }
+        };
+        self.ledger.send(network, ack, self.state.log_position, self.state.time)?;
+        started.map_err(|error| TerminationCause::StartFailed(error.to_string()))?;
+        self.is_active = true;
+        Ok(())
+    }
+
+    fn load(
+        &mut self,
+        network: &mut dyn Network,
+        source: &mut dyn SnapshotSource,
+    ) -> Result<(), SnapshotError> {
+        let head = read_head(source)?;
+        self.check_app_version(head.app_version, "the snapshot")
+            .map_err(SnapshotError::Recording)?;
+        self.state.sessions = head.sessions;
+        self.state.time_unit = head.time_unit;
+        let mut reader = SnapshotReader::new(source);
+        let started = self.start(network, Some(&mut reader));
+        // A snapshot that was read half way is a failure, even if the service says otherwise.
+        match (reader.finish(), started) {
+            (Err(SnapshotError::End(cause)), _) => Err(SnapshotError::End(cause)),
+            (_, Err(error)) | (Err(error), Ok(())) => Err(error),
+            (Ok(()), Ok(())) => Ok(()),
+        }
+    }
+
+    fn start(
+        &mut self,
+        network: &mut dyn Network,
+        snapshot: Option<&mut SnapshotReader<'_>>,
+    ) -> Result<(), SnapshotError> {
+        let Self { service, state, .. } = self;
+        let outcome = caught(|| service.on_start(&mut Lifecycle::new(state, network), snapshot));
+        if let Some(cause) = self.state.end.take() {
+            return Err(SnapshotError::End(cause));
+        }
+        match outcome {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
+            Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
+            Err(text) => Err(SnapshotError::Service(text)),
+        }
+    }
+
+    /// Handles a message of the consensus module.
+    pub(crate) fn on_control_message(
+        &mut self,
+        network: &mut dyn Network,
+        message: &[u8],
+    ) -> Result<(), TerminationCause> {
+        match ControlEvent::decode(message) {
+            Ok(ControlEvent::JoinLog(join)) => {
+                self.max_log_position = join.log_position;
+                self.next_log = Some(join);
+            }
+            Ok(ControlEvent::Terminate { log_position, is_ack_required }) => {
+                self.termination = Some(Termination { log_position, is_ack_required });
+            }
+            Ok(ControlEvent::RequestAck { log_position }) => {
+                self.requested_ack = Some(log_position);
+            }
+            Ok(ControlEvent::Ignored) => {}
+            Err(error) => return self.on_malformed(network, "of the consensus module", &error),
+        }
+        Ok(())
+    }
+
+    /// Ends the service, or acknowledges, if the position for that was reached.
+    pub(crate) fn check_positions(
+        &mut self,
+        network: &mut dyn Network,
+    ) -> Result<(), TerminationCause> {
+        let log_position = self.state.log_position;
+        if let Some(end) = self.termination.filter(|end| log_position >= end.log_position) {
+            let is_expected = log_position == end.log_position;
+            if !is_expected {
+                network.record_error(&format_args!(
+                    "at position {log_position}, behind the termination at {}",
+                    end.log_position
+                ));
+            }
+            self.terminate(network);
+            if end.is_ack_required {
+                self.ledger.send(network, Ack::Terminated, log_position, self.state.time)?;
+            }
+            return Err(TerminationCause::ConsensusModuleTerminated { log_position, is_expected });
+        }
+        if let Some(requested) = self.requested_ack.filter(|&requested| log_position >= requested) {
+            if log_position > requested {
+                network.record_error(&format_args!(
+                    "at position {log_position}, behind the requested acknowledgement at {requested}"
+                ));
+            }
+            self.requested_ack = None;
+            self.ledger.send(network, Ack::Requested, log_position, self.state.time)?;
+        }
+        Ok(())
+    }
+
+    /// Called before the log is added.
+    pub(crate) fn on_joining(&mut self, join: &JoinLog) {
+        if join.role != Role::Leader {
+            self.disconnect_sessions();
+        }
+        self.is_standby = join.is_standby;
+    }
+
+    /// Called when the log is there, with the position at which it begins.
+    pub(crate) fn on_joined(
+        &mut self,
+        network: &mut dyn Network,
+        join: &JoinLog,
+        join_position: i64,
+    ) -> Result<(), TerminationCause> {
+        let position = self.state.log_position;
+        if join_position != position || join.log_position != position {
+            return Err(TerminationCause::Failed(format!(
+                "the log is not contiguous: at position {position}, the log begins at \
+                 {join_position}, and the consensus module expects {}",
+                join.log_position
+            )));
+        }
+        self.max_log_position = join.max_log_position;
+        self.ledger.send(network, Ack::Joined, join.log_position, self.state.time)?;
+        self.state.member_id = join.member_id;
+        if join.role == Role::Leader {
+            for session in self.state.sessions.values_mut() {
+                if self.settings.is_responding && !join.is_startup {
+                    session.connect(network);
+                }
+                session.set_closing(false);
+            }
+        }
+        self.set_role(network, join.role)
+    }
+
+    /// Called when the log has been read to its end, or has gone. `position` is the last position
+    /// that was read.
+    pub(crate) fn on_log_closed(
+        &mut self,
+        network: &mut dyn Network,
+        position: i64,
+    ) -> Result<(), TerminationCause> {
+        self.state.log_position = self.state.log_position.max(position);
+        self.disconnect_sessions();
+        self.set_role(network, Role::Follower)
+    }
+
+    fn disconnect_sessions(&mut self) {
+        self.state.sessions.values_mut().for_each(SessionInfo::disconnect);
+    }
+
+    fn set_role(&mut self, network: &mut dyn Network, role: Role) -> Result<(), TerminationCause> {
+        if self.state.role == role {
+            return Ok(());
+        }
+        self.state.role = role;
+        let Self { service, state, .. } = self;
+        let outcome = caught(|| {
+            service.on_role_change(&mut Lifecycle::new(state, network), role);
+            Ok(())
+        });
+        self.after(network, "on_role_change", outcome)
+    }
+
+    /// Handles a message of the log. `position` is the position behind the message.
+    pub(crate) fn on_log_message(
+        &mut self,
+        network: &mut dyn Network,
+        position: i64,
+        message: &[u8],
+    ) -> Result<(), TerminationCause> {
+        match LogEvent::decode(message) {
+            Ok(LogEvent::Message { session_id, timestamp, payload }) => {
+                self.advance(position, timestamp);
+                let source = MessageSource::from_session_id(session_id);
+                let message = SessionMessage { source, timestamp, payload };
+                self.call(network, "on_session_message", |service, cluster| {
+                    service.on_session_message(cluster, &message)
+                })
+            }
+            Ok(LogEvent::Timer { correlation_id, timestamp }) => {
+                self.advance(position, timestamp);
+                self.call(network, "on_timer_event", |service, cluster| {
+                    service.on_timer_event(cluster, correlation_id, timestamp)
+                })
+            }
+            Ok(LogEvent::SessionOpen(event)) => self.on_session_open(network, position, &event),
+            Ok(LogEvent::SessionClose(event)) => self.on_session_close(network, position, &event),
+            Ok(LogEvent::Snapshot {
+                log_position,
+                leadership_term_id,
+                timestamp,
+                is_standby_only,
+            }) => {
+                self.advance(log_position, timestamp);
+                if is_standby_only && !self.is_standby {
+                    return Ok(());
+                }
+                self.take_snapshot(network, leadership_term_id)
+            }
+            Ok(LogEvent::Action { log_position, timestamp }) => {
+                self.advance(log_position, timestamp);
+                Ok(())
+            }
+            Ok(LogEvent::NewTerm(term)) => {
+                self.check_app_version(term.app_version, "the log")
+                    .map_err(TerminationCause::Failed)?;
+                self.advance(term.log_position, term.timestamp);
+                self.state.leadership_term_id = term.leadership_term_id;
+                self.state.time_unit = term.time_unit;
+                self.call(network, "on_new_leadership_term", |service, cluster| {
+                    service.on_new_leadership_term(cluster, &term)
+                })
+            }
+            Ok(LogEvent::Ignored) => Ok(()),
+            Err(error) => self.on_malformed(network, "of the log", &error),
+        }
+    }
+
+    fn advance(&mut self, log_position: i64, timestamp: i64) {
+        self.state.log_position = log_position;
+        self.state.time = timestamp;
+    }
+
+    fn on_session_open(
+        &mut self,
+        network: &mut dyn Network,
+        position: i64,
+        event: &codec::SessionOpenEvent<'_>,
+    ) -> Result<(), TerminationCause> {
+        self.advance(position, event.timestamp);
+        let id = event.cluster_session_id;
+        if self.state.sessions.contains_key(&id) {
+            return Err(TerminationCause::Failed(format!(
+                "session {id} is opened twice, at position {position}"
+            )));
+        }
+        let mut session = SessionInfo::new(
+            id,
+            event.response_stream_id,
+            event.response_channel,
+            event.encoded_principal,
+        );
+        if self.state.role == Role::Leader && self.settings.is_responding {
+            session.connect(network);
+        }
+        self.state.sessions.insert(id, session);
+        self.call(network, "on_session_open", |service, cluster| {
+            service.on_session_open(cluster, id, event.timestamp)
+        })
+    }
+
+    fn on_session_close(
+        &mut self,
+        network: &mut dyn Network,
+        position: i64,
+        event: &codec::SessionCloseEvent,
+    ) -> Result<(), TerminationCause> {
+        self.advance(position, event.timestamp);
+        let id = event.cluster_session_id;
+        let Some(mut session) = self.state.sessions.remove(&id) else {
+            network.record_error(&format_args!(
+                "unknown session {id} is closed, at position {position}"
+            ));
+            return Ok(());
+        };
+        session.disconnect();
+        let reason = CloseReason::from_code(event.close_reason);
+        self.call(network, "on_session_close", |service, cluster| {
+            service.on_session_close(cluster, &session, event.timestamp, reason)
+        })
+    }
+
+    /// Takes a snapshot, and acknowledges it or its failure.
+    fn take_snapshot(
+        &mut self,
+        network: &mut dyn Network,
+        leadership_term_id: i64,
+    ) -> Result<(), TerminationCause> {
+        let Self { service, state, settings, .. } = self;
+        let marker = |mark| codec::SnapshotMarker {
+            type_id: SERVICE_SNAPSHOT,
+            log_position: state.log_position,
+            leadership_term_id,
+            index: 0,
+            mark,
+            time_unit: state.time_unit.code(),
+            app_version: settings.app_version.code(),
+        };
+        let mut write = |sink: &mut dyn SnapshotSink| {
+            offer_all(sink, &marker(BEGIN).to_vec())?;
+            for session in state.sessions.values() {
+                let session = codec::ClientSession {
+                    cluster_session_id: session.id(),
+                    response_stream_id: session.response_stream_id(),
+                    response_channel: session.response_channel().as_bytes(),
+                    encoded_principal: session.encoded_principal(),
+                };
+                offer_all(sink, &session.to_vec())?;
+            }
+            offer_all(sink, &marker(END).to_vec())?;
+            let mut writer = SnapshotWriter::new(sink);
+            let taken = caught(|| service.on_take_snapshot(&mut writer));
+            writer.finish()?;
+            match taken {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
+                Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
+                Err(text) => Err(SnapshotError::Service(text)),
+            }
+        };
+        let outcome = network.record_snapshot(&mut write);
+        let ack = match outcome {
+            Ok(recording_id) => Ack::Snapshot { recording_id },
+            Err(_) => Ack::SnapshotFailed,
+        };
+        let sent = self.ledger.send(network, ack, self.state.log_position, self.state.time);
+        match outcome {
+            Ok(_) => sent,
+            Err(SnapshotError::End(cause)) => Err(cause),
+            Err(SnapshotError::Service(error)) => {
+                sent?;
+                self.on_failure(network, "on_take_snapshot", error)
+            }
+            Err(SnapshotError::StorageSpace(error)) => {
+                network.record_error(&error);
+                Err(TerminationCause::Failed(error))
+            }
+            // The consensus module goes on without this snapshot.
+            Err(SnapshotError::Recording(error)) => {
+                network.record_error(&format_args!("no snapshot: {error}"));
+                sent
+            }
+        }
+    }
+
+    /// Calls the service with the cluster.
+    #[inline]
+    fn call(
+        &mut self,
+        network: &mut dyn Network,
+        callback: &'static str,
+        call: impl FnOnce(&mut S, &mut Cluster<'_>) -> ServiceResult,
+    ) -> Result<(), TerminationCause> {
+        let Self { service, state, .. } = self;
+        let outcome = caught(|| call(service, &mut Cluster::new(state, network)));
+        match (outcome, &self.state.end) {
+            (Ok(Ok(())), None) => Ok(()),
+            (outcome, _) => self.after(network, callback, outcome),
+        }
+    }
+
+    #[cold]
+    fn after(
+        &mut self,
+        network: &mut dyn Network,
+        callback: &'static str,
+        outcome: Result<ServiceResult, String>,
+    ) -> Result<(), TerminationCause> {
+        if let Some(cause) = self.state.end.take() {
+            return Err(cause);
+        }
+        match outcome {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated),
+            Ok(Err(error)) => self.on_failure(network, callback, error.to_string()),
+            Err(panic) => {
+                let failed = self.on_failure(network, callback, panic);
+                // The service is in the middle of a change.
+                self.is_active &= failed.is_ok();
+                failed
+            }
+        }
+    }
+
+    fn on_failure(
+        &self,
+        network: &mut dyn Network,
+        callback: &'static str,
+        error: String,
+    ) -> Result<(), TerminationCause> {
+        let position = self.state.log_position;
+        network.record_error(&format_args!("{callback} failed at position {position}: {error}"));
+        match self.settings.error_policy {
+            ErrorPolicy::Terminate => Err(TerminationCause::ServiceFailed { callback, error }),
+            ErrorPolicy::RecordAndContinue => Ok(()),
+        }
+    }
+
+    fn on_malformed(
+        &self,
+        network: &mut dyn Network,
+        origin: &str,
+        error: &dyn Display,
+    ) -> Result<(), TerminationCause> {
+        let position = self.state.log_position;
+        let text = format!("message {origin} behind position {position}: {error}");
+        network.record_error(&text);
+        match self.settings.error_policy {
+            ErrorPolicy::Terminate => Err(TerminationCause::Failed(text)),
+            ErrorPolicy::RecordAndContinue => Ok(()),
+        }
+    }
+
+    fn check_app_version(&self, other: AppVersion, origin: &str) -> Result<(), String> {
+        let own = self.settings.app_version;
+        if own.major == other.major {
+            return Ok(());
+        }
+        Err(format!("application version {own}: {origin} has {other}, of another major version"))
+    }
+
+    /// Lets the service do its background work.
+    pub(crate) fn do_background_work(
+        &mut self,
+        network: &mut dyn Network,
+        now: Instant,
+    ) -> Result<usize, TerminationCause> {
+        let mut work_count = 0;
+        let outcome = caught(|| {
+            work_count = self.service.do_background_work(now);
+            Ok(())
+        });
+        match outcome {
+            Ok(_) => Ok(work_count),
+            outcome => self.after(network, "do_background_work", outcome).map(|()| 0),
+        }
+    }
+
+    /// Tells the service that it ends, once.
+    pub(crate) fn terminate(&mut self, network: &mut dyn Network) {
+        if !std::mem::take(&mut self.is_active) {
+            return;
+        }
+        let Self { service, state, .. } = self;
+        let outcome = caught(|| {
+            service.on_terminate(&mut Lifecycle::new(state, network));
+            Ok(())
+        });
+        if let Err(panic) = outcome {
+            network.record_error(&format_args!("on_terminate failed: {panic}"));
+        }
+        self.state.end = None;
+    }
+
+    /// Closes the publications to clients.
+    pub(crate) fn close(&mut self) {
+        self.disconnect_sessions();
+    }
+}
+
+/// Runs a callback. A panic becomes its text.
+fn caught(callback: impl FnOnce() -> ServiceResult) -> Result<ServiceResult, String> {
+    catch_unwind(AssertUnwindSafe(callback)).map_err(panic_text)
+}
+
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "no text".to_owned(),
+    };
+    // The payload's `drop` is the service's code, too. If it panics, that payload is not dropped.
+    let dropped: thread::Result<()> = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    if let Err(another) = dropped {
+        std::mem::forget(another);
+    }
+    format!("panic: {text}")
+}
+
+#[cfg(test)]
+mod tests;

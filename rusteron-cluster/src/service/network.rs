@@ -1,0 +1,41 @@
+//! What the state machine of a container needs from outside.
+
+use std::fmt::Display;
+use std::io::IoSlice;
+
+use rusteron_client::{BufferClaim, OfferError, Position, Publication};
+
+use crate::service::error::TerminationCause;
+use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
+
+/// The outside of a container's state machine. Tests have a scripted one.
+pub(crate) trait Network {
+    /// Offers a message to the consensus module, once.
+    fn offer(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError>;
+
+    /// Claims a range for a message to the consensus module, once.
+    fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError>;
+
+    /// Idles if there was no work, and keeps everything but the service alive. An error ends the
+    /// container.
+    fn idle(&mut self, work_count: usize) -> Result<(), TerminationCause>;
+
+    /// Adds a publication to a client. Waits for the media driver.
+    fn add_response_publication(
+        &mut self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<Publication, rusteron_client::Error>;
+
+    /// Counts an error and records its text.
+    fn record_error(&mut self, error: &dyn Display);
+
+    /// Records a snapshot, and returns the id of the recording.
+    fn record_snapshot(
+        &mut self,
+        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
+    ) -> Result<i64, SnapshotError>;
+
+    /// Returns the id of the Aeron client.
+    fn client_id(&self) -> i64;
+}

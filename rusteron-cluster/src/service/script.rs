@@ -1,0 +1,148 @@
+//! A scripted network for unit tests.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::io::IoSlice;
+
+use rusteron_client::{BufferClaim, Error, OfferError, Position, Publication};
+
+use crate::codec::{self, MessageHeader};
+use crate::service::error::TerminationCause;
+use crate::service::network::Network;
+use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
+
+/// Takes messages of the container, and does as the script says.
+#[derive(Default)]
+pub(crate) struct Script {
+    refusals: VecDeque<(OfferError, usize)>,
+    end: Option<(usize, TerminationCause)>,
+    /// All messages to the consensus module.
+    pub(crate) sent: Vec<Vec<u8>>,
+    pub(crate) errors: Vec<String>,
+    /// Channels and streams of the response publications that were requested.
+    pub(crate) responses: Vec<(String, i32)>,
+    pub(crate) idles: usize,
+    /// The messages of the last snapshot.
+    pub(crate) snapshot: Vec<Vec<u8>>,
+    /// The recording id or the failure of the next snapshots.
+    pub(crate) recordings: VecDeque<Result<i64, SnapshotError>>,
+}
+
+impl Script {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Refuses a number of offers.
+    pub(crate) fn refuse(&mut self, error: OfferError, times: usize) {
+        self.refusals.push_back((error, times));
+    }
+
+    /// Ends the container when it has idled a number of times.
+    pub(crate) fn end_after(&mut self, idles: usize, cause: TerminationCause) {
+        self.end = Some((idles, cause));
+    }
+
+    /// The acknowledgements among the sent messages.
+    pub(crate) fn acks(&self) -> Vec<codec::ServiceAck> {
+        let decode = |message: &Vec<u8>| {
+            let (header, body) = MessageHeader::split(message)?;
+            (header.template_id == codec::ServiceAck::TEMPLATE_ID).then_some(())?;
+            codec::ServiceAck::decode(header, body)
+        };
+        self.sent.iter().filter_map(decode).collect()
+    }
+}
+
+impl Network for Script {
+    fn offer(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        while let Some((error, times)) = self.refusals.front_mut() {
+            if *times > 0 {
+                *times -= 1;
+                return Err(*error);
+            }
+            self.refusals.pop_front();
+        }
+        self.sent.push(parts.iter().flat_map(|part| part.iter().copied()).collect());
+        Ok(0)
+    }
+
+    fn try_claim(&mut self, _length: usize) -> Result<BufferClaim<'_>, OfferError> {
+        Err(OfferError::BackPressured)
+    }
+
+    fn idle(&mut self, _work_count: usize) -> Result<(), TerminationCause> {
+        self.idles += 1;
+        match &self.end {
+            Some((idles, cause)) if self.idles >= *idles => Err(cause.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn add_response_publication(
+        &mut self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<Publication, Error> {
+        self.responses.push((channel.to_owned(), stream_id));
+        // A publication needs a driver. The session has no answers without it.
+        Err(Error::from(OfferError::NotConnected))
+    }
+
+    fn record_error(&mut self, error: &dyn Display) {
+        self.errors.push(error.to_string());
+    }
+
+    fn record_snapshot(
+        &mut self,
+        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
+    ) -> Result<i64, SnapshotError> {
+        let outcome = self.recordings.pop_front().unwrap_or(Ok(0));
+        let mut sink = Sink::default();
+        content(&mut sink)?;
+        self.snapshot = sink.messages;
+        outcome
+    }
+
+    fn client_id(&self) -> i64 {
+        4711
+    }
+}
+
+/// Takes the messages of a snapshot.
+#[derive(Default)]
+pub(crate) struct Sink {
+    pub(crate) messages: Vec<Vec<u8>>,
+    pub(crate) refusals: usize,
+    pub(crate) failure: Option<OfferError>,
+}
+
+impl SnapshotSink for Sink {
+    fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(OfferError::BackPressured);
+        }
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        if message.len() > self.max_message_length() {
+            let max_message_length = self.max_message_length();
+            return Err(OfferError::MessageTooLong { length: message.len(), max_message_length });
+        }
+        self.messages.push(message.to_vec());
+        Ok(0)
+    }
+
+    fn max_message_length(&self) -> usize {
+        1000
+    }
+
+    fn max_payload_length(&self) -> usize {
+        100
+    }
+
+    fn idle(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+}

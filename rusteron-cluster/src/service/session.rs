@@ -1,0 +1,107 @@
+//! The sessions of clients, as a service knows them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rusteron_client::Publication;
+
+use crate::service::network::Network;
+
+/// A session of a client: its id, and what the client said about itself.
+///
+/// All members have the same sessions at the same position of the log. The publication to the
+/// client is the leader's only.
+pub struct SessionInfo {
+    id: i64,
+    response_stream_id: i32,
+    response_channel: String,
+    encoded_principal: Vec<u8>,
+    is_closing: bool,
+    publication: Option<Publication>,
+}
+
+impl SessionInfo {
+    pub(crate) fn new(
+        id: i64,
+        response_stream_id: i32,
+        response_channel: &[u8],
+        encoded_principal: &[u8],
+    ) -> Self {
+        Self {
+            id,
+            response_stream_id,
+            response_channel: String::from_utf8_lossy(response_channel).into_owned(),
+            encoded_principal: encoded_principal.to_vec(),
+            is_closing: false,
+            publication: None,
+        }
+    }
+
+    /// Returns the id of the session, unique in the cluster.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Returns the stream id on which the client receives.
+    pub fn response_stream_id(&self) -> i32 {
+        self.response_stream_id
+    }
+
+    /// Returns the channel on which the client receives, in the client's words.
+    pub fn response_channel(&self) -> &str {
+        &self.response_channel
+    }
+
+    /// Returns the client's identity, as the cluster's authenticator encoded it. Empty without
+    /// authentication.
+    pub fn encoded_principal(&self) -> &[u8] {
+        &self.encoded_principal
+    }
+
+    /// Returns whether this member's service has asked to close the session. The answer differs
+    /// between members.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    pub(crate) fn set_closing(&mut self, is_closing: bool) {
+        self.is_closing = is_closing;
+    }
+
+    pub(crate) fn publication(&self) -> Option<&Publication> {
+        self.publication.as_ref()
+    }
+
+    /// Adds the publication to the client. A failure is recorded, and leaves the session without
+    /// answers: the client chose the channel.
+    pub(crate) fn connect(&mut self, network: &mut dyn Network) {
+        if self.publication.is_some() {
+            return;
+        }
+        match network.add_response_publication(&self.response_channel, self.response_stream_id) {
+            Ok(publication) => self.publication = Some(publication),
+            Err(error) => network.record_error(&format_args!(
+                "session {}: no publication to {} stream {}: {error}",
+                self.id, self.response_channel, self.response_stream_id
+            )),
+        }
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.publication = None;
+    }
+}
+
+impl fmt::Debug for SessionInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionInfo")
+            .field("id", &self.id)
+            .field("response_stream_id", &self.response_stream_id)
+            .field("response_channel", &self.response_channel)
+            .field("is_closing", &self.is_closing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The open sessions, in the order of their ids.
+pub(crate) type Sessions = BTreeMap<i64, SessionInfo>;

@@ -1,0 +1,271 @@
+//! Reading a snapshot.
+
+use std::fmt;
+use std::io;
+
+use rusteron_client::Action;
+
+use crate::codec::{self, MessageHeader, SCHEMA_ID};
+use crate::service::error::{ServiceError, ServiceResult};
+use crate::service::session::{SessionInfo, Sessions};
+use crate::service::snapshot_writer::SnapshotError;
+use crate::service::types::{AppVersion, ClusterTimeUnit};
+
+/// The kind of snapshot of a service; 1 is the consensus module's.
+pub(crate) const SERVICE_SNAPSHOT: i64 = 2;
+/// Marks of a [`codec::SnapshotMarker`].
+pub(crate) const BEGIN: i32 = 0;
+pub(crate) const END: i32 = 2;
+
+const FRAGMENT_LIMIT: usize = 10;
+
+/// The handler of a message of a snapshot.
+pub(crate) type OnMessage<'a> = dyn FnMut(&[u8]) -> Action + 'a;
+
+/// Gives the messages of a snapshot: a replayed recording.
+pub(crate) trait SnapshotSource {
+    /// Passes messages to the handler. Returns the number of fragments. Does not wait.
+    fn poll(
+        &mut self,
+        handler: &mut OnMessage<'_>,
+        fragment_limit: usize,
+    ) -> Result<usize, SnapshotError>;
+
+    /// Returns whether the whole recording has been read.
+    fn is_at_end(&mut self) -> bool;
+
+    /// Idles without work. Fails if the replay has ended early, or the container ends.
+    fn idle(&mut self, work_count: usize) -> Result<(), SnapshotError>;
+}
+
+/// Reads the state of a service from a snapshot.
+///
+/// A snapshot is a sequence of messages. [`poll`](Self::poll) and [`for_each`](Self::for_each) pass
+/// them on as they were written with [`SnapshotWriter::offer`](crate::SnapshotWriter::offer). As
+/// [`io::Read`], the reader joins messages to a stream of bytes, for states that were written with
+/// [`io::Write`].
+///
+/// ```
+/// use std::io::Read;
+///
+/// use rusteron_cluster::{ServiceResult, SnapshotReader};
+///
+/// fn load(snapshot: &mut SnapshotReader<'_>) -> ServiceResult<Vec<i64>> {
+///     let mut bytes = Vec::new();
+///     snapshot.read_to_end(&mut bytes)?;
+///     let balances = bytes.chunks_exact(8).map(|x| i64::from_le_bytes(x.try_into().unwrap()));
+///     Ok(balances.collect())
+/// }
+/// ```
+#[must_use]
+pub struct SnapshotReader<'a> {
+    source: &'a mut dyn SnapshotSource,
+    /// Bytes of a message that [`io::Read`] has not passed on yet, from `offset`.
+    pending: Vec<u8>,
+    offset: usize,
+    /// The failure that ends reading, even if the service passes over it.
+    failure: Option<SnapshotError>,
+}
+
+impl<'a> SnapshotReader<'a> {
+    pub(crate) fn new(source: &'a mut dyn SnapshotSource) -> Self {
+        Self { source, pending: Vec::new(), offset: 0, failure: None }
+    }
+
+    /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
+    /// Returns the number of fragments. With 0 fragments, waits a moment.
+    ///
+    /// # Errors
+    /// [`ServiceError`] if the snapshot cannot be read to its end, or the container ends.
+    pub fn poll(
+        &mut self,
+        mut handler: impl FnMut(&[u8]),
+        fragment_limit: usize,
+    ) -> ServiceResult<usize> {
+        let mut on_message = |message: &[u8]| {
+            handler(message);
+            Action::Continue
+        };
+        Ok(self.poll_source(&mut on_message, fragment_limit)?)
+    }
+
+    /// Returns whether the whole snapshot has been read.
+    pub fn is_at_end(&mut self) -> bool {
+        self.offset == self.pending.len() && self.source.is_at_end()
+    }
+
+    /// Passes all remaining messages to the handler. Waits until the whole snapshot has been read.
+    ///
+    /// # Errors
+    /// The handler's first error, or as for [`poll`](Self::poll).
+    pub fn for_each(&mut self, mut handler: impl FnMut(&[u8]) -> ServiceResult) -> ServiceResult {
+        while !self.is_at_end() {
+            let mut outcome = Ok(());
+            let mut on_message = |message: &[u8]| {
+                outcome = handler(message);
+                if outcome.is_ok() { Action::Continue } else { Action::Break }
+            };
+            self.poll_source(&mut on_message, FRAGMENT_LIMIT)?;
+            outcome?;
+        }
+        Ok(())
+    }
+
+    fn poll_source(
+        &mut self,
+        handler: &mut OnMessage<'_>,
+        fragment_limit: usize,
+    ) -> Result<usize, Failed> {
+        if self.failure.is_none() {
+            let Self { source, .. } = self;
+            let polled = source.poll(handler, fragment_limit).and_then(|fragments| {
+                if fragments == 0 && !source.is_at_end() {
+                    source.idle(0)?;
+                }
+                Ok(fragments)
+            });
+            match polled {
+                Ok(fragments) => return Ok(fragments),
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        Err(Failed(self.failure.as_ref().map_or_else(String::new, ToString::to_string)))
+    }
+
+    /// Returns the failure of reading, if there was one.
+    pub(crate) fn finish(self) -> Result<(), SnapshotError> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+/// The snapshot cannot be read; the reader has the reason.
+#[derive(Debug)]
+struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the snapshot cannot be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Joins the messages to a stream of bytes.
+impl io::Read for SnapshotReader<'_> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if target.is_empty() {
+            return Ok(0);
+        }
+        while self.offset == self.pending.len() {
+            if self.source.is_at_end() {
+                return Ok(0);
+            }
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.clear();
+            self.offset = 0;
+            let mut on_message = |message: &[u8]| {
+                pending.extend_from_slice(message);
+                Action::Continue
+            };
+            let polled = self.poll_source(&mut on_message, FRAGMENT_LIMIT);
+            self.pending = pending;
+            polled.map_err(io::Error::other)?;
+        }
+        let count = target.len().min(self.pending.len() - self.offset);
+        target[..count].copy_from_slice(&self.pending[self.offset..][..count]);
+        self.offset += count;
+        Ok(count)
+    }
+}
+
+impl fmt::Debug for SnapshotReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotReader").field("failure", &self.failure).finish_non_exhaustive()
+    }
+}
+
+impl From<SnapshotError> for ServiceError {
+    fn from(error: SnapshotError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+/// The container's own part of a snapshot, before the service's.
+#[derive(Debug)]
+pub(crate) struct SnapshotHead {
+    pub(crate) time_unit: ClusterTimeUnit,
+    pub(crate) app_version: AppVersion,
+    pub(crate) sessions: Sessions,
+}
+
+/// Reads the container's own part of a snapshot.
+pub(crate) fn read_head(source: &mut dyn SnapshotSource) -> Result<SnapshotHead, SnapshotError> {
+    let mut head = None;
+    let mut outcome = Ok(false);
+    loop {
+        let mut on_message = |message: &[u8]| {
+            outcome = on_head_message(&mut head, message);
+            if matches!(outcome, Ok(false)) { Action::Continue } else { Action::Break }
+        };
+        let fragments = source.poll(&mut on_message, FRAGMENT_LIMIT)?;
+        if std::mem::replace(&mut outcome, Ok(false)).map_err(SnapshotError::Recording)? {
+            break;
+        }
+        if fragments == 0 {
+            if source.is_at_end() {
+                let text = "the snapshot ends before the mark behind the sessions";
+                return Err(SnapshotError::Recording(text.to_owned()));
+            }
+            source.idle(0)?;
+        }
+    }
+    head.ok_or_else(|| SnapshotError::Recording("the snapshot has no beginning".to_owned()))
+}
+
+/// Returns whether this was the last message of the head.
+fn on_head_message(head: &mut Option<SnapshotHead>, message: &[u8]) -> Result<bool, String> {
+    let (header, body) = MessageHeader::split(message)
+        .ok_or_else(|| format!("a message of {} bytes in the snapshot", message.len()))?;
+    if header.schema_id != SCHEMA_ID {
+        return Err(format!("schema {} in the snapshot: expected {SCHEMA_ID}", header.schema_id));
+    }
+    let truncated = || format!("message {} of the snapshot is truncated", header.template_id);
+    match (header.template_id, head) {
+        (codec::SnapshotMarker::TEMPLATE_ID, head) => {
+            let marker = codec::SnapshotMarker::decode(header, body).ok_or_else(truncated)?;
+            if marker.type_id != SERVICE_SNAPSHOT {
+                return Err(format!("a snapshot of type {}: not of a service", marker.type_id));
+            }
+            match (marker.mark, &head) {
+                (BEGIN, None) => {
+                    *head = Some(SnapshotHead {
+                        time_unit: ClusterTimeUnit::from_code(marker.time_unit),
+                        app_version: AppVersion::from_code(marker.app_version),
+                        sessions: Sessions::new(),
+                    });
+                    Ok(false)
+                }
+                (BEGIN, Some(_)) => Err("the snapshot begins twice".to_owned()),
+                (END, None) => Err("the snapshot ends before it begins".to_owned()),
+                (END, Some(_)) => Ok(true),
+                _ => Ok(false),
+            }
+        }
+        (codec::ClientSession::TEMPLATE_ID, Some(head)) => {
+            let session = codec::ClientSession::decode(header, body).ok_or_else(truncated)?;
+            let id = session.cluster_session_id;
+            let info = SessionInfo::new(
+                id,
+                session.response_stream_id,
+                session.response_channel,
+                session.encoded_principal,
+            );
+            head.sessions.insert(id, info);
+            Ok(false)
+        }
+        (codec::ClientSession::TEMPLATE_ID, None) => {
+            Err("a session before the beginning of the snapshot".to_owned())
+        }
+        _ => Ok(false),
+    }
+}

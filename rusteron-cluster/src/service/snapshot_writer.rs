@@ -1,0 +1,222 @@
+//! Writing a snapshot.
+
+use std::fmt;
+use std::io;
+
+use rusteron_client::{OfferError, Position};
+
+use crate::service::error::{ServiceError, ServiceResult, TerminationCause};
+
+/// Takes the messages of a snapshot: a recorded publication.
+pub(crate) trait SnapshotSink {
+    fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError>;
+    fn max_message_length(&self) -> usize;
+    fn max_payload_length(&self) -> usize;
+    /// Idles. Fails if the recording has ended, or the container ends.
+    fn idle(&mut self) -> Result<(), SnapshotError>;
+}
+
+/// The reason why there is no snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SnapshotError {
+    /// The service's callback failed or panicked, with this text.
+    Service(String),
+    /// The archive or the publication failed.
+    Recording(String),
+    /// The archive has no space left, which ends the container.
+    StorageSpace(String),
+    /// The container ends.
+    End(TerminationCause),
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(error) | Self::Recording(error) | Self::StorageSpace(error) => {
+                f.write_str(error)
+            }
+            Self::End(cause) => cause.fmt(f),
+        }
+    }
+}
+
+/// Writes the state of a service into a snapshot.
+///
+/// A snapshot is a sequence of messages. [`offer`](Self::offer) writes one message. As
+/// [`io::Write`], the writer splits a stream of bytes into messages. Do not mix the two, unless
+/// the [reader](crate::SnapshotReader) knows the order.
+///
+/// Calls wait until the archive keeps up.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use rusteron_cluster::{ServiceResult, SnapshotWriter};
+///
+/// fn save(balances: &[i64], snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+///     for balance in balances {
+///         snapshot.write_all(&balance.to_le_bytes())?;
+///     }
+///     Ok(())
+/// }
+/// ```
+#[must_use]
+pub struct SnapshotWriter<'a> {
+    sink: &'a mut dyn SnapshotSink,
+    /// Bytes that are not a message yet.
+    buffer: Vec<u8>,
+    /// The failure that ends the snapshot, even if the service passes over it.
+    failure: Option<SnapshotError>,
+}
+
+impl<'a> SnapshotWriter<'a> {
+    pub(crate) fn new(sink: &'a mut dyn SnapshotSink) -> Self {
+        Self { sink, buffer: Vec::new(), failure: None }
+    }
+
+    /// Writes one message. Waits until the archive keeps up.
+    ///
+    /// # Errors
+    /// [`ServiceError`] if the message is longer than
+    /// [`max_message_length`](Self::max_message_length), the recording has ended, or the container
+    /// ends. There will be no snapshot then.
+    pub fn offer(&mut self, message: &[u8]) -> ServiceResult {
+        self.flush_buffer()?;
+        Ok(write(self.sink, &mut self.failure, message)?)
+    }
+
+    /// Length of the longest message in bytes.
+    pub fn max_message_length(&self) -> usize {
+        self.sink.max_message_length()
+    }
+
+    fn flush_buffer(&mut self) -> Result<(), Failed> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = write(self.sink, &mut self.failure, &self.buffer);
+        self.buffer.clear();
+        written
+    }
+
+    /// Writes what is left, and returns the failure of the snapshot.
+    pub(crate) fn finish(mut self) -> Result<(), SnapshotError> {
+        // A failure is in `self.failure`.
+        let _ = self.flush_buffer();
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+/// The snapshot has failed; the writer has the reason.
+#[derive(Debug)]
+struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the snapshot has failed: {}", self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+fn write(
+    sink: &mut dyn SnapshotSink,
+    failure: &mut Option<SnapshotError>,
+    message: &[u8],
+) -> Result<(), Failed> {
+    if failure.is_none() {
+        match offer_all(sink, message) {
+            Ok(()) => return Ok(()),
+            Err(error) => *failure = Some(error),
+        }
+    }
+    Err(Failed(failure.as_ref().map_or_else(String::new, ToString::to_string)))
+}
+
+/// Offers a message until it is accepted.
+pub(crate) fn offer_all(sink: &mut dyn SnapshotSink, message: &[u8]) -> Result<(), SnapshotError> {
+    loop {
+        match sink.offer(message) {
+            Ok(_) => return Ok(()),
+            Err(OfferError::BackPressured | OfferError::AdminAction) => sink.idle()?,
+            Err(error) => {
+                return Err(SnapshotError::Recording(format!("snapshot publication: {error}")));
+            }
+        }
+    }
+}
+
+/// Splits a stream of bytes into messages.
+impl io::Write for SnapshotWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.sink.max_payload_length();
+        if self.buffer.len() >= length {
+            io::Write::flush(self)?;
+        }
+        let count = bytes.len().min(length - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flush_buffer().map_err(io::Error::other)
+    }
+}
+
+impl fmt::Debug for SnapshotWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotWriter").field("failure", &self.failure).finish_non_exhaustive()
+    }
+}
+
+impl From<TerminationCause> for SnapshotError {
+    fn from(cause: TerminationCause) -> Self {
+        Self::End(cause)
+    }
+}
+
+impl SnapshotError {
+    /// The failure of the service's callback. A failure of the recording comes first.
+    pub(crate) fn from_service(error: &ServiceError) -> Self {
+        Self::Service(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::service::script::Sink;
+
+    #[test]
+    fn stream_becomes_messages() {
+        let mut sink = Sink { refusals: 3, ..Sink::default() };
+        let mut writer = SnapshotWriter::new(&mut sink);
+        writer.write_all(&[1; 250]).expect("written");
+        writer.offer(b"message").expect("written");
+        writer.write_all(&[2; 10]).expect("written");
+        writer.finish().expect("written");
+        let expected: [&[u8]; 5] = [&[1; 100], &[1; 100], &[1; 50], b"message", &[2; 10]];
+        assert_eq!(sink.messages, expected);
+    }
+
+    #[test]
+    fn ignored_failure_still_fails_the_snapshot() {
+        let mut sink = Sink { failure: Some(OfferError::NotConnected), ..Sink::default() };
+        let mut writer = SnapshotWriter::new(&mut sink);
+        let _ = writer.offer(b"lost");
+        sink_is_failed(writer.finish());
+        let mut sink = Sink::default();
+        let mut writer = SnapshotWriter::new(&mut sink);
+        let error = writer.offer(&[0; 1001]).expect_err("too long");
+        assert!(error.to_string().contains("1001"), "{error}");
+        let _ = writer.offer(b"more");
+        sink_is_failed(writer.finish());
+        assert_eq!(sink.messages, Vec::<Vec<u8>>::new());
+    }
+
+    fn sink_is_failed(outcome: Result<(), SnapshotError>) {
+        assert!(matches!(outcome, Err(SnapshotError::Recording(_))), "{outcome:?}");
+    }
+}

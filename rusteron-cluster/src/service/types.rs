@@ -1,0 +1,178 @@
+//! Small types of the log.
+
+/// The role of a member in its cluster.
+///
+/// Corresponds to `io.aeron.cluster.service.Cluster.Role`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Follows a leader. The answers of its services reach nobody.
+    Follower,
+    /// Stands for election.
+    Candidate,
+    /// Leads: appends to the log, and its services answer clients.
+    Leader,
+}
+
+impl Role {
+    pub(crate) fn from_code(code: i32) -> Option<Self> {
+        match code {
+            0 => Some(Self::Follower),
+            1 => Some(Self::Candidate),
+            2 => Some(Self::Leader),
+            _ => None,
+        }
+    }
+}
+
+/// The reason why a session was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// The client closed the session.
+    ClientAction,
+    /// A service closed the session.
+    ServiceAction,
+    /// The cluster has not heard of the client for the session timeout.
+    Timeout,
+    /// A reason that this version does not know.
+    Unknown(i32),
+}
+
+impl CloseReason {
+    pub(crate) fn from_code(code: i32) -> Self {
+        match code {
+            0 => Self::ClientAction,
+            1 => Self::ServiceAction,
+            2 => Self::Timeout,
+            _ => Self::Unknown(code),
+        }
+    }
+}
+
+/// The unit of the cluster's timestamps and of timer deadlines. The consensus module's clock
+/// decides about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ClusterTimeUnit {
+    /// Milliseconds, the default.
+    #[default]
+    Millis,
+    /// Microseconds.
+    Micros,
+    /// Nanoseconds.
+    Nanos,
+}
+
+impl ClusterTimeUnit {
+    /// Logs of old versions have no unit: milliseconds.
+    pub(crate) fn from_code(code: i32) -> Self {
+        match code {
+            1 => Self::Micros,
+            2 => Self::Nanos,
+            _ => Self::Millis,
+        }
+    }
+
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::Millis => 0,
+            Self::Micros => 1,
+            Self::Nanos => 2,
+        }
+    }
+}
+
+/// The sender of a message in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageSource {
+    /// A client, with the id of its session.
+    Client {
+        /// The id of the session.
+        session_id: i64,
+    },
+    /// A service of the cluster, by [`Cluster::offer`](crate::Cluster::offer).
+    Service {
+        /// The id of the service.
+        service_id: i32,
+    },
+}
+
+impl MessageSource {
+    /// Messages of services have negative ids: the service id is in the upper bits.
+    pub(crate) fn from_session_id(session_id: i64) -> Self {
+        match session_id {
+            0.. => Self::Client { session_id },
+            _ => Self::Service { service_id: (session_id >> 56) as i32 & 0x7f },
+        }
+    }
+}
+
+/// A message to the service.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SessionMessage<'a> {
+    /// The sender.
+    pub source: MessageSource,
+    /// Time of the cluster when the leader appended the message, in its unit.
+    pub timestamp: i64,
+    /// The bytes that the sender offered.
+    pub payload: &'a [u8],
+}
+
+/// The beginning of a leader's term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeadershipTerm {
+    /// The term.
+    pub leadership_term_id: i64,
+    /// The position of the log behind this event.
+    pub log_position: i64,
+    /// Time of the cluster, in its unit.
+    pub timestamp: i64,
+    /// The position of the log at which the term begins.
+    pub term_base_log_position: i64,
+    /// The leader's member id.
+    pub leader_member_id: i32,
+    /// The Aeron session of the leader's log.
+    pub log_session_id: i32,
+    /// The unit of the cluster's timestamps.
+    pub time_unit: ClusterTimeUnit,
+    /// The version of the application with which the leader runs; see
+    /// [`app_version`](crate::ServiceContext::set_app_version).
+    pub app_version: AppVersion,
+}
+
+/// A version of an application: a semantic version.
+///
+/// Members whose services have other major versions do not run on the same log.
+///
+/// Corresponds to Agrona's `SemanticVersion`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppVersion {
+    /// The major version.
+    pub major: u8,
+    /// The minor version.
+    pub minor: u8,
+    /// The patch.
+    pub patch: u8,
+}
+
+impl AppVersion {
+    /// Creates a version.
+    pub const fn new(major: u8, minor: u8, patch: u8) -> Self {
+        Self { major, minor, patch }
+    }
+
+    pub(crate) fn from_code(code: i32) -> Self {
+        let [_, major, minor, patch] = code.to_be_bytes();
+        Self { major, minor, patch }
+    }
+
+    pub(crate) fn code(self) -> i32 {
+        i32::from_be_bytes([0, self.major, self.minor, self.patch])
+    }
+}
+
+impl std::fmt::Display for AppVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
