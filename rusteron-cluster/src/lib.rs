@@ -75,9 +75,9 @@ pub use error::{ClusterError, ClusterErrorKind, Result};
 #[cfg(feature = "service")]
 pub use service::{
     AppVersion, ClientSession, CloseReason, Cluster, ClusterTimeUnit, ClusteredService,
-    ErrorPolicy, LeadershipTerm, Lifecycle, MessageClaim, MessageSource, Role, Sent, ServiceError,
-    ServiceResult, SessionClaim, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
-    TerminationCause, UnknownSession,
+    ErrorPolicy, LeadershipTerm, Lifecycle, MessageClaim, MessageSource, Role, Sent, ServiceAgent,
+    ServiceContainer, ServiceContext, ServiceError, ServiceResult, SessionClaim, SessionInfo,
+    SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause, UnknownSession,
 };
 
 /// The parts of this crate that its tests and fuzz targets need. They may change in every release.

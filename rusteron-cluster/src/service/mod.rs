@@ -1,15 +1,24 @@
 //! The container of replicated services.
 //!
-//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges.
+//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `aeron_network`, `log`
+//! and `agent` do the I/O.
 
 mod ack_ledger;
+mod aeron_network;
+mod agent;
+mod channel;
 mod client_session;
 mod cluster;
 mod clustered_service;
+mod container;
+mod context;
 mod core;
+mod counters;
 mod error;
 mod event;
+mod log;
 mod message_claim;
+mod monitor;
 mod network;
 #[cfg(test)]
 mod script;
@@ -17,11 +26,15 @@ mod session;
 mod snapshot_reader;
 mod snapshot_writer;
 mod state;
+mod ticker;
 mod types;
 
+pub use agent::ServiceAgent;
 pub use client_session::{ClientSession, Sent, SessionClaim};
 pub use cluster::{Cluster, Lifecycle};
 pub use clustered_service::ClusteredService;
+pub use container::ServiceContainer;
+pub use context::ServiceContext;
 pub use error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause, UnknownSession};
 pub use message_claim::MessageClaim;
 pub use session::SessionInfo;

@@ -9,6 +9,8 @@ mod leaders;
 mod load;
 #[cfg(unix)]
 mod one_node;
+#[cfg(all(unix, feature = "service"))]
+mod service;
 #[cfg(unix)]
 mod three_nodes;
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::compiled_aeron::has_compiled_aeron;
 use super::java_node::{JavaNode, Ports};
-use super::options::{AeronVersion, Options};
+use super::options::{AeronVersion, Options, Service};
 use super::turn::Turn;
 use crate::{await_some, free_port, has_java};
 
@@ -22,7 +22,8 @@ pub struct JavaCluster {
 }
 
 impl JavaCluster {
-    /// Starts a cluster and waits for its leader and followers. Without Java, says so: the test is then over.
+    /// Starts a cluster and waits for its leader and followers; for members without services, until they wait for
+    /// services. Without Java, says so: the test is then over.
     pub fn launch(options: Options) -> Option<Self> {
         if !has_java() {
             return None;
@@ -82,8 +83,16 @@ impl JavaCluster {
                 eprintln!("{}", node.log());
                 return Some(false);
             }
-            self.has_elected().then_some(true)
+            self.has_elected_or_waits().then_some(true)
         })
+    }
+
+    /// Without a service, a consensus module elects nobody before services of other processes are there.
+    fn has_elected_or_waits(&self) -> bool {
+        match self.options.service {
+            Service::None => self.nodes.iter().all(JavaNode::awaits_services),
+            _ => self.has_elected(),
+        }
     }
 
     /// Returns whether one member leads, and all others that run follow.

@@ -18,6 +18,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(5);
 const ROLE: i32 = 201;
 const CONTROL_TOGGLE: i32 = 202;
 const COMMIT_POSITION: i32 = 203;
+const RECOVERY: i32 = 204;
 const SNAPSHOT_COUNT: i32 = 205;
 const ELECTION_STATE: i32 = 207;
 const LEADERSHIP_TERM: i32 = 239;
@@ -215,6 +216,11 @@ impl JavaNode {
     /// Returns whether the member follows a leader, and its election is over.
     pub fn is_follower(&self) -> bool {
         self.role() == Some(Role::Follower) && self.election_state() == Some(ELECTION_CLOSED)
+    }
+
+    /// Returns whether the consensus module waits for its services to recover.
+    pub fn awaits_services(&self) -> bool {
+        self.value(RECOVERY).is_some()
     }
 
     pub fn leadership_term(&self) -> Option<i64> {

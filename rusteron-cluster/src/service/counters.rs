@@ -1,0 +1,123 @@
+//! The consensus module's counters.
+
+use rusteron_client::{Aeron, CounterState, CountersReader};
+
+use crate::service::core::Recovery;
+
+const COMMIT_POSITION: i32 = 203;
+const RECOVERY: i32 = 204;
+
+/// Offsets in the key of a recovery counter.
+const TERM: usize = 0;
+const LOG_POSITION: usize = 8;
+const TIMESTAMP: usize = 16;
+const CLUSTER_ID: usize = 24;
+const SERVICE_COUNT: usize = 28;
+const RECORDING_IDS: usize = 32;
+
+/// The term of a log without a beginning.
+const NULL_TERM: i64 = -1;
+
+/// The counter of the position up to which the log is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommitPosition {
+    counter_id: i32,
+    registration_id: i64,
+}
+
+impl CommitPosition {
+    /// Returns the position. `None` if the counter has gone.
+    #[inline]
+    pub(crate) fn get(self, aeron: &Aeron) -> Option<i64> {
+        let counters = aeron.counters_reader();
+        let value = counters.value(self.counter_id)?;
+        // Checked afterwards: another counter may have got the id meanwhile.
+        (counters.registration_id(self.counter_id)? == self.registration_id).then_some(value)
+    }
+}
+
+/// Finds the counters with which a consensus module waits for its services. `None` if it does not.
+///
+/// Counters of an old consensus module can be there until the media driver has timed it out. So
+/// both must have the same owner.
+pub(crate) fn find(
+    counters: &CountersReader<'_>,
+    cluster_id: i32,
+    service_id: i32,
+) -> Option<(CommitPosition, Result<Recovery, String>)> {
+    let ids = || {
+        let is_used = |id: &i32| counters.state(*id) != Some(CounterState::Unused);
+        (0..=counters.max_counter_id()).take_while(is_used)
+    };
+    let of_cluster = |id: &i32, type_id: i32, offset: usize| {
+        counters.type_id(*id) == Some(type_id)
+            && counters.key(*id).and_then(|key| i32_at(&key, offset)) == Some(cluster_id)
+    };
+    ids().filter(|id| of_cluster(id, RECOVERY, CLUSTER_ID)).find_map(|recovery_id| {
+        let owner = counters.owner_id(recovery_id)?;
+        let key = counters.key(recovery_id)?;
+        let of_owner = |id: &i32| counters.owner_id(*id) == Some(owner);
+        let counter_id = ids().filter(|id| of_cluster(id, COMMIT_POSITION, 0)).find(of_owner)?;
+        let registration_id = counters.registration_id(counter_id)?;
+        let commit_position = CommitPosition { counter_id, registration_id };
+        Some((commit_position, recovery(&key, service_id)?))
+    })
+}
+
+/// Reads the key of a recovery counter. The text of an error says why the service has no snapshot.
+fn recovery(key: &[u8], service_id: i32) -> Option<Result<Recovery, String>> {
+    let leadership_term_id = i64_at(key, TERM)?;
+    let service_count = i32_at(key, SERVICE_COUNT)?;
+    let snapshot_recording_id = if leadership_term_id == NULL_TERM {
+        None
+    } else if (0..service_count).contains(&service_id) {
+        Some(i64_at(key, RECORDING_IDS + 8 * usize::try_from(service_id).ok()?)?)
+    } else {
+        let text = format!("service_id={service_id}: the snapshot has {service_count} services");
+        return Some(Err(text));
+    };
+    Some(Ok(Recovery {
+        leadership_term_id,
+        log_position: i64_at(key, LOG_POSITION)?,
+        timestamp: i64_at(key, TIMESTAMP)?,
+        snapshot_recording_id,
+    }))
+}
+
+fn i32_at(key: &[u8], offset: usize) -> Option<i32> {
+    key.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
+}
+
+fn i64_at(key: &[u8], offset: usize) -> Option<i64> {
+    key.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(term: i64, recordings: &[i64]) -> Vec<u8> {
+        let mut key: Vec<u8> = [term, 4096, 77].iter().flat_map(|x| x.to_le_bytes()).collect();
+        key.extend(5_i32.to_le_bytes());
+        key.extend((recordings.len() as i32).to_le_bytes());
+        key.extend(recordings.iter().flat_map(|x| x.to_le_bytes()));
+        key.resize(112, 0);
+        key
+    }
+
+    #[test]
+    fn recovery_of_each_service() {
+        let expected = |leadership_term_id, snapshot_recording_id| {
+            let (log_position, timestamp) = (4096, 77);
+            let recovery =
+                Recovery { leadership_term_id, log_position, timestamp, snapshot_recording_id };
+            Some(Ok(recovery))
+        };
+        assert_eq!(recovery(&key(-1, &[]), 0), expected(-1, None));
+        assert_eq!(recovery(&key(3, &[8, 9]), 0), expected(3, Some(8)));
+        assert_eq!(recovery(&key(3, &[8, 9]), 1), expected(3, Some(9)));
+        assert!(matches!(recovery(&key(3, &[8, 9]), 2), Some(Err(_))));
+        assert!(matches!(recovery(&key(3, &[]), 0), Some(Err(_))));
+        assert_eq!(recovery(&key(3, &[8])[..16], 0), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! What operators see of a container: counters, and errors.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use rusteron_client::{AERON_VERSION, Aeron, Counter};
+
+use crate::error::Result;
+use crate::service::context::{ErrorHandler, ServiceContext};
+
+const ERRORS: i32 = 215;
+const MAX_CYCLE_TIME: i32 = 218;
+const SLOW_CYCLES: i32 = 219;
+const MAX_SNAPSHOT_DURATION: i32 = 236;
+const SLOW_SNAPSHOTS: i32 = 237;
+
+/// The counters and the error handler of a container. Types, keys and labels are those of Java's
+/// container, so that Aeron's tools show both alike.
+pub(crate) struct Monitor {
+    errors: Counter,
+    cycles: Durations,
+    snapshots: Durations,
+    error_handler: Option<ErrorHandler>,
+}
+
+/// The longest duration, and the number of durations over a threshold.
+struct Durations {
+    max: Counter,
+    slow: Counter,
+    threshold: Duration,
+}
+
+impl Durations {
+    fn record(&self, duration: Duration) {
+        self.max.propose_max(nanos(duration));
+        if duration > self.threshold {
+            self.slow.increment();
+        }
+    }
+}
+
+impl Monitor {
+    pub(crate) fn new(aeron: &Aeron, context: &ServiceContext) -> Result<Self> {
+        let (cluster_id, service_id) = (context.cluster_id(), context.service_id());
+        let key = [cluster_id.to_le_bytes(), service_id.to_le_bytes()].concat();
+        let suffix = format!(" - clusterId={cluster_id} serviceId={service_id}");
+        let add = |type_id: i32, name: &str, end: &str| -> Result<Counter> {
+            Ok(aeron.add_counter(type_id, &key, &format!("{name}{suffix}{end}"))?)
+        };
+        let durations = |ids: [i32; 2], names: [&str; 2], threshold| -> Result<Durations> {
+            let slow = format!("{} count: threshold={}", names[1], text(threshold));
+            Ok(Durations {
+                max: add(ids[0], names[0], "")?,
+                slow: add(ids[1], &slow, "")?,
+                threshold,
+            })
+        };
+        let version = format!(" version={AERON_VERSION} commit=rusteron");
+        Ok(Self {
+            errors: add(ERRORS, "Cluster Container Errors", &version)?,
+            cycles: durations(
+                [MAX_CYCLE_TIME, SLOW_CYCLES],
+                [
+                    "Cluster container max cycle time in ns",
+                    "Cluster container work cycle time exceeded",
+                ],
+                context.cycle_threshold(),
+            )?,
+            snapshots: durations(
+                [MAX_SNAPSHOT_DURATION, SLOW_SNAPSHOTS],
+                [
+                    "Clustered service max snapshot duration in ns",
+                    "Clustered service max snapshot duration exceeded",
+                ],
+                context.snapshot_duration_threshold(),
+            )?,
+            error_handler: context.error_handler().cloned(),
+        })
+    }
+
+    pub(crate) fn record_error(&self, error: &dyn Display) {
+        self.errors.increment();
+        let text = error.to_string();
+        ::log::error!("{text}");
+        if let Some(handler) = &self.error_handler {
+            handler(&text);
+        }
+    }
+
+    pub(crate) fn record_cycle(&self, duration: Duration) {
+        self.cycles.record(duration);
+    }
+
+    pub(crate) fn record_snapshot(&self, duration: Duration) {
+        self.snapshots.record(duration);
+    }
+}
+
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Returns a duration in the greatest unit that has no fraction, as Aeron writes it.
+fn text(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let unit = units.into_iter().find(|(length, _)| nanos >= *length && nanos % length == 0);
+    let (length, unit) = unit.unwrap_or((1, "ns"));
+    format!("{}{unit}", nanos / length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_the_greatest_unit() {
+        let cases = [(100_000_000, "100ms"), (1_000_000_000, "1s"), (1_500_000_000, "1500ms")];
+        for (nanos, expected) in cases.into_iter().chain([(0, "0ns"), (7_000, "7us")]) {
+            assert_eq!(text(Duration::from_nanos(nanos)), expected);
+        }
+    }
+}
