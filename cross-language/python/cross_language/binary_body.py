@@ -38,7 +38,7 @@ def write(kind: Kind, body: Any) -> bytes:
         if kind is Kind.INTEGER:
             return _INTEGER.pack(8, kind, SCHEMA_ID, SCHEMA_VERSION, body)
         if kind is Kind.TEXT:
-            text = body.encode()
+            text: bytes = body.encode()
             return _TEXT.pack(0, kind, SCHEMA_ID, SCHEMA_VERSION, len(text)) + text
         if kind is Kind.INTEGERS:
             count = len(body)

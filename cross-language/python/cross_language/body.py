@@ -47,11 +47,14 @@ _PAIRS: dict[Kind, Any] = {
 
 def write(kind: Kind, encoding: Encoding, body: Body) -> bytes:
     """Returns the bytes of a body. Raises ``Malformed`` for more elements, or longer keys, than the encoding allows."""
-    return (binary_body if encoding is Encoding.BINARY else json_body).write(kind, body)
+    if encoding is Encoding.BINARY:
+        return binary_body.write(kind, body)
+    return json_body.write(kind, body)
 
 
 def read(kind: Kind, encoding: Encoding, message: bytes, start: int = 0) -> Any:
     """Reads the body that is the message from ``start`` on. Raises ``Malformed`` for anything else than this body."""
-    body = (binary_body if encoding is Encoding.BINARY else json_body).read(kind, message, start)
+    reader = binary_body.read if encoding is Encoding.BINARY else json_body.read
+    body = reader(kind, message, start)
     pair = _PAIRS.get(kind)
     return body if pair is None else pair(*body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
-from .body import CallObject, CreateObject, ObjectValue, Value
+from .body import CallObject, CreateObject, ObjectValue
 from .contract import (
     INTEGER_MAX,
     INTEGER_MIN,
@@ -86,7 +86,7 @@ def _sums(values: list[int]) -> list[int]:
     return sums
 
 
-def _transform(value: Value) -> Value:
+def _transform(value: Any) -> Any:
     """Changes each value in a way that shows that its type was understood."""
     kind = type(value)
     if kind is str:
