@@ -12,6 +12,7 @@ import rusteron
 
 from . import options
 from .contract import REQUEST_STREAM, RESPONSE_STREAM
+from .registration import added
 from .session import Session
 
 # Seconds between two looks for callers that have gone.
@@ -64,7 +65,9 @@ class Server:
             session = self._sessions[image] = Session(image, self._callback_timeout)
             channel = self._response_channel.replace(response_correlation_id=image)
             try:
-                session.open(self._aeron.add_exclusive_publication(channel, RESPONSE_STREAM))
+                session.open(
+                    added(lambda: self._aeron.add_exclusive_publication(channel, RESPONSE_STREAM), _HOUSEKEEPING)
+                )
             except rusteron.Error as error:
                 session.fail(str(error))
         session.receive(message)

@@ -25,6 +25,7 @@ from .contract import (
     Status,
 )
 from .envelope import Envelope, Template
+from .registration import added
 
 # Seconds between two looks at the connection, while a call waits.
 _CHECK_INTERVAL = 0.01
@@ -76,11 +77,15 @@ class ServiceCaller:
 
     def _connect(self, options: CallerOptions) -> None:
         try:
-            self._responses = self._aeron.add_subscription(options.response_channel, RESPONSE_STREAM)
+            self._responses = added(
+                lambda: self._aeron.add_subscription(options.response_channel, RESPONSE_STREAM), options.timeout
+            )
             channel = rusteron.ChannelUri(options.request_channel).replace(
                 response_correlation_id=self._responses.registration_id
             )
-            self._requests = self._aeron.add_exclusive_publication(channel, REQUEST_STREAM)
+            self._requests = added(
+                lambda: self._aeron.add_exclusive_publication(channel, REQUEST_STREAM), options.timeout
+            )
             self._requests.await_connected(options.timeout)
         except rusteron.TimedOut as error:
             raise CallError("NOT_CONNECTED", "no server is connected") from error

@@ -38,13 +38,15 @@ fn wrong_input(server: Server) {
 }
 
 fn over_udp(server: Server) {
-    let driver = driver();
-    let requests = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
-    let responses = format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
-    let channels = ["--request-channel", &requests, "--response-channel", &responses];
-    let _server = server.start(&driver, &channels);
     for caller in [Caller::C, Caller::Java, Caller::Python] {
         println!("{caller:?}");
+        // A driver that is closing a socket refuses a channel with the same address.
+        let driver = driver();
+        let requests = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+        let responses =
+            format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
+        let channels = ["--request-channel", &requests, "--response-channel", &responses];
+        let _server = server.start(&driver, &channels);
         caller.check(&driver, "binary", &channels);
     }
 }
