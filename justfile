@@ -48,6 +48,13 @@ cross-language-test *args:
     cross-language/build
     cargo test --workspace --manifest-path cross-language/Cargo.toml -- "$@"
 
+# Run every in-process caller of the cross-language service (needs what cross-language-test needs, and JDK 23)
+cross-language-test-in-process:
+    cross-language/build
+    cross-language/in-process/build
+    cargo test --manifest-path cross-language/in-process/Cargo.toml
+    cargo test -p cross-language-test --manifest-path cross-language/Cargo.toml --test it in_process:: -- --ignored
+
 # Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk and minutes)
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1

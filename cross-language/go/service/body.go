@@ -2,8 +2,8 @@ package service
 
 import "fmt"
 
-// writeBody appends a body of a kind.
-func writeBody(message []byte, kind Kind, encoding Encoding, body any) ([]byte, error) {
+// WriteBody appends a body of a kind.
+func WriteBody(message []byte, kind Kind, encoding Encoding, body any) ([]byte, error) {
 	if !isOfKind(kind, body) {
 		return nil, fmt.Errorf("%T is no argument of kind %d", body, kind)
 	}
@@ -13,8 +13,8 @@ func writeBody(message []byte, kind Kind, encoding Encoding, body any) ([]byte, 
 	return writeBinary(message, kind, body)
 }
 
-// readBody reads a body of a kind, which is all of the bytes.
-func readBody(bytes []byte, kind Kind, encoding Encoding) (any, error) {
+// ReadBody reads a body of a kind, which is all of the bytes.
+func ReadBody(bytes []byte, kind Kind, encoding Encoding) (any, error) {
 	switch encoding {
 	case Binary:
 		return readBinary(bytes, kind)

@@ -94,7 +94,7 @@ func (c *Caller) CallRaw(message []byte) (int64, Status, []byte, error) {
 }
 
 func (c *Caller) send(head envelope, kind Kind, body any, deadline int64) error {
-	message, err := writeBody(head.write(c.buffer[:0]), kind, head.encoding, body)
+	message, err := WriteBody(head.write(c.buffer[:0]), kind, head.encoding, body)
 	if err != nil {
 		return &CallError{InvalidRequest, err.Error()}
 	}
@@ -104,7 +104,7 @@ func (c *Caller) send(head envelope, kind Kind, body any, deadline int64) error 
 
 func (c *Caller) answerCallback(request envelope, body []byte, deadline int64) error {
 	answer := envelope{callbackResponseTemplate, request.correlationID, uint8(OK), request.encoding}
-	argument, err := readBody(body, Integer, request.encoding)
+	argument, err := ReadBody(body, Integer, request.encoding)
 	if err != nil {
 		return &CallError{MalformedResponse, err.Error()}
 	}
@@ -118,13 +118,13 @@ func (c *Caller) answerCallback(request envelope, body []byte, deadline int64) e
 
 func result(response envelope, body []byte, kind Kind) (any, error) {
 	if status := Status(response.code); status != OK {
-		text, err := readBody(body, Text, response.encoding)
+		text, err := ReadBody(body, Text, response.encoding)
 		if err != nil {
 			return nil, &CallError{MalformedResponse, err.Error()}
 		}
 		return nil, &Failure{status, text.(string)}
 	}
-	value, err := readBody(body, kind, response.encoding)
+	value, err := ReadBody(body, kind, response.encoding)
 	if err != nil {
 		return nil, &CallError{MalformedResponse, err.Error()}
 	}

@@ -7,6 +7,7 @@ mod body;
 mod caller;
 mod contract;
 mod envelope;
+mod in_process;
 mod json;
 pub mod modes;
 mod server;
@@ -21,6 +22,7 @@ pub use contract::{
     UnknownName,
 };
 pub use envelope::{ENVELOPE_LENGTH, Envelope, NO_CORRELATION_ID, Template};
+pub use in_process::InProcess;
 pub use server::{Server, ServerOptions};
 pub use service::{Failure, Objects};
 pub use value::{DEPTH_LIMIT, NODE_LIMIT, Value};

@@ -2,6 +2,7 @@
 
 mod cases;
 pub mod grpc;
+pub mod in_process;
 pub mod programs;
 mod wrong_input;
 

@@ -150,8 +150,9 @@ final class Modes
             // All are ready, begin, and have finished.
             barrier.await();
             allocated = allocatedBytes();
-            barrier.await();
+            // Before the callers begin: afterwards, this thread may have to wait for a core.
             final long start = System.nanoTime();
+            barrier.await();
             barrier.await();
             elapsed = System.nanoTime() - start;
         }

@@ -2,7 +2,9 @@
 
 mod faults;
 mod grpc;
+mod in_process;
 mod limits;
+mod measuring;
 mod raw_client;
 mod results;
 
