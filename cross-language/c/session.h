@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REQUEST_CHANNEL "aeron:ipc?term-length=4m"
-#define RESPONSE_CHANNEL "aeron:ipc?control-mode=response|term-length=4m"
+#define REQUEST_CHANNEL "aeron:ipc?term-length=4m|mtu=8k"
+#define RESPONSE_CHANNEL "aeron:ipc?control-mode=response|term-length=4m|mtu=8k"
 
 typedef struct session_stct session_t;
 

@@ -6,8 +6,8 @@ import "fmt"
 
 // The channels, unless an option names others.
 const (
-	RequestChannel  = "aeron:ipc?term-length=4m"
-	ResponseChannel = "aeron:ipc?control-mode=response|term-length=4m"
+	RequestChannel  = "aeron:ipc?term-length=4m|mtu=8k"
+	ResponseChannel = "aeron:ipc?control-mode=response|term-length=4m|mtu=8k"
 )
 
 // An Operation of the service. The numbers are those of the schema.

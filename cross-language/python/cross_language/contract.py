@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-REQUEST_CHANNEL = "aeron:ipc?term-length=4m"
+REQUEST_CHANNEL = "aeron:ipc?term-length=4m|mtu=8k"
 REQUEST_STREAM = 3001
-RESPONSE_CHANNEL = "aeron:ipc?control-mode=response|term-length=4m"
+RESPONSE_CHANNEL = "aeron:ipc?control-mode=response|term-length=4m|mtu=8k"
 RESPONSE_STREAM = 3002
 
 SCHEMA_ID = 3001

@@ -8,12 +8,12 @@ use crate::Kind;
 
 /// The channel of requests, unless an option names another one.
 ///
-/// The term length bounds a message: an eighth of 4 MiB.
-pub const REQUEST_CHANNEL: &str = "aeron:ipc?term-length=4m";
+/// The term length bounds a message: an eighth of 4 MiB. The MTU makes fewer fragments of a long message.
+pub const REQUEST_CHANNEL: &str = "aeron:ipc?term-length=4m|mtu=8k";
 /// The stream of requests.
 pub const REQUEST_STREAM: i32 = 3001;
 /// The channel of responses, unless an option names another one.
-pub const RESPONSE_CHANNEL: &str = "aeron:ipc?control-mode=response|term-length=4m";
+pub const RESPONSE_CHANNEL: &str = "aeron:ipc?control-mode=response|term-length=4m|mtu=8k";
 /// The stream of responses.
 pub const RESPONSE_STREAM: i32 = 3002;
 

@@ -13,6 +13,8 @@ import java.util.Map;
 /** Writes and reads bodies in both encodings. */
 final class Bodies
 {
+    private static final char REPLACEMENT = '\uFFFD';
+
     private final BinaryBodies binary = new BinaryBodies();
     private final JsonBodies json = new JsonBodies();
 
@@ -42,11 +44,23 @@ final class Bodies
     /** Decodes UTF-8 without replacing what is malformed. */
     static String utf8(final DirectBuffer buffer, final int index, final int length) throws MalformedException
     {
-        final byte[] bytes = new byte[length];
-        buffer.getBytes(index, bytes);
+        byte[] bytes = buffer.byteArray();
+        int offset = buffer.wrapAdjustment() + index;
+        if (bytes == null)
+        {
+            bytes = new byte[length];
+            buffer.getBytes(index, bytes);
+            offset = 0;
+        }
+        // Much faster than a decoder, but replaces malformed bytes by a character that a text may also have.
+        final String text = new String(bytes, offset, length, StandardCharsets.UTF_8);
+        if (text.indexOf(REPLACEMENT) < 0)
+        {
+            return text;
+        }
         try
         {
-            return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
+            return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes, offset, length)).toString();
         }
         catch (final CharacterCodingException ex)
         {

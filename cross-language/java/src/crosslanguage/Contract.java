@@ -5,9 +5,9 @@ import crosslanguage.codecs.Operation;
 /** Numbers of the contract that are not in its schema. */
 final class Contract
 {
-    static final String REQUEST_CHANNEL = "aeron:ipc?term-length=4m";
+    static final String REQUEST_CHANNEL = "aeron:ipc?term-length=4m|mtu=8k";
     static final int REQUEST_STREAM = 3001;
-    static final String RESPONSE_CHANNEL = "aeron:ipc?control-mode=response|term-length=4m";
+    static final String RESPONSE_CHANNEL = "aeron:ipc?control-mode=response|term-length=4m|mtu=8k";
     static final int RESPONSE_STREAM = 3002;
 
     static final int SMALL_ARRAY_LIMIT = 64;

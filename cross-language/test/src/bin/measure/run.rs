@@ -83,9 +83,9 @@ fn udp_channels() -> Vec<String> {
     let (requests, responses) = (free_port(), free_port());
     vec![
         "--request-channel".to_owned(),
-        format!("aeron:udp?endpoint=127.0.0.1:{requests}|term-length=4m"),
+        format!("aeron:udp?endpoint=127.0.0.1:{requests}"),
         "--response-channel".to_owned(),
-        format!("aeron:udp?control=127.0.0.1:{responses}|control-mode=response|term-length=4m"),
+        format!("aeron:udp?control=127.0.0.1:{responses}|control-mode=response"),
     ]
 }
 
