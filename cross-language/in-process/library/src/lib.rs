@@ -134,6 +134,8 @@ pub unsafe extern "C" fn cross_language_call(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn call(session: *mut Session, operation: u8, argument: &[u8]) -> (i32, Vec<u8>) {
@@ -157,8 +159,8 @@ mod tests {
     }
 
     unsafe extern "C" fn call_again(context: *mut c_void, _: i64, answer: *mut i64) -> i32 {
-        // SAFETY: the context is that of the test, a pointer to a pointer to the session.
-        let session = unsafe { *context.cast::<*mut Session>() };
+        // SAFETY: the context is that of the test, a pointer to a cell with the session.
+        let session = unsafe { &*context.cast::<Cell<*mut Session>>() }.get();
         assert_eq!(call(session, 1, b"null").0, IN_USE);
         // SAFETY: the session lives, and refuses to be freed. The answer is writable.
         unsafe {
@@ -209,16 +211,14 @@ mod tests {
 
     #[test]
     fn calls_in_a_callback_are_refused() {
-        let mut pointer: *mut Session = ptr::null_mut();
+        let cell = Cell::new(ptr::null_mut());
+        let context: *const Cell<*mut Session> = &raw const cell;
         // SAFETY: the callback gets the context that it expects, which outlives the session.
-        pointer = unsafe {
-            let context: *mut *mut Session = &raw mut pointer;
-            let session = cross_language_session_new(Some(call_again), context.cast());
-            *context = session;
-            session
-        };
-        assert_eq!(call(pointer, 7, b"2"), (0, b"10".to_vec()));
+        let session =
+            unsafe { cross_language_session_new(Some(call_again), context.cast_mut().cast()) };
+        cell.set(session);
+        assert_eq!(call(session, 7, b"2"), (0, b"10".to_vec()));
         // SAFETY: the session is freed once.
-        unsafe { assert_eq!(cross_language_session_free(pointer), 0) };
+        unsafe { assert_eq!(cross_language_session_free(session), 0) };
     }
 }
