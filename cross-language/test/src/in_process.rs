@@ -31,6 +31,19 @@ pub const IN_PROCESS: [InProcess; 7] = [
 ];
 
 impl InProcess {
+    /// The language, and behind a hyphen the interface, where a language has two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::C => "c",
+            Self::JavaJni => "java-jni",
+            Self::JavaFfm => "java-ffm",
+            Self::PythonCtypes => "python-ctypes",
+            Self::PythonPyo3 => "python-pyo3",
+            Self::Go => "go",
+        }
+    }
+
     /// The command line of the caller, with output and errors piped.
     pub fn command(self, options: &[&[&str]]) -> Command {
         let (program, first) = match self {
