@@ -1,4 +1,4 @@
-//! Measures calls of the cross-language service over Aeron and gRPC, and renders the results.
+//! Measures calls of the cross-language service over Aeron, gRPC and in one process, and renders the results.
 //!
 //! `measure run` appends rounds to the results. Within a round, the transports take turns. `measure render` writes
 //! tables and charts of all rounds.

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use cross_language_test::grpc::Language;
+use cross_language_test::in_process::InProcess;
 use cross_language_test::programs::{Caller, Server};
 
 /// A way of calling.
@@ -13,6 +14,8 @@ pub(crate) enum Transport {
     GrpcUnix,
     /// gRPC over TCP
     GrpcTcp,
+    /// Calls of the service in Rust in the caller's process
+    InProcess,
     /// Aeron IPC, server and caller back off
     IpcBackoff,
     /// Aeron UDP over loopback, driver, server and caller yield
@@ -27,6 +30,7 @@ impl Transport {
             Self::IpcYield => "ipc-yield",
             Self::GrpcUnix => "grpc-unix",
             Self::GrpcTcp => "grpc-tcp",
+            Self::InProcess => "in-process",
             Self::IpcBackoff => "ipc-backoff",
             Self::UdpYield => "udp-yield",
             Self::IpcSpin => "ipc-spin",
@@ -80,6 +84,19 @@ pub(crate) fn grpc_language(name: &str) -> Option<Language> {
     }
 }
 
+pub(crate) fn in_process(name: &str) -> Option<InProcess> {
+    match name {
+        "rust" => Some(InProcess::Rust),
+        "c" => Some(InProcess::C),
+        "java-jni" => Some(InProcess::JavaJni),
+        "java-ffm" => Some(InProcess::JavaFfm),
+        "python-ctypes" => Some(InProcess::PythonCtypes),
+        "python-pyo3" => Some(InProcess::PythonPyo3),
+        "go" => Some(InProcess::Go),
+        _ => None,
+    }
+}
+
 /// The work of a caller's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -102,6 +119,9 @@ const PAYLOADS: [u32; 4] = [0, 32, 1_024, 102_400];
 /// The runs over a transport with a server. Pairs with the server in Rust, or in the caller's language, have all of
 /// them. Other pairs have the call without payload.
 pub(crate) fn cells(transport: Transport, server: &str) -> Vec<Cell> {
+    if transport == Transport::InProcess {
+        return if server == "rust" { in_process_cells() } else { Vec::new() };
+    }
     let callers: &[&'static str] = match (transport.is_grpc(), server) {
         (true, "go") => &["go"],
         (false, "go") => &[],
@@ -134,8 +154,28 @@ pub(crate) fn cells(transport: Transport, server: &str) -> Vec<Cell> {
                 add(encoding, calls(1_024, 1));
             }
             Transport::IpcSpin if is_complete => add(encoding, calls(0, 1)),
-            Transport::IpcBackoff | Transport::UdpYield | Transport::IpcSpin => {}
+            _ => {}
         }
+    }
+    cells
+}
+
+fn in_process_cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for caller in ["rust", "c", "java-jni", "java-ffm", "python-ctypes", "python-pyo3", "go"] {
+        let mut add = |encoding, work| cells.push(Cell { caller, encoding, work });
+        for payload in PAYLOADS {
+            add("binary", Work::Calls { payload, callers: 1 });
+        }
+        add("json", Work::Calls { payload: 1_024, callers: 1 });
+        add("binary", Work::Calls { payload: 0, callers: 2 });
+        add("binary", Work::Calls { payload: 0, callers: 4 });
+        add("binary", Work::Connect);
+    }
+    // Rust's own values, without bytes.
+    for payload in PAYLOADS {
+        let work = Work::Calls { payload, callers: 1 };
+        cells.push(Cell { caller: "rust", encoding: "none", work });
     }
     cells
 }
@@ -147,10 +187,11 @@ pub(crate) fn counts(transport: Transport, server: &str, cell: &Cell) -> (u32, u
         (_, Work::Connect) => (0, 30),
         // Three spinning processes on fewer cores wait for the operating system's slices.
         (Transport::IpcSpin, _) => (100, 1_000),
-        (_, Work::Calls { payload: 10_000.., .. }) => (1_000, 1_000),
+        (_, Work::Calls { payload: 10_000.., .. }) => (500, 1_000),
+        (Transport::InProcess, _) => (100_000, 100_000),
         (Transport::IpcBackoff, _) => (2_000, 2_000),
-        (Transport::GrpcUnix | Transport::GrpcTcp, _) if has_python => (2_000, 2_000),
-        (Transport::GrpcUnix | Transport::GrpcTcp, _) => (10_000, 5_000),
+        (Transport::GrpcUnix | Transport::GrpcTcp, _) if has_python => (1_000, 1_000),
+        (Transport::GrpcUnix | Transport::GrpcTcp, _) => (5_000, 2_000),
         _ => (10_000, 10_000),
     }
 }

@@ -28,7 +28,8 @@ struct Results {
     runs: BTreeMap<Key, Vec<Value>>,
     /// Rows of servers, by transport and language.
     servers: BTreeMap<(String, String), Vec<Value>>,
-    rounds: u64,
+    /// Of the run with the most rounds.
+    rounds: usize,
 }
 
 const IPC: &str = "ipc-yield";
@@ -53,7 +54,6 @@ impl Results {
         let mut results = Self { runs: BTreeMap::new(), servers: BTreeMap::new(), rounds: 0 };
         for row in read(dir)? {
             let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-            results.rounds = results.rounds.max(row["round"].as_u64().unwrap_or(0));
             if row["p50_ns"].is_null() {
                 let key = (text("transport"), text("server"));
                 results.servers.entry(key).or_default().push(row);
@@ -66,7 +66,9 @@ impl Results {
                 encoding: text("encoding"),
                 call: row["payload"].as_u64().zip(row["callers"].as_u64()),
             };
-            results.runs.entry(key).or_default().push(row);
+            let rows = results.runs.entry(key).or_default();
+            rows.push(row);
+            results.rounds = results.rounds.max(rows.len());
         }
         Ok(results)
     }

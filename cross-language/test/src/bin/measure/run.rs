@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::RunOptions;
 use crate::plan::{
     Cell, SERVERS, Transport, Work, aeron_caller, aeron_server, cells, counts, grpc_language,
+    in_process,
 };
 use crate::statistics::Statistics;
 
@@ -30,10 +31,14 @@ pub(crate) const MACHINE: &str = "machine.json";
 enum Endpoint {
     Aeron { server: ChildProcess, channels: Vec<String>, driver: MediaDriver },
     Grpc { server: ChildProcess, address: String, _dir: tempfile::TempDir },
+    InProcess,
 }
 
 impl Endpoint {
     fn start(transport: Transport, server: &str) -> Option<Self> {
+        if transport == Transport::InProcess {
+            return Some(Self::InProcess);
+        }
         if transport.is_grpc() {
             let dir = tempfile::tempdir().expect("a directory");
             let address = match transport {
@@ -69,12 +74,16 @@ impl Endpoint {
             Self::Grpc { address, .. } => {
                 Some(grpc_language(cell.caller)?.caller(address, &[options, LONG]))
             }
+            Self::InProcess => {
+                Some(in_process(cell.caller)?.command(&[&["--encoding", cell.encoding], options]))
+            }
         }
     }
 
-    fn server(&self) -> &ChildProcess {
+    fn server(&self) -> Option<&ChildProcess> {
         match self {
-            Self::Aeron { server, .. } | Self::Grpc { server, .. } => server,
+            Self::Aeron { server, .. } | Self::Grpc { server, .. } => Some(server),
+            Self::InProcess => None,
         }
     }
 }
@@ -132,9 +141,11 @@ pub(crate) fn run(results: &Path, options: &RunOptions) -> Result<(), Box<dyn Er
                         }
                     }
                 }
-                let key =
-                    json!({ "round": round, "transport": transport.name(), "server": server });
-                write_row(&mut file, key, resources(endpoint.server().id()))?;
+                if let Some(process) = endpoint.server() {
+                    let key =
+                        json!({ "round": round, "transport": transport.name(), "server": server });
+                    write_row(&mut file, key, resources(process.id()))?;
+                }
                 eprintln!(
                     "round {round}: {} {server}: {} runs in {:.1} s",
                     transport.name(),
