@@ -115,6 +115,11 @@ fn name(language: &str) -> String {
     format!("{}{rest}", first.to_uppercase())
 }
 
+/// The language of a caller: `java` of `java-jni`.
+fn language_of(caller: &str) -> &str {
+    caller.split('-').next().unwrap_or(caller)
+}
+
 fn pair_name((caller, server): (&str, &str)) -> String {
     format!("{} → {}", name(caller), name(server))
 }
@@ -326,7 +331,7 @@ fn in_process(results: &Results, out: &mut String) -> std::fmt::Result {
         for payload in PAYLOADS {
             write!(out, " {} |", number(results.p50(&own(payload, 1))))?;
         }
-        let language = caller.split('-').next().unwrap_or(caller);
+        let language = language_of(caller);
         writeln!(
             out,
             " {} | {} |",
@@ -361,27 +366,25 @@ fn servers(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// A table for each caller, with all its runs.
+/// A table for each language of callers, with all their runs.
 fn callers(results: &Results, out: &mut String) -> std::fmt::Result {
-    let mut callers: Vec<&str> = results.runs.keys().map(|key| key.caller.as_str()).collect();
-    callers.sort_unstable();
-    callers.dedup();
-    for caller in callers {
-        writeln!(out, "## Caller: {caller}\n")?;
+    writeln!(out, "## Callers\n")?;
+    for language in ["rust", "java", "python", "c", "go"] {
+        writeln!(out, "### {}\n", name(language))?;
         writeln!(
             out,
             "| server | transport | encoding | call | callers | p50, µs (rounds) | mean | p95 | p99 | max | outliers | calls/s | allocations | bytes allocated |"
         )?;
         writeln!(out, "|---|---|---|---|--:|---|{}", "--:|".repeat(8))?;
-        let keys = results.runs.keys().filter(|key| key.caller == caller);
-        for key in keys {
+        for (key, rows) in
+            results.runs.iter().filter(|(key, _)| language_of(&key.caller) == language)
+        {
             let field = |field: &str| results.median(key, field);
             let p50 = results.spread(key, "p50_ns").map(|(least, median, greatest)| {
                 let [least, median, greatest] =
                     [least, median, greatest].map(|ns| number(Some(ns / 1e3)));
                 format!("{median} ({least}–{greatest})")
             });
-            let rows = results.runs.get(key).map_or(&[][..], Vec::as_slice);
             let total =
                 |field: &str| rows.iter().filter_map(|row| row[field].as_u64()).sum::<u64>();
             let outliers = 100.0 * total("outliers") as f64 / total("calls").max(1) as f64;
@@ -394,7 +397,7 @@ fn callers(results: &Results, out: &mut String) -> std::fmt::Result {
                 out,
                 "| {} | {} | {} | {call} | {callers} | {} | {} | {} | {} | {} | {outliers:.1} % | {:.0} | {} | {} |",
                 key.server,
-                key.transport,
+                [&key.transport, key.caller.trim_start_matches(language)].concat(),
                 key.encoding,
                 p50.unwrap_or_default(),
                 thousands(field("mean_ns")),
@@ -493,5 +496,28 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
         has_common_scale: true,
     }
     .write(&dir.join("encodings.svg"))?;
+    let bindings = [
+        ("rust", "Rust"),
+        ("c", "C"),
+        ("java-jni", "Java, JNI"),
+        ("java-ffm", "Java, FFM"),
+        ("python-ctypes", "Python, ctypes"),
+        ("python-pyo3", "Python, PyO3"),
+        ("go", "Go"),
+    ];
+    let isolation_groups = bindings.iter().map(|(caller, name)| {
+        let in_process = key(IN_PROCESS, (caller, "rust"), Some((0, 1)));
+        let ipc = key(IPC, (language_of(caller), "rust"), Some((0, 1)));
+        let bars = [in_process, ipc].map(|key| results.bar(&key, "p50_ns", 1e3));
+        ((*name).to_owned(), bars.to_vec())
+    });
+    BarChart {
+        heading: heading("What isolation costs: a call without payload to Rust (lower is better)"),
+        unit: "µs, p50".to_owned(),
+        series: vec!["in one process".to_owned(), "Aeron IPC".to_owned()],
+        groups: isolation_groups.collect(),
+        has_common_scale: true,
+    }
+    .write(&dir.join("isolation.svg"))?;
     Ok(())
 }
