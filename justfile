@@ -135,6 +135,10 @@ benchmark-ipc-throughput *args:
 benchmark-recording-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin recording_throughput -- "$@"
 
+# Compare round trips through a cluster of one Java member, and their rate, of clients in Rust and Java in turn (needs Java); results in target/benchmarks
+benchmark-cluster *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_cluster -- "$@"
+
 # Compare round trips over IPC and UDP of Rust, C and Java in turn; results in target/benchmarks
 benchmark-ipc-latency *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_latency -- "$@"

@@ -3,6 +3,7 @@
 pub mod batches;
 pub mod c_functions;
 pub mod c_loops;
+pub mod cluster;
 pub mod latency;
 pub mod ping_pong;
 pub mod recording;

@@ -1,6 +1,7 @@
 //! Programs that run as processes of their own: Java, drivers, an archive. Their networks, system calls and usage.
 
 pub mod archive_process;
+pub mod cluster_node;
 pub mod driver_process;
 pub mod driver_totals;
 pub mod java;

@@ -1,6 +1,7 @@
 //! The programs, one in each file; `src/bin` has a `main` for each.
 
 pub mod bounds;
+pub mod cluster;
 pub mod driver_resources;
 pub mod idle_strategies;
 pub mod instructions;

@@ -326,18 +326,16 @@ impl Drop for JavaNode {
 
 /// Settings of all members. They suit a machine of two cores under load: few threads, idle strategies that sleep, and
 /// long timeouts.
-const PROPERTIES: [&str; 25] = [
+const PROPERTIES: [&str; 23] = [
     "aeron.dir.delete.on.start=true",
     "aeron.threading.mode=SHARED",
     "aeron.shared.idle.strategy=backoff",
     "aeron.archive.threading.mode=SHARED",
-    "aeron.archive.idle.strategy.name=backoff",
     "aeron.term.buffer.sparse.file=true",
     "aeron.term.buffer.length=1m",
     "aeron.ipc.term.buffer.length=1m",
     "aeron.archive.segment.file.length=4m",
     "aeron.archive.recording.events.enabled=false",
-    "aeron.archive.control.channel.enabled=true",
     "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
     "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0",
     "aeron.cluster.service.count=1",

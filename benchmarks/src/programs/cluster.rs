@@ -1,0 +1,363 @@
+//! The program `benchmark_cluster`.
+
+use std::time::Duration;
+
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
+use rusteron_client::IdleStrategyKind;
+use serde_json::{Value, json};
+
+use crate::command_line::byte_size;
+use crate::command_line::driver_options::idle_strategy;
+use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
+use crate::command_line::number::Grouped;
+use crate::command_line::output::Output;
+use crate::command_line::run_options::{self, JavaOptions, RunOptions};
+use crate::contenders::cluster::{Bench, Client, Outcome, Plan};
+use crate::contenders::latency::Transport;
+use crate::contenders::ping_pong::MIN_MESSAGE_LENGTH;
+use crate::measuring::connection::Connection;
+use crate::measuring::statistics::Statistics;
+use crate::processes::cluster_node::ClusterNode;
+use crate::processes::java::Java;
+use crate::programs::latency::PERCENTILES;
+use crate::reports::chart::{BarChart, Heading, settings_note};
+use crate::reports::comparison;
+use crate::reports::host;
+use crate::reports::latencies::micros;
+use crate::reports::results::{self, Results};
+
+/// Compares round trips through a cluster of one Java member with an echo service, and their rate, of clients in Rust
+/// and Java.
+///
+/// Both clients use the member's media driver, and take turns. A message is answered when the member has recorded it,
+/// and its service has processed it. With a window of 1, a client sends the next message after the answer. With a
+/// larger window, the rate is that of the whole way. Needs Java.
+///
+/// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "benchmark_cluster",
+    version,
+    mut_arg("warmup", |arg| arg.default_value("3s")),
+    mut_arg("measure", |arg| arg.default_value("3s"))
+)]
+pub struct ClusterOptions {
+    /// The contenders, separated by commas; ratios are of the first to the others
+    #[arg(
+        long,
+        value_name = "CONTENDERS",
+        value_delimiter = ',',
+        num_args = 1,
+        default_value = "rust,java"
+    )]
+    pub contenders: Vec<Client>,
+
+    /// Transports of ingress and egress, separated by commas
+    #[arg(
+        long,
+        value_name = "TRANSPORTS",
+        value_delimiter = ',',
+        num_args = 1,
+        default_value = "udp,ipc"
+    )]
+    pub transports: Vec<Transport>,
+
+    /// How many messages wait for their answers at the most, separated by commas
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_delimiter = ',', num_args = 1,
+          default_value = "1,256", value_parser = RangedU64ValueParser::<u64>::new().range(1..=100_000))]
+    pub windows: Vec<u64>,
+
+    /// Length of each message in bytes, from 8 to 1k
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
+          value_parser = byte_size::parse_message_length)]
+    pub message_length: usize,
+
+    /// Idle strategy of the clients' loops
+    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
+    pub idle: IdleStrategyKind,
+
+    /// Idle strategy of all threads of the member
+    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
+    pub node_idle: IdleStrategyKind,
+
+    /// Rounds, times, results.
+    #[command(flatten)]
+    pub run: RunOptions,
+
+    /// Java.
+    #[command(flatten)]
+    pub java: JavaOptions,
+}
+
+/// The longest message, which is one fragment with its headers.
+const MAX_MESSAGE_LENGTH: usize = 1024;
+
+impl ClusterOptions {
+    fn check(&self) -> Result<(), Failure> {
+        self.run.check()?;
+        let lengths = MIN_MESSAGE_LENGTH..=MAX_MESSAGE_LENGTH;
+        if !lengths.contains(&self.message_length) {
+            let reason = format!("expected {} to {} bytes", lengths.start(), lengths.end());
+            return Err(Failure::usage("--message-length <BYTES>", self.message_length, reason));
+        }
+        Ok(())
+    }
+
+    fn plan(&self, case: &Case, client: Client) -> Plan {
+        Plan {
+            transport: case.transport,
+            message_length: self.message_length,
+            window: case.window,
+            idle: self.idle,
+            warmup: match client {
+                Client::Rust => self.run.warmup,
+                Client::Java => self.run.warmup.max(self.java.java_warmup),
+            },
+            measure: self.run.measure,
+        }
+    }
+}
+
+/// All runs of a client under the same conditions.
+#[derive(Debug)]
+struct Contender {
+    client: Client,
+    runs: Vec<Outcome>,
+}
+
+impl Contender {
+    /// The statistics of a percentile over the runs, in microseconds; `None` if there are none.
+    fn percentile(&self, quantile: f64) -> Option<Statistics> {
+        let value = |run: &Outcome| micros(run.round_trips.value_at_quantile(quantile));
+        Statistics::new(self.runs.iter().map(value))
+    }
+
+    fn to_json(&self) -> Value {
+        let object = |value: &dyn Fn(f64) -> Value| {
+            let values = PERCENTILES.map(|(name, quantile)| (name.to_owned(), value(quantile)));
+            Value::Object(values.into_iter().collect())
+        };
+        let run = |run: &Outcome| {
+            json!({
+                "rate": run.rate,
+                "count": run.round_trips.len(),
+                "micros": object(&|quantile| json!(micros(run.round_trips.value_at_quantile(quantile)))),
+            })
+        };
+        json!({
+            "name": self.client.to_string(),
+            "micros": object(&|quantile| json!(self.percentile(quantile).map(|it| it.to_json()))),
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Clients that were measured under the same conditions.
+#[derive(Debug)]
+struct Case {
+    transport: Transport,
+    window: u64,
+    contenders: Vec<Contender>,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        format!("{}, window {}", self.transport.name(), self.window)
+    }
+
+    fn rates(&self) -> comparison::Case {
+        let names = self.contenders.iter().map(|contender| contender.client.to_string());
+        let mut case = comparison::Case::new(self.name(), names);
+        for (rates, contender) in case.contenders.iter_mut().zip(&self.contenders) {
+            rates.runs = contender.runs.iter().map(|run| vec![run.rate]).collect();
+        }
+        case
+    }
+
+    /// The lines of a table of round trips.
+    fn table(&self) -> Vec<String> {
+        let row = |what: &str, values: [String; PERCENTILES.len()]| {
+            format!("  {what:<28}{}", values.map(|value| format!("{value:>10}")).join(" "))
+        };
+        let mut lines = vec![
+            format!("{}, microseconds: medians of the runs' percentiles", self.name()),
+            row("contender", PERCENTILES.map(|(name, _)| name.to_owned())),
+        ];
+        let medians = |contender: &Contender| {
+            PERCENTILES.map(|(_, quantile)| contender.percentile(quantile).map(|it| it.median()))
+        };
+        let first = self.contenders.first().map(medians);
+        for (index, contender) in self.contenders.iter().enumerate() {
+            let own = medians(contender);
+            let text = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.1}"));
+            lines.push(row(&contender.client.to_string(), own.map(text)));
+            if let (1.., Some(first)) = (index, first) {
+                let mut ratios = [const { String::new() }; PERCENTILES.len()];
+                for (ratio, (first, own)) in ratios.iter_mut().zip(first.iter().zip(own)) {
+                    *ratio =
+                        first.zip(own).map_or_else(String::new, |(a, b)| format!("{:.3}", a / b));
+                }
+                lines.push(row("    first / it", ratios));
+            }
+        }
+        lines
+    }
+
+    fn to_json(&self) -> Value {
+        let contenders = self.contenders.iter().map(Contender::to_json);
+        json!({
+            "name": self.name(),
+            "rates": self.rates().to_json(),
+            "contenders": contenders.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Runs the program.
+///
+/// # Errors
+/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for everything
+/// else.
+pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
+    options.check()?;
+    let results = Results::open(&options.run.results, "cluster")?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut output = Output::new(&interrupt);
+    let java = Java::find(&options.java.java_option, &interrupt)
+        .map_err(|reason| Failure::run("the cluster needs Java", reason))?;
+    let mut node = ClusterNode::start(&java, options.node_idle.name(), &interrupt)?;
+    let connection = Connection::to_driver(&node.aeron_dir())?;
+    let bench = Bench {
+        aeron: connection.aeron(),
+        aeron_dir: &node.aeron_dir(),
+        ingress_endpoints: &node.ingress_endpoints(),
+        java: &java,
+        interrupt: &interrupt,
+    };
+    let measured = compare(options, &bench, &mut output);
+    // If it has ended, its own words say more.
+    node.check()?;
+    let cases = measured.map_err(|failure| connection.explain(failure))?;
+
+    let rates: Vec<comparison::Case> = cases.iter().map(Case::rates).collect();
+    for line in comparison::table(&rates, "msgs/sec") {
+        output.line(line)?;
+    }
+    for line in cases.iter().flat_map(Case::table) {
+        output.line(line)?;
+    }
+    chart(options, &rates, &java).write(&results.chart("rates"))?;
+    output.line(results.write(&report(options, &cases, &java))?)
+}
+
+/// Runs all contenders of all cases in turn, again and again, and prints each run.
+fn compare(
+    options: &ClusterOptions,
+    bench: &Bench<'_>,
+    output: &mut Output<'_>,
+) -> Result<Vec<Case>, Failure> {
+    let windows = run_options::distinct(&options.windows);
+    let clients = run_options::distinct(&options.contenders);
+    let contenders =
+        || clients.iter().map(|&client| Contender { client, runs: Vec::new() }).collect();
+    let mut cases: Vec<Case> = run_options::distinct(&options.transports)
+        .into_iter()
+        .flat_map(|transport| windows.iter().map(move |&window| (transport, window)))
+        .map(|(transport, window)| Case { transport, window, contenders: contenders() })
+        .collect();
+    for number in 1..=options.run.runs {
+        for case in &mut cases {
+            for index in comparison::in_turn(0..case.contenders.len(), number) {
+                let client = case.contenders[index].client;
+                let outcome = bench.measure(client, &options.plan(case, client))?;
+                if bench.interrupt.is_requested() {
+                    // A run that was cut short would not be comparable with the others.
+                    return Ok(cases);
+                }
+                let [p50, p99] = [0.5, 0.99]
+                    .map(|quantile| micros(outcome.round_trips.value_at_quantile(quantile)));
+                output.line(format_args!(
+                    "Run {number}, {}, {client}: {} msgs/sec, p50 {p50:.1} us, p99 {p99:.1} us",
+                    case.name(),
+                    Grouped::rounded(outcome.rate),
+                ))?;
+                case.contenders[index].runs.push(outcome);
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn chart(options: &ClusterOptions, rates: &[comparison::Case], java: &Java) -> BarChart {
+    let mut notes = results::notes();
+    notes.push(java.versions().to_owned());
+    notes.push(settings_note(&[
+        ("messages", &format_args!("{} B", options.message_length)),
+        ("idle", &options.idle.name()),
+        ("member's idle", &options.node_idle.name()),
+        ("runs", &options.run.runs),
+    ]));
+    let group = |case: &comparison::Case| {
+        (case.name.clone(), case.contenders.iter().map(|contender| contender.bar()).collect())
+    };
+    BarChart {
+        heading: Heading { title: "Answers of a cluster of one Java member".to_owned(), notes },
+        unit: "answers per second: median, quartiles".to_owned(),
+        series: run_options::distinct(&options.contenders).iter().map(Client::to_string).collect(),
+        groups: rates.iter().map(group).collect(),
+        // A window of one message is much slower than larger ones.
+        has_common_scale: false,
+    }
+}
+
+fn report(options: &ClusterOptions, cases: &[Case], java: &Java) -> Value {
+    let mut versions = host::versions();
+    versions["java"] = json!(java.versions());
+    let mut settings = options.run.to_json();
+    let warmup: Duration = options.java.java_warmup;
+    settings["java_warmup_seconds"] = json!(warmup.as_secs_f64());
+    settings["java_options"] = json!(options.java.java_option);
+    settings["message_length"] = json!(options.message_length);
+    settings["idle"] = json!(options.idle.name());
+    settings["node_idle"] = json!(options.node_idle.name());
+    json!({
+        "program": "benchmark_cluster",
+        "versions": versions,
+        "host": host::describe(),
+        "settings": settings,
+        "unit": "answers per second",
+        "cases": cases.iter().map(Case::to_json).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::contenders::ping_pong;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        ClusterOptions::command().debug_assert();
+    }
+
+    #[test]
+    fn tables_compare_with_the_first_client() {
+        let contender = |client, rate, micros: u64| {
+            let mut round_trips = ping_pong::histogram().expect("a histogram");
+            round_trips.saturating_record_n(micros * 1000, 100);
+            Contender { client, runs: vec![Outcome { round_trips, rate }] }
+        };
+        let contenders = vec![contender(Client::Rust, 3e4, 20), contender(Client::Java, 2e4, 40)];
+        let case = Case { transport: Transport::Udp, window: 1, contenders };
+        let lines = case.table();
+        assert!(lines[0].starts_with("udp, window 1"), "{lines:#?}");
+        assert_eq!(lines[2].split_whitespace().take(2).collect::<Vec<_>>(), ["Rust", "20.0"]);
+        assert!(lines[4].contains(" 0.500"), "{lines:#?}");
+        let rates = comparison::table(&[case.rates()], "msgs/sec");
+        assert!(rates[2].contains(" 1.500 "), "{rates:#?}");
+    }
+}
