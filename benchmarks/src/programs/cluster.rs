@@ -33,7 +33,7 @@ use crate::reports::results::{self, Results};
 ///
 /// Both clients use the member's media driver, and take turns. A message is answered when the member has recorded it,
 /// and its service has processed it. With a window of 1, a client sends the next message after the answer. With a
-/// larger window, the rate is that of the whole way. Needs Java.
+/// larger window, the rate is that of the whole way. Before the first run, the member is warmed up. Needs Java.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
 #[derive(Debug, Clone, Parser)]
@@ -267,6 +267,11 @@ fn compare(
         .flat_map(|transport| windows.iter().map(move |&window| (transport, window)))
         .map(|(transport, window)| Case { transport, window, contenders: contenders() })
         .collect();
+    // The Java machine of the member gets ready as well, before the first run.
+    for case in &cases {
+        let plan = Plan { measure: options.java.java_warmup, ..options.plan(case, Client::Java) };
+        bench.measure(Client::Rust, &plan)?;
+    }
     for number in 1..=options.run.runs {
         for case in &mut cases {
             for index in comparison::in_turn(0..case.contenders.len(), number) {
