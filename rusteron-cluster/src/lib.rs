@@ -42,19 +42,20 @@
 //! 5. The client drops answers to requests that it has no longer.
 //!
 //! # Change of leader
-//! A poll notices the loss of the leader, or its successor's event. [`ClusterState`] says what the
-//! session waits for:
+//! A poll notices the loss of the egress and the event of a new leader. An offer notices the loss of
+//! the ingress. [`ClusterState`] says what the session waits for:
 //!
 //! | State | Ends |
 //! |---|---|
-//! | [`Connected`](ClusterState::Connected) | with a rejected offer, a lost egress, or an event |
+//! | [`Connected`](ClusterState::Connected) | with a lost ingress or egress, or an event |
 //! | [`AwaitNewLeader`](ClusterState::AwaitNewLeader) | with the new leader's event, or after the new leader timeout |
 //! | [`AwaitNewLeaderConnection`](ClusterState::AwaitNewLeaderConnection) | with the first accepted message, or after the message timeout |
 //! | [`Closed`](ClusterState::Closed) | never; connect anew |
 //!
 //! The application sends the first message to the new leader, best a
 //! [keep-alive](ClusterClient::send_keep_alive). With
-//! [`set_keep_alive_interval`](ClusterContext::set_keep_alive_interval), polls do.
+//! [`set_keep_alive_interval`](ClusterContext::set_keep_alive_interval), polls do. The new leader can
+//! send an event [`EventCode::Ok`] for the session again.
 //!
 //! # Versions
 //! The client writes version 17 of the cluster's schema, and reads all versions. It speaks version

@@ -65,7 +65,8 @@ impl AsyncConnect {
         Ok(Self { connect, network, context, ingress_channel: channels.ingress })
     }
 
-    /// Returns the client, or `None` if the connection is still pending. Does not block.
+    /// Returns the client, or `None` if the connection is still pending. Does not block, but waits
+    /// for the credentials supplier while a clone of the context uses the supplier.
     ///
     /// # Errors
     /// The outcome is returned once and can be an error, as for [`ClusterClient::connect`]. Later
@@ -75,7 +76,8 @@ impl AsyncConnect {
     /// Corresponds to `AeronCluster.AsyncConnect.poll`.
     pub fn poll(&mut self) -> Result<Option<ClusterClient>> {
         let now = Instant::now();
-        let connected = self.connect.poll(&mut self.network, self.context.credentials(), now)?;
+        let polled = self.connect.poll(&mut self.network, self.context.credentials(), now);
+        let connected = polled.inspect_err(|_| self.network.clear())?;
         connected.map(|connected| self.client(connected, now)).transpose()
     }
 

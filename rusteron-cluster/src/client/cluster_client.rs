@@ -12,7 +12,7 @@ use crate::client::async_connect::AsyncConnect;
 use crate::client::claim::IngressClaim;
 use crate::client::context::ClusterContext;
 use crate::client::egress::Egress;
-use crate::client::ingress::Ingress;
+use crate::client::ingress::{Ingress, Progress};
 use crate::client::session::{CloseCause, ClusterState};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 
@@ -21,8 +21,9 @@ use crate::error::{ClusterError, ClusterErrorKind, Result};
 /// One thread at a time uses the session. The session keeps its Aeron client open. Dropping the
 /// session closes it: the cluster is told, if the session is connected.
 ///
-/// Poll the egress regularly. Polls follow changes of leader, notice the loss of the connection,
-/// and send keep-alives if [asked to](ClusterContext::set_keep_alive_interval).
+/// Poll the egress regularly. Polls follow changes of leader, notice the loss of the egress, and
+/// send keep-alives if [asked to](ClusterContext::set_keep_alive_interval). Offers notice the loss
+/// of the ingress. A closed session closes its publication and its subscription.
 ///
 /// ```no_run
 /// use rusteron_client::{Aeron, Context};
@@ -73,7 +74,9 @@ use crate::error::{ClusterError, ClusterErrorKind, Result};
 #[must_use = "the session is closed when this is dropped"]
 pub struct ClusterClient {
     ingress: Ingress,
-    egress: Subscription,
+    /// `None` once the session is closed: a subscription that is not polled would hold up other
+    /// subscribers of the stream.
+    egress: Option<Subscription>,
 }
 
 impl ClusterClient {
@@ -132,12 +135,12 @@ impl ClusterClient {
     }
 
     pub(crate) fn new(ingress: Ingress, egress: Subscription) -> Self {
-        Self { ingress, egress }
+        Self { ingress, egress: Some(egress) }
     }
 
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
-    /// Returns the amount of work: fragments and changes of state. Zero means that nothing has
-    /// happened.
+    /// Returns the amount of work: fragments, changes of state, keep-alives. Zero means that
+    /// nothing has happened.
     ///
     /// The handler gets the ingress, so that it can answer at once, and whole messages of this
     /// session. Messages of other sessions on the same stream count as fragments. If the handler
@@ -148,17 +151,18 @@ impl ClusterClient {
     ///
     /// # Errors
     /// [`ClusterErrorKind::Closed`] if the session was closed before this poll;
-    /// [`state`](Self::state) has the cause. A poll in which the session closes returns `Ok`.
+    /// [`state`](Self::state) has the cause. A poll in which the session closes returns `Ok`, unless
+    /// the Aeron client has closed.
     ///
-    /// Corresponds to `AeronCluster.pollEgress`.
-    #[doc(alias("pollEgress", "pollStateChanges"))]
+    /// Corresponds to `AeronCluster.pollEgress`, which also calls `pollStateChanges`.
+    #[doc(alias = "pollEgress")]
     #[inline]
     pub fn poll_egress<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize>
     where
         F: FnMut(&mut Ingress, Egress<'_>),
     {
-        self.check_open()?;
-        let Self { ingress, egress } = self;
+        let before = self.ingress.progress();
+        let (ingress, egress) = self.open_session()?;
         let session_id = ingress.cluster_session_id();
         let on_message = |message: &[u8], header: &Header<'_>| {
             let Some(event) = Egress::decode(session_id, message, header) else { return };
@@ -167,7 +171,7 @@ impl ClusterClient {
             }
         };
         let polled = egress.poll(on_message, fragment_limit);
-        self.after_poll(polled)
+        self.after_poll(polled, before)
     }
 
     /// As [`poll_egress`](Self::poll_egress), with a handler that controls the position in the
@@ -191,8 +195,8 @@ impl ClusterClient {
     where
         F: FnMut(&mut Ingress, Egress<'_>) -> Action,
     {
-        self.check_open()?;
-        let Self { ingress, egress } = self;
+        let before = self.ingress.progress();
+        let (ingress, egress) = self.open_session()?;
         let session_id = ingress.cluster_session_id();
         let on_message = |message: &[u8], header: &Header<'_>| {
             let Some(event) = Egress::decode(session_id, message, header) else {
@@ -208,31 +212,61 @@ impl ClusterClient {
             }
         };
         let polled = egress.controlled_poll(on_message, fragment_limit);
-        self.after_poll(polled)
+        self.after_poll(polled, before)
     }
 
+    /// Returns the halves of an open session.
     #[inline]
-    fn check_open(&self) -> Result<()> {
-        match self.state() {
-            ClusterState::Closed(cause) => Err(closed(cause)),
-            _ => Ok(()),
+    fn open_session(&mut self) -> Result<(&mut Ingress, &mut Subscription)> {
+        if let ClusterState::Closed(cause) = self.state() {
+            self.release_closed();
+            return Err(closed(cause));
+        }
+        match &mut self.egress {
+            Some(egress) => Ok((&mut self.ingress, egress)),
+            None => Err(closed(CloseCause::ClientClosed)),
         }
     }
 
-    /// Notices the loss of the leader's image, and does what time demands.
+    /// Notices the loss of the leader's image, and checks deadlines. `before` is the progress before
+    /// the poll.
     #[inline]
-    fn after_poll(&mut self, polled: Result<usize, PollError>) -> Result<usize> {
+    fn after_poll(&mut self, polled: Result<usize, PollError>, before: Progress) -> Result<usize> {
         let Ok(fragments) = polled else {
             self.ingress.close(CloseCause::ClientClosed);
+            self.release_closed();
             return Err(closed(CloseCause::ClientClosed));
         };
         let leader = self.ingress.image_correlation_id();
-        let mut work = fragments;
-        if !self.egress.images().any(|x| x.correlation_id() == leader && !x.is_closed()) {
-            work += usize::from(self.state() == ClusterState::Connected);
+        let mut images = self.egress.iter_mut().flat_map(Subscription::images);
+        if !images.any(|image| image.correlation_id() == leader && !image.is_closed()) {
             self.ingress.on_egress_lost();
         }
-        Ok(work + self.ingress.do_work())
+        let keep_alives = self.ingress.poll_timers();
+        self.release_closed();
+        let changes = usize::from(self.ingress.progress() != before);
+        Ok(fragments + keep_alives + changes)
+    }
+
+    /// Closes the streams of a closed session.
+    #[inline]
+    fn release_closed(&mut self) {
+        if let ClusterState::Closed(_) = self.state() {
+            self.egress = None;
+            self.ingress.release_publication();
+        }
+    }
+
+    /// Closes the streams if a rejected offer has closed the session.
+    #[inline]
+    fn after_offer(
+        &mut self,
+        offered: Result<Position, OfferError>,
+    ) -> Result<Position, OfferError> {
+        if offered.is_err() {
+            self.release_closed();
+        }
+        offered
     }
 
     /// Offers one message to the cluster. See [`Ingress::offer`].
@@ -241,7 +275,8 @@ impl ClusterClient {
     /// Nothing has been sent; see [offers](Ingress#offers).
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        self.ingress.offer(message)
+        let offered = self.ingress.offer(message);
+        self.after_offer(offered)
     }
 
     /// Offers one message whose bytes lie in several slices. See [`Ingress::offer_parts`].
@@ -250,10 +285,13 @@ impl ClusterClient {
     /// Nothing has been sent; see [offers](Ingress#offers).
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        self.ingress.offer_parts(parts)
+        let offered = self.ingress.offer_parts(parts);
+        self.after_offer(offered)
     }
 
     /// Claims a range of the ingress for a message of `length` bytes. See [`Ingress::try_claim`].
+    ///
+    /// If a rejected claim closes the session, the next poll closes the session's streams.
     ///
     /// # Errors
     /// Nothing has been claimed; see [offers](Ingress#offers).
@@ -267,7 +305,8 @@ impl ClusterClient {
     /// # Errors
     /// Nothing has been sent; see [offers](Ingress#offers).
     pub fn send_keep_alive(&mut self) -> Result<Position, OfferError> {
-        self.ingress.send_keep_alive()
+        let offered = self.ingress.send_keep_alive();
+        self.after_offer(offered)
     }
 
     /// Asks the cluster to take a snapshot. See [`Ingress::request_snapshot`].
@@ -275,7 +314,8 @@ impl ClusterClient {
     /// # Errors
     /// Nothing has been sent; see [offers](Ingress#offers).
     pub fn request_snapshot(&mut self, correlation_id: i64) -> Result<Position, OfferError> {
-        self.ingress.request_snapshot(correlation_id)
+        let offered = self.ingress.request_snapshot(correlation_id);
+        self.after_offer(offered)
     }
 
     /// Returns the sending half of the session.
@@ -283,10 +323,10 @@ impl ClusterClient {
         &mut self.ingress
     }
 
-    /// Returns the subscription on which the session receives.
+    /// Returns the subscription on which the session receives. `None` once the session is closed.
     #[doc(alias = "egressSubscription")]
-    pub fn egress_subscription(&self) -> &Subscription {
-        &self.egress
+    pub fn egress_subscription(&self) -> Option<&Subscription> {
+        self.egress.as_ref()
     }
 
     /// Returns the state of the session.

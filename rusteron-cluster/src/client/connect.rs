@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{ChannelUri, Error, ErrorKind, Media, OfferError, Parameter, PollError};
+use rusteron_client::{
+    ChannelUri, ChannelUriError, Error, ErrorKind, Media, OfferError, Parameter, PollError,
+};
 
 use crate::client::credentials::CredentialsSupplier;
 use crate::client::egress::EventCode;
@@ -94,13 +96,15 @@ pub(crate) struct Connect {
     egress_stream_id: i32,
     client_info: String,
     members: Vec<Member>,
-    /// Whether each member has an endpoint: by the settings, or by a redirect.
+    /// True if each member has an endpoint: by the settings, or by a redirect.
     has_endpoints: bool,
     /// The leader that a redirect has named, and the time until which other members are not asked.
     leader: Option<(i32, Instant)>,
     /// The member that gets the request.
     chosen: i32,
     is_challenged: bool,
+    /// The time at which the chosen member's disconnection was noticed.
+    lost_since: Option<Instant>,
     correlation_id: i64,
     request: Vec<u8>,
 }
@@ -140,11 +144,21 @@ impl Connect {
     pub(crate) fn new(settings: ConnectSettings<'_>, now: Instant) -> Result<Self> {
         let ConnectSettings { ingress, ingress_endpoints, .. } = settings;
         let members = match ingress_endpoints {
-            Some(endpoints) => members(&ingress, endpoints)?,
+            Some(endpoints) => members(&ingress, endpoints),
             None => vec![Member::new(ONLY_MEMBER, ingress.clone())],
         };
         for member in &members {
-            member.channel.check_publication()?;
+            let checked = member.channel.check_publication().map_err(Error::from);
+            if let Err(error) = member.error.clone().map_or(checked, Err) {
+                let setting = match ingress_endpoints {
+                    Some(endpoints) => {
+                        let endpoint = endpoints.get(member.id).unwrap_or_default();
+                        format!("ingress_endpoints: {}={endpoint}", member.id)
+                    }
+                    None => format!("ingress_channel={ingress}"),
+                };
+                return Err(ClusterError::invalid(format!("{setting}: {error}")));
+            }
         }
         Ok(Self {
             state: ConnectState::AddEgress,
@@ -158,6 +172,7 @@ impl Connect {
             leader: None,
             chosen: ONLY_MEMBER,
             is_challenged: false,
+            lost_since: None,
             correlation_id: 0,
             request: Vec::new(),
         })
@@ -207,7 +222,7 @@ impl Connect {
                 ConnectState::AwaitConnected => self.await_connected(io, credentials, now)?,
                 ConnectState::Send => self.send(io)?,
                 ConnectState::AwaitResponse => match self.response(io)? {
-                    None => false,
+                    None => self.gives_up_member(io, now),
                     Some(Response::Connected(session)) => return Ok(Some(session)),
                     Some(Response::Refused(error)) => return Err(error),
                     Some(Response::Challenge { cluster_session_id, encoded_challenge }) => {
@@ -222,6 +237,10 @@ impl Connect {
                 ConnectState::Done => false,
             };
             if !has_proceeded {
+                if self.state != ConnectState::AwaitResponse {
+                    // Messages to others on the stream, which this subscriber must not hold up.
+                    let _ = io.poll_responses(&mut |_, _| false);
+                }
                 return Ok(None);
             }
         }
@@ -305,6 +324,23 @@ impl Connect {
             Err(error) if error.is_retryable() => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns to other members if the chosen member disconnects for a while before it answers. If
+    /// that member has opened a session, the session times out there. A challenge is not repeated.
+    fn gives_up_member(&mut self, io: &mut impl ConnectIo, now: Instant) -> bool {
+        if self.is_challenged || io.is_connected(self.chosen) {
+            self.lost_since = None;
+            return false;
+        }
+        let lost_since = *self.lost_since.get_or_insert(now);
+        let is_lost = now >= lost_since + self.message_timeout / 8;
+        if is_lost {
+            self.lost_since = None;
+            self.leader = None;
+            self.state = ConnectState::AwaitConnected;
+        }
+        is_lost
     }
 
     /// Looks for an answer to the current request.
@@ -414,9 +450,11 @@ impl Connect {
         }
         let endpoints =
             endpoints.parse().map_err(|error: ClusterError| unusable(error.message()))?;
-        let mut members = members(&self.ingress, &endpoints)?;
-        if !members.iter().any(|member| member.id == leader_member_id) {
-            return Err(unusable("the leader has no endpoint"));
+        let mut members = members(&self.ingress, &endpoints);
+        match members.iter().find(|member| member.id == leader_member_id) {
+            Some(Member { error: Some(error), .. }) => return Err(unusable(&error.to_string())),
+            Some(_) => {}
+            None => return Err(unusable("the leader has no endpoint")),
         }
         for old in &self.members {
             let kept = members.iter_mut().find(|new| {
@@ -471,16 +509,21 @@ impl Member {
     }
 }
 
-fn members(ingress: &ChannelUri, endpoints: &IngressEndpoints) -> Result<Vec<Member>> {
-    endpoints
-        .iter()
-        .map(|(id, endpoint)| Ok(Member::new(id, with_endpoint(ingress, endpoint)?)))
-        .collect()
+/// Returns the members of a cluster. A member with an unusable endpoint has an error.
+fn members(ingress: &ChannelUri, endpoints: &IngressEndpoints) -> Vec<Member> {
+    let member = |(id, endpoint)| match with_endpoint(ingress, endpoint) {
+        Ok(channel) => Member::new(id, channel),
+        Err(error) => Member { error: Some(error.into()), ..Member::new(id, ingress.clone()) },
+    };
+    endpoints.iter().map(member).collect()
 }
 
 /// Returns the ingress channel to a member.
-pub(crate) fn with_endpoint(ingress: &ChannelUri, endpoint: &str) -> Result<ChannelUri> {
-    Ok(ingress.to_builder().set(Parameter::Endpoint, endpoint).build()?)
+pub(crate) fn with_endpoint(
+    ingress: &ChannelUri,
+    endpoint: &str,
+) -> Result<ChannelUri, ChannelUriError> {
+    ingress.to_builder().set(Parameter::Endpoint, endpoint).build()
 }
 
 fn client_info(client_name: &str) -> String {

@@ -251,7 +251,7 @@ impl ClusterContext {
     }
 
     /// Sets the supplier of the credentials for connecting. The default is no credentials. Clones
-    /// of the context share the supplier.
+    /// of the context share the supplier, which serves one attempt to connect at a time.
     pub fn set_credentials_supplier(
         &mut self,
         value: impl CredentialsSupplier + 'static,
@@ -314,10 +314,14 @@ impl ClusterContext {
         timeout("new_leader_timeout", self.new_leader_timeout)?;
         timeout("keep_alive_interval", self.keep_alive_interval)?;
         let egress = match egress.media() {
-            Media::Udp => egress.to_builder().set(Parameter::Rejoin, "false").build()?,
-            Media::Ipc => egress,
+            Media::Udp => egress.to_builder().set(Parameter::Rejoin, "false").build(),
+            Media::Ipc => Ok(egress),
         };
-        egress.check_subscription()?;
+        let egress = egress
+            .and_then(|egress| egress.check_subscription().map(|()| egress))
+            .map_err(|error| {
+                ClusterError::invalid(format!("egress_channel={}: {error}", self.egress_channel))
+            })?;
         Ok(Channels { ingress, egress })
     }
 }

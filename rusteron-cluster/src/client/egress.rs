@@ -26,7 +26,8 @@ pub enum Egress<'a> {
         /// The header of the whole message. Its lengths and positions include the session header.
         header: &'a Header<'a>,
     },
-    /// An event of the session. After [`EventCode::Closed`] the session is closed.
+    /// An event of the session. After [`EventCode::Closed`] the session is closed. A new leader can
+    /// send [`EventCode::Ok`] again.
     SessionEvent {
         /// The request that the event answers, if any.
         correlation_id: i64,

@@ -6,9 +6,10 @@ use crate::client::egress::Egress;
 
 /// Decodes the messages of one session from a subscription of your own.
 ///
-/// [`ClusterClient`](crate::ClusterClient) polls its egress itself. Use this type if several
-/// sessions share a subscription, or another loop polls it. The caller then has to follow
-/// [`Egress::NewLeader`] events.
+/// Use this type to read messages of a session from another subscription of its egress, such as a
+/// recording's replay or another thread's subscription. The [`ClusterClient`](crate::ClusterClient)
+/// of the session still has to poll: only its own polls follow changes of leader. Java's
+/// `onNewLeader` and `trackIngressPublicationResult` have no counterpart.
 ///
 /// ```
 /// use rusteron_client::{PollError, Subscription};

@@ -48,7 +48,16 @@ impl IngressEndpoints {
     }
 }
 
-/// Parses `id=endpoint,id=endpoint,…`. An error has the kind
+/// The most members of a text of endpoints. Clusters have fewer; a forged message can have more.
+const MAX_MEMBERS: usize = 100;
+
+/// Returns the endpoint of a member in a text of endpoints, however long.
+pub(crate) fn find_endpoint(text: &str, member_id: i32) -> Option<&str> {
+    let members = text.split(',').filter_map(|member| member.split_once('='));
+    members.filter(|(id, _)| id.parse() == Ok(member_id)).last().map(|(_, endpoint)| endpoint)
+}
+
+/// Parses `id=endpoint,id=endpoint,…`, of at most 100 members. An error has the kind
 /// [`InvalidArgument`](crate::ClusterErrorKind::InvalidArgument).
 impl FromStr for IngressEndpoints {
     type Err = ClusterError;
@@ -58,6 +67,10 @@ impl FromStr for IngressEndpoints {
             ClusterError::invalid(format!("ingress endpoints {text:?}: {member:?}: {reason}"))
         };
         let mut endpoints = Self(Vec::new());
+        if text.split(',').nth(MAX_MEMBERS).is_some() {
+            let text = format!("ingress endpoints: more than {MAX_MEMBERS} members");
+            return Err(ClusterError::invalid(text));
+        }
         for member in text.split(',') {
             let Some((id, endpoint)) = member.split_once('=') else {
                 return Err(invalid(member, "endpoints are written id=host:port,id=host:port"));
@@ -98,6 +111,24 @@ mod tests {
             let error = text.parse::<IngressEndpoints>().unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn too_many_members_are_refused() {
+        let members = |count| vec!["1=a:1"; count].join(",");
+        assert!(members(100).parse::<IngressEndpoints>().is_ok());
+        let error = members(101).parse::<IngressEndpoints>().unwrap_err();
+        assert!(error.message().contains("more than 100 members"), "{error}");
+    }
+
+    #[test]
+    fn endpoint_is_found_in_text() {
+        let text = "0=a:1,x,1=b:2,0=c:3,=,-1=";
+        assert_eq!(find_endpoint(text, 0), Some("c:3"));
+        assert_eq!(find_endpoint(text, 1), Some("b:2"));
+        assert_eq!(find_endpoint(text, -1), Some(""));
+        assert_eq!(find_endpoint(text, 2), None);
+        assert_eq!(find_endpoint("", 0), None);
     }
 
     #[test]

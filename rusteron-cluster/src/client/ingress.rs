@@ -1,4 +1,4 @@
-//! The way to the cluster.
+//! The sending half of a session.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -9,7 +9,7 @@ use rusteron_client::{Aeron, ChannelUri, OfferError, Position};
 use crate::client::claim::IngressClaim;
 use crate::client::connect::with_endpoint;
 use crate::client::egress::{AdminRequestType, Egress, EventCode};
-use crate::client::endpoints::IngressEndpoints;
+use crate::client::endpoints::find_endpoint;
 use crate::client::ingress_publication::{
     IngressPublication, IngressStream, PendingIngress, is_temporary,
 };
@@ -46,12 +46,15 @@ pub struct Ingress {
     image_correlation_id: i64,
     channel: ChannelUri,
     stream: IngressStream,
-    /// Whether events of new leaders say where to connect.
+    /// True if events of new leaders say where to connect.
     has_endpoints: bool,
     /// The publication to a new leader, until it is added.
     next: Option<(ChannelUri, PendingIngress)>,
     keep_alive: Option<KeepAlive>,
 }
+
+/// The state of a session, and whether there is a publication.
+pub(crate) type Progress = (ClusterState, bool);
 
 /// Automatic keep-alives.
 #[derive(Debug)]
@@ -295,7 +298,7 @@ impl Ingress {
     }
 
     /// Closes the publication if the session does not use it any more.
-    fn release_publication(&mut self) {
+    pub(crate) fn release_publication(&mut self) {
         if !self.session.uses_ingress() {
             self.publication = None;
             self.next = None;
@@ -338,7 +341,12 @@ impl Ingress {
     #[cold]
     fn on_event(&mut self, egress: &Egress<'_>, image_correlation_id: i64) -> bool {
         match egress {
-            Egress::SessionEvent { code: EventCode::Closed, .. } => {
+            Egress::SessionEvent { code: EventCode::Closed, leadership_term_id, .. } => {
+                // A deposed leader does not know of the session's new leader.
+                if *leadership_term_id < self.leadership_term_id() {
+                    log::debug!("the leader of term {leadership_term_id} closed the session late");
+                    return false;
+                }
                 self.close(CloseCause::ClosedByCluster);
             }
             Egress::NewLeader { leadership_term_id, leader_member_id, ingress_endpoints } => {
@@ -379,11 +387,9 @@ impl Ingress {
         if !self.has_endpoints {
             return Ok(self.channel.clone());
         }
-        let endpoints: IngressEndpoints = ingress_endpoints.parse()?;
-        let endpoint = endpoints.get(self.leader_member_id).ok_or_else(|| {
-            ClusterError::invalid(format!("{ingress_endpoints:?}: the leader has no endpoint"))
-        })?;
-        with_endpoint(&self.channel, endpoint)
+        let endpoint = find_endpoint(ingress_endpoints, self.leader_member_id)
+            .ok_or_else(|| ClusterError::invalid("the leader has no endpoint in its event"))?;
+        Ok(with_endpoint(&self.channel, endpoint)?)
     }
 
     pub(crate) fn image_correlation_id(&self) -> i64 {
@@ -401,21 +407,27 @@ impl Ingress {
         self.release_publication();
     }
 
-    /// Does what time demands: deadlines, the publication to a new leader, keep-alives. Returns the
-    /// amount of work.
+    /// Returns a value that changes with the state of the session and its publication.
     #[inline]
-    pub(crate) fn do_work(&mut self) -> usize {
+    pub(crate) fn progress(&self) -> Progress {
+        (self.state(), self.publication.is_some())
+    }
+
+    /// Checks deadlines, looks for the publication to a new leader, and sends keep-alives. Returns
+    /// the number of keep-alives.
+    #[inline]
+    pub(crate) fn poll_timers(&mut self) -> usize {
         if self.session.is_connected() && self.keep_alive.is_none() {
             return 0;
         }
-        self.do_timed_work(Instant::now())
+        self.poll_timers_at(Instant::now())
     }
 
-    fn do_timed_work(&mut self, now: Instant) -> usize {
+    fn poll_timers_at(&mut self, now: Instant) -> usize {
         self.poll_next();
         if self.session.check_deadline(now) {
             self.release_publication();
-            return 1;
+            return 0;
         }
         let is_awaiting = self.session.state() == ClusterState::AwaitNewLeaderConnection;
         let is_due = match &self.keep_alive {

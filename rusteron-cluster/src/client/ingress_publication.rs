@@ -94,7 +94,7 @@ impl IngressPublication {
     }
 }
 
-/// The channel, stream and kind of publications to the cluster.
+/// The stream and kind of publications to the cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct IngressStream {
     pub(crate) stream_id: i32,

@@ -47,7 +47,16 @@ impl Network {
     /// Returns the publication to a member and the egress, once, after the cluster has answered.
     pub(crate) fn take(&mut self, member_id: i32) -> Option<(IngressPublication, Subscription)> {
         let publication = self.pending(member_id)?.take()?;
-        Some((publication, self.egress.take()?))
+        let egress = self.egress.take()?;
+        self.clear();
+        Some((publication, egress))
+    }
+
+    /// Closes all publications and the subscription, and cancels requests.
+    pub(crate) fn clear(&mut self) {
+        self.ingress.clear();
+        self.egress = None;
+        self.adding_egress = None;
     }
 
     fn pending(&mut self, member_id: i32) -> Option<&mut PendingIngress> {

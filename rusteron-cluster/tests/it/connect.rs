@@ -34,10 +34,10 @@ fn members(endpoints: &str) -> ClusterContext {
 fn no_cluster_is_a_timeout() {
     let driver = launch();
     let aeron = connect(&driver);
-    let nobody = format!("localhost:{}", free_port());
+    let endpoint = format!("localhost:{}", free_port());
     let ipc = cluster_context("aeron:ipc");
     for (mut context, channel) in [
-        (members(&format!("0={nobody}")), format!("aeron:udp?endpoint={nobody}: not ")),
+        (members(&format!("0={endpoint}")), format!("aeron:udp?endpoint={endpoint}: not ")),
         (ipc, "aeron:ipc: not ".to_owned()),
     ] {
         context.set_message_timeout(SHORT);
@@ -106,7 +106,22 @@ fn invalid_settings_are_refused_at_once() {
     let error = ClusterClient::async_connect(&aeron, ClusterContext::new()).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
     let error = ClusterClient::async_connect(&aeron, members("0=localhost")).unwrap_err();
-    assert_eq!(error.kind(), ClusterErrorKind::Client(ErrorKind::InvalidChannel), "{error}");
+    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument, "{error}");
+}
+
+#[test]
+fn other_protocol_version_is_a_rejection() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut leader = StandIn::new(&aeron, "aeron:ipc", 0);
+    let mut settings = cluster_context("aeron:ipc");
+    settings.set_egress_channel("aeron:ipc");
+    let mut attempt = ClusterClient::async_connect(&aeron, settings).expect("valid settings");
+    let request = leader.await_request(|| assert!(attempt.poll().expect("pending").is_none()));
+    leader.answer(&request, 1, 0, "invalid client version 0.3.0, cluster is 1.0.0");
+    let error = await_some("the refusal", || attempt.poll().err());
+    assert_eq!(error.kind(), ClusterErrorKind::Rejected);
+    assert!(error.message().contains("cluster is 1.0.0"), "{error}");
 }
 
 #[test]

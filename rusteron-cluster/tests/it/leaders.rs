@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rusteron_client::{Aeron, OfferError};
+use rusteron_client::{Action, Aeron, OfferError};
 use rusteron_cluster::__private::{
     MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{
-    CloseCause, ClusterClient, ClusterContext, ClusterState, Egress, EventCode,
+    CloseCause, ClusterClient, ClusterContext, ClusterState, Egress, EgressAdapter, EventCode,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandIn;
@@ -217,6 +217,107 @@ fn late_event_of_old_leader_is_ignored() {
     assert_eq!(await_events(&mut client, 1), ["message 15"]);
     assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 4));
     assert_eq!(client.state(), ClusterState::Connected);
+}
+
+#[test]
+fn late_close_by_old_leader_is_ignored() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut client = members.session(members.context());
+    members.members[1].leadership_term_id = 4;
+    members.members[1].announce(&endpoints);
+    assert_eq!(await_events(&mut client, 1), ["leader 1 in 4"]);
+    offer(&mut client, b"x");
+    // Member 0 still believes that it leads term 2.
+    members.members[0].close_session("TIMEOUT");
+    members.members[0].send_message(b"late");
+    assert_eq!(await_events(&mut client, 1), ["message 4"]);
+    assert_eq!(client.state(), ClusterState::Connected);
+    members.members[1].close_session("SERVICE_ACTION");
+    assert_eq!(await_events(&mut client, 1), ["closed SERVICE_ACTION"]);
+    assert_eq!(client.state(), ClusterState::Closed(CloseCause::ClosedByCluster));
+}
+
+#[test]
+fn events_in_fragments_are_whole() {
+    let mut members = Members::new();
+    let mut client = members.session(members.context());
+    let others: Vec<String> = (3..95).map(|id| format!("{id}=member-{id}.example:9002")).collect();
+    let endpoints = format!("{},{}", others.join(","), members.endpoints());
+    assert!(endpoints.len() > 2000);
+    members.members[2].leadership_term_id = 3;
+    members.members[2].announce(&endpoints);
+    assert_eq!(await_events(&mut client, 1), ["leader 2 in 3"]);
+    offer(&mut client, b"x");
+    let reason = "r".repeat(5000);
+    members.members[2].close_session(&reason);
+    assert_eq!(await_events(&mut client, 1), [format!("closed {reason}")]);
+}
+
+#[test]
+fn closed_session_holds_up_no_other() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut context = ClusterContext::new();
+    context
+        .set_ingress_channel("aeron:ipc")
+        .set_egress_channel("aeron:ipc?term-length=64k")
+        .set_message_timeout(TIMEOUT);
+    let mut leader = StandIn::new(&aeron, "aeron:ipc", 0);
+    let mut attempt = ClusterClient::async_connect(&aeron, context).expect("valid settings");
+    let request = leader.await_request(|| assert!(attempt.poll().expect("no error").is_none()));
+    leader.accept(&request);
+    let mut closed = await_some("the session", || attempt.poll().expect("no error"));
+    let mut other = aeron.add_subscription(&*request.response_channel, 102).expect("another");
+    await_that("the other's image", || other.is_connected());
+    leader.close_session("TIMEOUT");
+    assert_eq!(await_events(&mut closed, 1), ["closed TIMEOUT"]);
+    assert!(closed.egress_subscription().is_none());
+
+    // More than the terms hold.
+    let (mut sent, mut received) = (0, 0);
+    await_that("messages for another session", || {
+        sent += usize::from(sent < 1000 && leader.try_send_message(&[7; 500]));
+        received += other.poll(|_, _| {}, 10).expect("an open subscription");
+        received >= 1000
+    });
+}
+
+#[test]
+fn adapter_passes_messages_of_its_session() {
+    let mut members = Members::new();
+    let mut context = members.context();
+    context.set_egress_channel(format!("aeron:udp?endpoint=localhost:{}", free_port()));
+    let client = members.session(context);
+    let channel = client.egress_subscription().expect("an open session").channel().to_owned();
+    let mut subscription = members.aeron.add_subscription(channel, 102).expect("a subscription");
+    await_that("the image", || subscription.is_connected());
+    let adapter = EgressAdapter::new(members.members[1].cluster_session_id);
+    let is_message = |event: &Egress<'_>| matches!(event, Egress::Message { payload: b"own", .. });
+    for is_controlled in [false, true] {
+        members.members[1].cluster_session_id += 1;
+        members.members[1].send_message(b"of another session");
+        members.members[1].cluster_session_id -= 1;
+        members.members[1].send_message(b"own");
+        let mut events = 0;
+        await_that("the message", || {
+            let mut count = |event: Egress<'_>| {
+                assert!(is_message(&event), "{event:?}");
+                events += 1;
+            };
+            if is_controlled {
+                let controlled = |event: Egress<'_>| {
+                    count(event);
+                    Action::Break
+                };
+                subscription.controlled_poll(adapter.controlled_handler(controlled), 10)
+            } else {
+                subscription.poll(adapter.handler(count), 10)
+            }
+            .expect("an open subscription");
+            events == 1
+        });
+    }
 }
 
 #[test]

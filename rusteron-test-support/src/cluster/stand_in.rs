@@ -100,6 +100,21 @@ impl StandIn {
         self.send(&event.to_vec());
     }
 
+    /// Closes the session for a reason.
+    pub fn close_session(&mut self, reason: &str) {
+        let event = SessionEvent {
+            cluster_session_id: self.cluster_session_id,
+            correlation_id: 0,
+            leadership_term_id: self.leadership_term_id,
+            leader_member_id: self.member_id,
+            code: 4,
+            version: PROTOCOL_VERSION,
+            leader_heartbeat_timeout_ns: 10_000_000_000,
+            detail: reason.as_bytes(),
+        };
+        self.send(&event.to_vec());
+    }
+
     /// Sends any bytes to the client.
     pub fn send(&mut self, bytes: &[u8]) {
         let egress = self.egress.as_mut().expect("a connected client");
@@ -108,10 +123,14 @@ impl StandIn {
 
     /// Sends a message of the session.
     pub fn send_message(&mut self, payload: &[u8]) {
+        await_that("an accepted message", || self.try_send_message(payload));
+    }
+
+    /// Offers a message of the session once. Returns whether it was accepted.
+    pub fn try_send_message(&mut self, payload: &[u8]) -> bool {
         let header = SessionHeader::new(self.leadership_term_id, self.cluster_session_id);
         let parts = [IoSlice::new(header.as_bytes()), IoSlice::new(payload)];
-        let egress = self.egress.as_mut().expect("a connected client");
-        await_that("an accepted message", || egress.offer_parts(&parts).is_ok());
+        self.egress.as_mut().expect("a connected client").offer_parts(&parts).is_ok()
     }
 
     /// Ends the stream to the client at once.

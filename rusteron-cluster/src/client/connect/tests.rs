@@ -245,8 +245,72 @@ fn invalid_endpoint_is_refused() {
         message_timeout: TIMEOUT,
     };
     let error = Connect::new(settings, Instant::now()).unwrap_err();
-    assert_eq!(error.kind(), ClusterErrorKind::Client(ErrorKind::InvalidChannel));
-    assert!(error.message().contains("endpoint=a"), "{error}");
+    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
+    assert!(error.message().contains("ingress_endpoints: 0=a: "), "{error}");
+}
+
+#[test]
+fn channel_without_endpoint_is_refused() {
+    let settings = ConnectSettings {
+        ingress: "aeron:udp?".parse().unwrap(),
+        ingress_endpoints: None,
+        egress_stream_id: 102,
+        client_name: "",
+        message_timeout: TIMEOUT,
+    };
+    let error = Connect::new(settings, Instant::now()).unwrap_err();
+    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
+    assert!(error.message().contains("ingress_channel=aeron:udp"), "{error}");
+}
+
+#[test]
+fn messages_before_the_request_are_discarded() {
+    let mut attempt = Attempt::with_members();
+    attempt.io.connected.clear();
+    attempt.io.responses.push_back(event(1, 0, ""));
+    assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
+    assert!(attempt.io.responses.is_empty());
+    attempt.io.connected.insert(0);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+}
+
+#[test]
+fn disconnected_member_is_given_up() {
+    let mut attempt = Attempt::sent_to(0);
+    let first = attempt.connect.correlation_id;
+    attempt.io.connected = BTreeSet::from([2]);
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    attempt.now += TIMEOUT / 8 - TICK;
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    attempt.now += TICK;
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.sent.last().unwrap().0, 2);
+    assert_ne!(attempt.connect.correlation_id, first);
+}
+
+#[test]
+fn shortly_disconnected_member_may_answer() {
+    let mut attempt = Attempt::sent_to(0);
+    for _ in 0..3 {
+        attempt.io.connected.clear();
+        attempt.poll();
+        attempt.now += TIMEOUT / 8 - TICK;
+        attempt.poll();
+        attempt.io.connected.insert(0);
+        attempt.poll();
+    }
+    assert_eq!(attempt.io.sent.len(), 1);
+    attempt.respond(0, "");
+    assert!(attempt.try_poll().unwrap().is_some());
+}
+
+#[test]
+fn unusable_endpoint_of_another_member_is_passed_over() {
+    let mut attempt = Attempt::sent_to(0);
+    attempt.io.connected.insert(1);
+    attempt.respond(2, "0=resolver-name,1=b:2,2=c:3");
+    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!(attempt.io.sent.last().unwrap().0, 1);
 }
 
 #[test]
@@ -464,6 +528,7 @@ fn unusable_redirects_end_attempt() {
     for (channel, detail, expected) in [
         ("aeron:udp?endpoint=a:1", "nonsense", "endpoints are written"),
         ("aeron:udp?endpoint=a:1", "0=a:1,2=c:3", "the leader has no endpoint"),
+        ("aeron:udp?endpoint=a:1", "0=a:1,1=b", "endpoint=b"),
         ("aeron:ipc", "1=b:2", "IPC reaches no other member"),
     ] {
         let mut attempt = Attempt::new(channel, None);

@@ -138,7 +138,7 @@ fn own_streams_with_header_and_adapter() {
     let ingress_channel =
         format!("aeron:udp?endpoint={}|term-length=1m", cluster.node(0).ingress_endpoint());
     let publication = host.aeron.add_publication(&*ingress_channel, 101).expect("a publication");
-    let egress = session.egress_subscription().channel().to_owned();
+    let egress = session.egress_subscription().expect("an open session").channel().to_owned();
     let mut subscription = host.aeron.add_subscription(egress, 102).expect("a subscription");
     await_that("the connection", || publication.is_connected());
     await_that("the image", || subscription.is_connected());
