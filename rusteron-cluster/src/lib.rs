@@ -1,11 +1,17 @@
-//! Aeron's cluster client for Rust: sessions with the replicated services of Aeron Cluster.
+//! Aeron Cluster for Rust: sessions with replicated services, and services themselves.
 //!
-//! Aeron Cluster replicates services with Raft. Its members run in Java: a consensus module and the
-//! services. [`ClusterClient`] is a session with such a cluster. Messages to the cluster are the
-//! **ingress**; the leader appends them to the log, and all members process them in its order. The
-//! leader's messages to the session are the **egress**.
+//! Aeron Cluster replicates services with Raft. Each member has a consensus module, which runs in
+//! Java, and services, in Java or in Rust. The leader appends messages to the log, and all members
+//! process them in its order.
 //!
-//! A session needs an Aeron client of `rusteron-client`, and uses that crate's types.
+//! - [`ClusterClient`] is a session with a cluster. Messages to the cluster are the **ingress**, the
+//!   leader's messages to the session are the **egress**.
+//! - [`ClusteredService`] is a replicated service, and [`ServiceContainer`] runs it beside the
+//!   consensus module of its node. These need the feature `service`, which is on by default, and
+//!   brings `rusteron-archive`.
+//!
+//! Both use the types of `rusteron-client`. The chapters up to [Versions](#versions) are about
+//! clients, those behind it about services.
 //!
 //! # Threads
 //! One thread at a time uses a [`ClusterClient`], and threads can hand it on. A session has no
@@ -58,8 +64,49 @@
 //! send an event [`EventCode::Ok`] for the session again.
 //!
 //! # Versions
-//! The client writes version 17 of the cluster's schema, and reads all versions. It speaks version
-//! 0.3.0 of the protocol.
+//! The crate writes version 17 of the cluster's schema, and reads all versions. The client speaks
+//! version 0.3.0 of the protocol.
+//!
+//! # Services
+//! A node is a media driver, an archive and a consensus module in Java, and one container for each
+//! service. The container recovers the service from the node's last snapshot, and replays the log
+//! behind it. It then passes the log on, as far as most members have it.
+//!
+//! - **Threads.** All callbacks run on the container's thread, or on the thread that calls
+//!   [`ServiceAgent::do_work`].
+//! - **Answers.** Only the leader's answers reach clients. Other members' answers do nothing.
+//! - **Blocking.** A callback delays its member, and the leader's callbacks delay the cluster.
+//!   [`Cluster::schedule_timer`], [`Cluster::cancel_timer`] and [`Cluster::offer`] wait for the
+//!   consensus module. A snapshot waits for the archive. The publication to a new session waits for
+//!   the media driver.
+//! - **Allocation.** Messages and answers allocate nothing. Sessions and snapshots do.
+//! - **End.** Container and consensus module end together: each watches the other. The supervisor
+//!   of a node starts both again. [`TerminationCause`] says why a container has ended.
+//! - **Errors.** An error or panic in a callback ends the container, unless [`ErrorPolicy`] says
+//!   otherwise. Errors are counted in the node's counters and logged.
+//! - **Versions.** Consensus modules of Aeron 1.51 and later. Members of different minor versions
+//!   can run together.
+//!
+//! # Determinism
+//! All members must make the same state out of the same log. Nothing checks that: a service that
+//! diverges gives other answers after the next change of leader. These things diverge in Rust:
+//!
+//! | Source | Instead |
+//! |---|---|
+//! | Iterating a `HashMap` or `HashSet`: each process has another order | `BTreeMap`, a `Vec`, or a hasher with a fixed seed |
+//! | `Instant`, `SystemTime` | [`Lifecycle::time`], timers |
+//! | Random numbers, UUIDs | a generator whose seed is part of the state |
+//! | Threads, channels, async tasks | all work in the callbacks; background work must not change the state |
+//! | Files, environment, network, addresses of pointers | messages through the log |
+//! | `usize`, and floating point functions such as `sin`, on members of different architectures | `u64`, integers, fixed point |
+//! | [`Lifecycle::role`], [`Lifecycle::member_id`], results of offers, [`SessionInfo::is_closing`] | decide by the log only |
+//! | Errors that only some members have, such as a full disk | end the container |
+//! | State that a snapshot leaves out, or restores in another order | compare a restored service with the original |
+//! | Another version of the service | deploy code that acts on a message, and then send the message |
+//!
+//! To find divergence in a test, digest the state after each event, together with
+//! [`Lifecycle::log_position`]. Equal positions must have equal digests: on all members, after a
+//! replay, and after a restart from a snapshot.
 
 mod client;
 mod codec;
