@@ -171,13 +171,13 @@ cross-language-test-grpc:
     cross-language/grpc/build
     cargo test -p cross-language-test --manifest-path cross-language/Cargo.toml --test it grpc:: -- --ignored
 
-# Measure the cross-language service over Aeron and gRPC in turn, 25 minutes; `run --help` lists the options, `render` draws again; results in target/benchmarks
+# Measure the cross-language service over Aeron, gRPC and in one process in turn, 25 minutes (needs what cross-language-test needs, and JDK 23; Linux); `run --help` lists the options, `render` draws again; results in target/benchmarks
 benchmark-cross-language *args="run":
     cross-language/build
     cross-language/grpc/build
+    cross-language/in-process/build
     cargo build --release --workspace --features cross-language-test/measure --manifest-path cross-language/Cargo.toml
     cross-language/target/release/measure "$@"
-    cross-language/target/release/measure render
 
 # Measure the effect of each single setting of the driver's presets (Linux); results in target/benchmarks
 benchmark-preset-settings *args:

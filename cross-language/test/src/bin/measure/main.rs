@@ -1,7 +1,7 @@
 //! Measures calls of the cross-language service over Aeron, gRPC and in one process, and renders the results.
 //!
-//! `measure run` appends rounds to the results. Within a round, the transports take turns. `measure render` writes
-//! tables and charts of all rounds.
+//! `measure run` appends rounds to the results, within which the transports take turns, and writes tables and charts of
+//! all rounds. `measure render` only writes those.
 
 mod plan;
 mod render;
@@ -34,7 +34,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure, and append to the results
+    /// Measure, append to the results, and write tables and charts
     Run(RunOptions),
     /// Write tables (tables.md) and charts (SVG) of the results
     Render,
@@ -67,7 +67,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     std::fs::create_dir_all(&options.results)?;
     match options.command {
-        Command::Run(run_options) => run::run(&options.results, &run_options),
+        Command::Run(run_options) => {
+            let result = run::run(&options.results, &run_options);
+            render::render(&options.results)?;
+            result
+        }
         Command::Render => render::render(&options.results),
     }
 }

@@ -449,7 +449,8 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
             });
             (pair_name(*pair), bars.collect())
         };
-        pairs.iter().map(group).collect()
+        // C has nothing to compare over gRPC.
+        pairs.iter().filter(|(caller, _)| *caller != "c").map(group).collect()
     };
     BarChart {
         heading: heading("A call without payload: time until its result (lower is better)"),
