@@ -11,7 +11,7 @@ import org.agrona.DirectBuffer;
 /** Answers each message with its bytes. */
 class EchoService implements ClusteredService
 {
-    /** How long a new leader waits for a client's subscription, before it drops an answer. */
+    /** A new leader waits so long for a client's subscription, before it drops an answer. */
     private static final long CONNECT_TIMEOUT_NS = 2_000_000_000L;
 
     protected Cluster cluster;

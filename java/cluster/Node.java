@@ -13,6 +13,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.time.LocalTime;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * A member of a cluster in one process: media driver, archive, consensus module and a service.
@@ -37,15 +38,23 @@ public final class Node
             System.exit(2);
         }
         final ClusteredService service = service(args[0]);
+        // Before anything else, so that an early end of the test ends this process as well.
+        final AtomicReference<AtomicCounter> toggle = new AtomicReference<>();
+        if (args.length == 2)
+        {
+            toggleByStandardInput(toggle);
+        }
         // SIGTERM waits until the barrier is closed.
         try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier())
         {
-            run(barrier, service, args.length == 2);
+            run(barrier, service, toggle);
         }
     }
 
     private static void run(
-        final ShutdownSignalBarrier barrier, final ClusteredService service, final boolean useStandardInput)
+        final ShutdownSignalBarrier barrier,
+        final ClusteredService service,
+        final AtomicReference<AtomicCounter> toggle)
     {
         final MediaDriver.Context driverContext = new MediaDriver.Context()
             .errorHandler(errorHandler("driver"))
@@ -62,10 +71,7 @@ public final class Node
                     .errorHandler(errorHandler("service"))
                     .terminationHook(barrier::signal)))
         {
-            if (useStandardInput)
-            {
-                toggleByStandardInput(driver.consensusModule().context().controlToggleCounter());
-            }
+            toggle.set(driver.consensusModule().context().controlToggleCounter());
             print("started");
             barrier.await();
         }
@@ -91,7 +97,7 @@ public final class Node
         };
     }
 
-    private static void toggleByStandardInput(final AtomicCounter toggle)
+    private static void toggleByStandardInput(final AtomicReference<AtomicCounter> toggle)
     {
         final Thread thread = new Thread(
             () ->
@@ -102,8 +108,9 @@ public final class Node
                     String line;
                     while ((line = lines.readLine()) != null)
                     {
-                        final boolean isAccepted =
-                            ClusterControl.ToggleState.valueOf(line.toUpperCase()).toggle(toggle);
+                        final AtomicCounter counter = toggle.get();
+                        final boolean isAccepted = counter != null &&
+                            ClusterControl.ToggleState.valueOf(line.toUpperCase()).toggle(counter);
                         print(line + (isAccepted ? " begins" : ": refused, because the member does not lead, or has a request"));
                     }
                 }

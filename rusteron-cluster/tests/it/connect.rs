@@ -94,6 +94,7 @@ fn taken_egress_port_ends_attempt() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = socket.local_addr().expect("an address").port();
     let mut context = members("0=localhost:1");
+    context.set_message_timeout(Duration::from_secs(60));
     context.set_egress_channel(format!("aeron:udp?endpoint=127.0.0.1:{port}"));
     let error = ClusterClient::connect(&aeron, context).unwrap_err();
     assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{IdleStrategy, IdleStrategyKind};
+use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
 use rusteron_cluster::{ClusterClient, ClusterContext, Egress, EventCode};
 use rusteron_test_support::{DEADLINE, await_that};
 
-/// How many requests wait for their answers at the most.
+/// The most requests without an answer.
 const WINDOW: usize = 32;
 /// The pause between new requests.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How many answers prove that the cluster answers: more than were on their way before.
+/// Requests without an answer are sent again after this time.
+const RETRY: Duration = Duration::from_secs(5);
+/// More answers than can be on their way, so that some are new.
 const ANSWERS: u64 = 10 * WINDOW as u64;
 
 /// Settings of a client over UDP.
@@ -35,19 +37,36 @@ pub(crate) struct Load {
     is_over: Arc<AtomicBool>,
 }
 
-/// What a load has seen.
-#[derive(Debug)]
+/// The answers to a load.
+#[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) new_leaders: u32,
+    last_attempt: i64,
+    /// The number that each request has got.
+    numbers: HashMap<i64, i64>,
 }
 
 impl Load {
     pub(crate) fn start(client: ClusterClient) -> Self {
+        Self::resume(client, Outcome::default())
+    }
+
+    /// Starts with a new session and the answers of an old session.
+    pub(crate) fn resume(client: ClusterClient, outcome: Outcome) -> Self {
+        Self::spawn(client, None, outcome)
+    }
+
+    /// Starts with a session whose Aeron client has no conductor thread.
+    pub(crate) fn start_with_invoker(client: ClusterClient, aeron: Aeron) -> Self {
+        Self::spawn(client, Some(aeron), Outcome::default())
+    }
+
+    fn spawn(client: ClusterClient, invoker: Option<Aeron>, outcome: Outcome) -> Self {
         let answered = Arc::new(AtomicU64::new(0));
         let is_over = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
             let (answered, is_over) = (answered.clone(), is_over.clone());
-            move || Requests::new(client, answered).run(&is_over)
+            move || Requests::new(client, invoker, outcome, answered).run(&is_over)
         });
         Self { thread, answered, is_over }
     }
@@ -72,79 +91,91 @@ impl Load {
 /// The requests of a client, with the rules for exactly-once answers that the crate documents.
 struct Requests {
     client: ClusterClient,
+    invoker: Option<Aeron>,
+    outcome: Outcome,
     answered: Arc<AtomicU64>,
-    idle: Box<dyn FnMut(usize)>,
     last_id: i64,
-    last_attempt: i64,
-    /// The last attempts of requests without an answer.
+    /// Requests without an answer, and their first attempts.
     unanswered: BTreeMap<i64, i64>,
-    /// The numbers that answered requests have got.
-    numbers: HashMap<i64, i64>,
+    /// Requests that are to be sent again, in order.
+    again: Vec<i64>,
+    needs_keep_alive: bool,
     /// All attempts that were answered.
     answers: HashSet<i64>,
-    new_leaders: u32,
+    /// The time of the last answer or the last new request.
+    last_progress: Instant,
+    last_retry: Instant,
 }
 
 impl Requests {
-    fn new(client: ClusterClient, answered: Arc<AtomicU64>) -> Self {
-        let mut idle = IdleStrategyKind::Backoff.new_strategy();
+    fn new(
+        client: ClusterClient,
+        invoker: Option<Aeron>,
+        outcome: Outcome,
+        answered: Arc<AtomicU64>,
+    ) -> Self {
+        let now = Instant::now();
         Self {
             client,
+            invoker,
+            last_id: outcome.numbers.len() as i64,
+            outcome,
             answered,
-            idle: Box::new(move |work| idle.idle(work)),
-            last_id: 0,
-            last_attempt: 0,
             unanswered: BTreeMap::new(),
-            numbers: HashMap::new(),
+            again: Vec::new(),
+            needs_keep_alive: false,
             answers: HashSet::new(),
-            new_leaders: 0,
+            last_progress: now,
+            last_retry: now,
         }
     }
 
     fn run(mut self, is_over: &AtomicBool) -> Outcome {
+        let mut idle = IdleStrategyKind::Backoff.new_strategy();
         let mut next = Instant::now();
-        while !is_over.load(Ordering::Relaxed) {
-            if self.unanswered.len() < WINDOW
-                && Instant::now() >= next
-                && self.send(self.last_id + 1)
-            {
+        while !is_over.load(Ordering::Relaxed) || !self.unanswered.is_empty() {
+            let is_time = !is_over.load(Ordering::Relaxed) && Instant::now() >= next;
+            if is_time && self.send_new(self.last_id + 1) {
                 self.last_id += 1;
                 next = Instant::now() + PAUSE;
             }
-            self.poll();
+            idle.idle(self.work());
         }
-        self.await_all();
-        for id in 1..=self.last_id {
-            while self.unanswered.len() >= WINDOW || !self.send(id) {
-                self.poll();
+        // Each request a second time.
+        let mut id = 1;
+        while id <= self.last_id || !self.unanswered.is_empty() {
+            if id <= self.last_id && self.send_new(id) {
+                id += 1;
             }
+            idle.idle(self.work());
         }
-        self.await_all();
         // Each request has its own number, so none was applied twice.
-        let numbers: HashSet<i64> = self.numbers.values().copied().collect();
+        let numbers: HashSet<i64> = self.outcome.numbers.values().copied().collect();
         assert_eq!(numbers.len() as i64, self.last_id);
         assert_eq!(numbers.iter().max(), Some(&self.last_id));
-        Outcome { new_leaders: self.new_leaders }
+        self.outcome
     }
 
-    fn await_all(&mut self) {
-        let deadline = Instant::now() + DEADLINE;
-        while !self.unanswered.is_empty() {
-            assert!(Instant::now() < deadline, "no answers to {:?}", self.unanswered.keys());
-            self.poll();
+    /// Sends a request, unless too many wait for their answers, or have to be sent again first.
+    fn send_new(&mut self, id: i64) -> bool {
+        let is_free = self.again.is_empty() && !self.needs_keep_alive;
+        let is_sent = is_free && self.unanswered.len() < WINDOW && self.send(id);
+        if is_sent {
+            self.last_progress = Instant::now();
         }
+        is_sent
     }
 
-    /// Sends a request; `false` if the cluster does not take it now.
+    /// Sends a request; `false` if the cluster does not accept it now.
     fn send(&mut self, id: i64) -> bool {
-        let attempt = self.last_attempt + 1;
+        let attempt = self.outcome.last_attempt + 1;
         let mut request = vec![b'n'];
         request.extend(id.to_le_bytes());
         request.extend(attempt.to_le_bytes());
         match self.client.offer(&request) {
             Ok(_) => {
-                self.last_attempt = attempt;
-                self.unanswered.insert(id, attempt);
+                self.outcome.last_attempt = attempt;
+                self.unanswered.entry(id).or_insert(attempt);
                 true
             }
             Err(error) => {
@@ -154,7 +185,41 @@ impl Requests {
         }
     }
 
-    fn poll(&mut self) {
+    /// Polls, and sends requests again as far as the cluster accepts them.
+    fn work(&mut self) -> usize {
+        let work = self.poll();
+        assert!(self.last_progress.elapsed() < DEADLINE, "no answers to {:?}", self.unanswered);
+        // A new leader drops an answer if the client's subscription is not there soon.
+        let is_late = |since: Instant| since.elapsed() >= RETRY;
+        if is_late(self.last_progress) && is_late(self.last_retry) {
+            self.start_again();
+        }
+        if self.needs_keep_alive {
+            match self.client.send_keep_alive() {
+                Ok(_) => self.needs_keep_alive = false,
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+        }
+        if let (false, Some(&id)) = (self.needs_keep_alive, self.again.last()) {
+            // Its answer may have arrived meanwhile.
+            if !self.unanswered.contains_key(&id) || self.send(id) {
+                self.again.pop();
+            }
+        }
+        work
+    }
+
+    /// Begins to send all unanswered requests again, in order, behind a keep-alive.
+    fn start_again(&mut self) {
+        self.needs_keep_alive = true;
+        self.again = self.unanswered.keys().rev().copied().collect();
+        self.last_retry = Instant::now();
+    }
+
+    fn poll(&mut self) -> usize {
+        if let Some(aeron) = &self.invoker {
+            aeron.do_work().expect("an open client");
+        }
         let mut messages = Vec::new();
         let mut new_leaders = 0;
         let handler = |_: &mut _, event: Egress<'_>| match event {
@@ -166,30 +231,12 @@ impl Requests {
         };
         let work = self.client.poll_egress(handler, 10).expect("an open session");
         messages.iter().for_each(|message| self.on_answer(message));
-        self.answered.store(self.numbers.len() as u64, Ordering::Relaxed);
-        self.new_leaders += new_leaders;
+        self.answered.store(self.outcome.numbers.len() as u64, Ordering::Relaxed);
+        self.outcome.new_leaders += new_leaders;
         if new_leaders > 0 {
-            self.send_again();
+            self.start_again();
         }
-        (self.idle)(work);
-    }
-
-    /// Sends all unanswered requests to a new leader, in order, behind a keep-alive.
-    fn send_again(&mut self) {
-        let deadline = Instant::now() + DEADLINE;
-        let wait = |error: rusteron_client::OfferError| {
-            assert!(error.is_retryable() && Instant::now() < deadline, "{error}");
-            thread::sleep(PAUSE);
-        };
-        while let Err(error) = self.client.send_keep_alive() {
-            wait(error);
-        }
-        for id in self.unanswered.keys().copied().collect::<Vec<_>>() {
-            while !self.send(id) {
-                thread::sleep(PAUSE);
-                assert!(Instant::now() < deadline, "the new leader takes no request");
-            }
-        }
+        work
     }
 
     fn on_answer(&mut self, message: &[u8]) {
@@ -201,11 +248,16 @@ impl Requests {
             self.answers.insert(attempt),
             "attempt {attempt} of request {id} is answered twice"
         );
-        assert!((1..=self.last_attempt).contains(&attempt), "nobody sent attempt {attempt}");
-        let known = *self.numbers.entry(id).or_insert(number);
+        assert!(
+            (1..=self.outcome.last_attempt).contains(&attempt),
+            "nobody sent attempt {attempt}"
+        );
+        let known = *self.outcome.numbers.entry(id).or_insert(number);
         assert_eq!(known, number, "the cluster has forgotten its answer to request {id}");
-        if self.unanswered.get(&id) == Some(&attempt) {
+        // One of several attempts is enough. Late answers to attempts of the first round do not count in the second.
+        if self.unanswered.get(&id).is_some_and(|&first| attempt >= first) {
             self.unanswered.remove(&id);
         }
+        self.last_progress = Instant::now();
     }
 }

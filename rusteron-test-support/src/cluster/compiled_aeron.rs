@@ -8,7 +8,7 @@ use crate::java_run;
 
 /// Compiles Aeron's Java code, unless that was done before. If that fails, says why, and the test is over.
 /// `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
-pub(super) fn has_compiled_aeron() -> bool {
+pub fn has_compiled_aeron() -> bool {
     let _turn = Turn::take("compile-aeron");
     let script = java_run().with_file_name("compile-aeron");
     let output = Command::new(script).output().expect("the script starts");

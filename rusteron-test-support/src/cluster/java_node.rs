@@ -21,19 +21,18 @@ const COMMIT_POSITION: i32 = 203;
 const RECOVERY: i32 = 204;
 const SNAPSHOT_COUNT: i32 = 205;
 const ELECTION_STATE: i32 = 207;
-const LEADERSHIP_TERM: i32 = 239;
 const SESSION: i32 = 241;
 
 /// The state of an election that is over.
 const ELECTION_CLOSED: i64 = 17;
-/// The toggle takes a request.
+/// The toggle accepts a request.
 const TOGGLE_NEUTRAL: i64 = 1;
-/// The cluster is suspended, and the toggle takes `resume`.
+/// The cluster is suspended, and the toggle accepts `resume`.
 const TOGGLE_SUSPEND: i64 = 2;
 
 /// Follower, candidate or leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+enum Role {
     Follower,
     Candidate,
     Leader,
@@ -116,6 +115,8 @@ impl JavaNode {
         if self.version == AeronVersion::Compiled {
             command.env("RUSTERON_JAVA_AERON", "compiled");
         }
+        #[cfg(target_os = "linux")]
+        die_with_test(&mut command);
         self.child = Some(ChildProcess::spawn(&mut command));
     }
 
@@ -189,12 +190,8 @@ impl JavaNode {
         self.child.is_some()
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.as_ref().expect("a running member").id()
-    }
-
     /// Returns the role. `None` before the first election.
-    pub fn role(&self) -> Option<Role> {
+    fn role(&self) -> Option<Role> {
         match self.value(ROLE)? {
             0 => Some(Role::Follower),
             1 => Some(Role::Candidate),
@@ -204,7 +201,7 @@ impl JavaNode {
     }
 
     /// Returns Aeron's code of the election state, 17 after an election. `None` before the first election.
-    pub fn election_state(&self) -> Option<i64> {
+    fn election_state(&self) -> Option<i64> {
         self.value(ELECTION_STATE)
     }
 
@@ -221,10 +218,6 @@ impl JavaNode {
     /// Returns whether the consensus module waits for its services to recover.
     pub fn awaits_services(&self) -> bool {
         self.value(RECOVERY).is_some()
-    }
-
-    pub fn leadership_term(&self) -> Option<i64> {
-        self.value(LEADERSHIP_TERM)
     }
 
     pub fn commit_position(&self) -> Option<i64> {
@@ -257,7 +250,7 @@ impl JavaNode {
         Aeron::connect(context(&self.aeron_dir())).expect("a client")
     }
 
-    pub fn member_id(&self) -> usize {
+    pub(super) fn member_id(&self) -> usize {
         self.member_id
     }
 
@@ -268,10 +261,6 @@ impl JavaNode {
 
     pub fn aeron_dir(&self) -> PathBuf {
         self.root.join(format!("driver-{}", self.launches))
-    }
-
-    pub fn cluster_dir(&self) -> PathBuf {
-        self.root.join("cluster")
     }
 
     fn log_file(&self) -> PathBuf {
@@ -351,6 +340,19 @@ const PROPERTIES: [&str; 23] = [
     "aeron.driver.timeout=60000",
     "aeron.cluster.termination.timeout=30s",
 ];
+
+/// Lets the kernel kill the process when the thread that starts it ends. A paused process would not notice the end of
+/// its input.
+#[cfg(target_os = "linux")]
+fn die_with_test(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
+    use rustix::process::{Signal, set_parent_process_death_signal};
+
+    let follow = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: the closure makes one system call. It neither allocates nor locks, so it may run between fork and exec.
+    unsafe { command.pre_exec(follow) };
+}
 
 /// Sets the time of the last sign of life in a mark file to "none".
 fn mark_as_ended(path: &Path) {

@@ -8,8 +8,9 @@ mod options;
 mod stand_in;
 mod turn;
 
+pub use compiled_aeron::has_compiled_aeron;
 pub use java_cluster::JavaCluster;
-pub use java_node::{JavaNode, Role};
+pub use java_node::JavaNode;
 pub use options::{AeronVersion, Options, Service};
 #[cfg(feature = "cluster")]
 pub use stand_in::{ConnectRequest, StandIn};

@@ -1,4 +1,4 @@
-//! How a cluster differs from the usual one.
+//! Settings of a cluster.
 
 use std::time::Duration;
 

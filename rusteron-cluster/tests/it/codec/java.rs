@@ -13,8 +13,8 @@ use rusteron_test_support::{Random, has_java, java_run};
 
 const ROUNDS: usize = 200;
 
-/// The schema's version in Aeron 1.51.0, the version of the jar.
-const JAVA_VERSION: u16 = 16;
+/// The schema's version in Aeron 1.51.0, Maven's release.
+const MAVEN_VERSION: u16 = 16;
 
 struct Message {
     layout: &'static Layout,
@@ -23,35 +23,48 @@ struct Message {
 }
 
 impl Message {
-    /// The fields that Java's version has. Later fields stand behind them.
-    fn known_fields(&self) -> &[i64] {
-        let known = self.layout.fields.iter().take_while(|field| field.since <= JAVA_VERSION);
+    /// The fields that a version has. Later fields stand behind them.
+    fn known_fields(&self, version: u16) -> &[i64] {
+        let known = self.layout.fields.iter().take_while(|field| field.since <= version);
         &self.fields[..known.count()]
     }
 
-    /// Changes the version in the header, and removes the fields that Java's version does not have.
-    fn as_version_of_java(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        let unknown = &self.layout.fields[self.known_fields().len()..];
+    /// Changes the version in the header, and removes the fields that the version does not have.
+    fn in_version(&self, version: u16, mut bytes: Vec<u8>) -> Vec<u8> {
+        let unknown = &self.layout.fields[self.known_fields(version).len()..];
         let length: u16 = unknown.iter().map(|field| field.kind.length()).sum();
         let block_length = self.layout.block_length - length;
         let end = MessageHeader::LENGTH + usize::from(block_length);
         bytes.drain(end..end + usize::from(length));
         bytes[..2].copy_from_slice(&block_length.to_le_bytes());
-        bytes[6..8].copy_from_slice(&JAVA_VERSION.to_le_bytes());
+        bytes[6..8].copy_from_slice(&version.to_le_bytes());
         bytes
     }
 }
 
 #[test]
 fn same_bytes_as_java_in_both_directions() {
-    if !has_java() {
-        return;
+    if has_java() {
+        compare(MAVEN_VERSION, "maven");
     }
+}
+
+#[cfg(unix)]
+#[test]
+#[ignore = "compiles Aeron's Java code once: just test-cluster"]
+fn same_bytes_as_compiled_java() {
+    if has_java() && rusteron_test_support::cluster::has_compiled_aeron() {
+        compare(SCHEMA_VERSION, "compiled");
+    }
+}
+
+/// Compares with the Java code of a release of Aeron, which has a version of the schema.
+fn compare(java_version: u16, release: &str) {
     let mut random = Random::new(17);
     let messages: Vec<Message> =
         (0..ROUNDS).flat_map(|_| LAYOUTS).map(|layout| message(layout, &mut random)).collect();
     let input: String = messages.iter().map(line).collect();
-    let output = run(input);
+    let output = run(input, release);
     let answers: Vec<&str> = output.lines().collect();
     assert_eq!(answers.len(), messages.len(), "{output}");
     for (message, answer) in messages.iter().zip(answers) {
@@ -60,15 +73,15 @@ fn same_bytes_as_java_in_both_directions() {
         };
         // Java decodes the bytes of Rust.
         let name = message.layout.name;
-        let known = message.known_fields();
+        let known = message.known_fields(java_version);
         assert_eq!(fields, joined(known), "{name}");
         assert_eq!(data, joined(message.data.iter().map(|data| hex(data))), "{name}");
         // Java encodes the same bytes, but for the version of the schema.
         let java = bytes(encoded);
-        assert_eq!(java[6..8], JAVA_VERSION.to_le_bytes(), "{name}");
+        assert_eq!(java[6..8], java_version.to_le_bytes(), "{name}");
         let rust = encode(message);
         assert_eq!(rust[6..8], SCHEMA_VERSION.to_le_bytes(), "{name}");
-        assert_eq!(hex(&java), hex(&message.as_version_of_java(rust)), "{name}");
+        assert_eq!(hex(&java), hex(&message.in_version(java_version, rust)), "{name}");
         // Rust decodes the bytes of Java.
         let data: Vec<&[u8]> = message.data.iter().map(Vec::as_slice).collect();
         let unknown = message.layout.fields[known.len()..].iter().map(|field| field.null);
@@ -126,10 +139,11 @@ fn line(message: &Message) -> String {
     )
 }
 
-/// Runs the program with the input, and returns its output.
-fn run(input: String) -> String {
+/// Runs the program with the input on a release of Aeron, and returns its output.
+fn run(input: String, release: &str) -> String {
     let mut java = Command::new(java_run())
         .args(["ClusterCodecs.java", "-XX:TieredStopAtLevel=1", "-Xmx256m"])
+        .env("RUSTERON_JAVA_AERON", release)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use rusteron_cluster::{CloseCause, ClusterErrorKind, ClusterState};
-use rusteron_test_support::await_that;
+use rusteron_client::{IdleStrategy, IdleStrategyKind};
+use rusteron_cluster::{CloseCause, ClusterClient, ClusterErrorKind, ClusterState};
 use rusteron_test_support::cluster::{JavaCluster, Options, Service};
+use rusteron_test_support::{await_some, await_that};
 
 use super::{Host, assert_echo, await_close, context, receive, retry, send};
 
@@ -12,20 +13,27 @@ const CLOSED: ClusterState = ClusterState::Closed(CloseCause::ClosedByCluster);
 
 #[test]
 fn keep_alives_keep_a_session_open() {
-    let session_timeout = Duration::from_secs(2);
+    let session_timeout = Duration::from_secs(10);
     let options = Options { session_timeout, ..Options::default() };
     let Some(cluster) = JavaCluster::launch(options) else { return };
     let host = Host::new();
     let interval = Duration::from_millis(200);
     let mut settings = context(&cluster);
     settings.set_keep_alive_interval(Some(interval));
-    let mut automatic = host.connect(settings);
-    let mut manual = host.connect(context(&cluster));
     let mut silent = host.connect(context(&cluster));
+    let mut manual = host.connect(context(&cluster));
+    let mut attempt = ClusterClient::async_connect(&host.aeron, settings).expect("an attempt");
+    let mut automatic = await_some("the last session", || {
+        // The second session may not end meanwhile.
+        let _ = manual.send_keep_alive();
+        attempt.poll().expect("pending")
+    });
 
     let mut last_keep_alive = std::time::Instant::now();
     let mut reasons = Vec::new();
+    let mut idle = IdleStrategyKind::Backoff.new_strategy();
     await_that("the session timeout", || {
+        idle.idle(0);
         automatic.poll_egress(|_, event| panic!("{event:?}"), 10).expect("kept alive by polls");
         manual.poll_egress(|_, event| panic!("{event:?}"), 10).expect("kept alive by hand");
         if last_keep_alive.elapsed() >= interval && manual.send_keep_alive().is_ok() {
