@@ -53,8 +53,8 @@ const MAX_MEMBERS: usize = 100;
 
 /// Returns the endpoint of a member in a text of endpoints, however long.
 pub(crate) fn find_endpoint(text: &str, member_id: i32) -> Option<&str> {
-    let members = text.split(',').filter_map(|member| member.split_once('='));
-    members.filter(|(id, _)| id.parse() == Ok(member_id)).last().map(|(_, endpoint)| endpoint)
+    let mut members = text.split(',').filter_map(|member| member.split_once('='));
+    members.rfind(|(id, _)| id.parse() == Ok(member_id)).map(|(_, endpoint)| endpoint)
 }
 
 /// Parses `id=endpoint,id=endpoint,…`, of at most 100 members. An error has the kind
