@@ -182,12 +182,20 @@ fn in_process_cells() -> Vec<Cell> {
 
 /// Calls, or cycles, before the timed ones, and timed ones, of each concurrent caller. Slow calls get fewer.
 pub(crate) fn counts(transport: Transport, server: &str, cell: &Cell) -> (u32, u32) {
-    let has_python = server == "python" || cell.caller == "python";
+    let has = |language| server == language || cell.caller == language;
+    let (has_python, has_java) = (has("python"), has("java"));
     match (transport, cell.work) {
         (_, Work::Connect) => (0, 30),
         // Three spinning processes on fewer cores wait for the operating system's slices.
         (Transport::IpcSpin, _) => (100, 1_000),
+        // The compiler of a JVM needs so many calls of grpc-java until they become no faster.
+        (_, Work::Calls { payload: 10_000.., .. }) if has_java => (5_000, 1_000),
         (_, Work::Calls { payload: 10_000.., .. }) => (500, 1_000),
+        (Transport::GrpcUnix | Transport::GrpcTcp, Work::Calls { callers, .. })
+            if has_java && !has_python =>
+        {
+            (60_000 / callers, 2_000)
+        }
         (Transport::InProcess, _) => (100_000, 100_000),
         (Transport::IpcBackoff, _) => (2_000, 2_000),
         (Transport::GrpcUnix | Transport::GrpcTcp, _) if has_python => (1_000, 1_000),
