@@ -22,6 +22,9 @@ use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 use crate::service::ticker::Ticker;
 
+/// How often the archive's report about a failed recording is waited for.
+const REPORT_ATTEMPTS: usize = 100;
+
 /// The network of a container: Aeron and the node's archive.
 pub(crate) struct AeronNetwork {
     publication: Publication,
@@ -197,11 +200,13 @@ impl Recorded {
         Ok(())
     }
 
-    fn recorded_position(&self) -> Result<Position, SnapshotError> {
-        self.recording.position().ok_or_else(|| {
-            let id = self.recording.recording_id();
-            SnapshotError::Recording(format!("recording {id} has stopped before its end"))
-        })
+    fn recorded_position(&mut self) -> Result<Position, SnapshotError> {
+        if let Some(position) = self.recording.position() {
+            return Ok(position);
+        }
+        self.check()?;
+        let id = self.recording.recording_id();
+        Err(SnapshotError::Recording(format!("recording {id} has stopped before its end")))
     }
 }
 
@@ -218,10 +223,22 @@ impl SnapshotSink for Recorded {
         self.publication.constants().max_payload_length
     }
 
+    fn tick(&mut self) -> Result<(), SnapshotError> {
+        Ok(self.ticker.tick(Instant::now()).map(drop)?)
+    }
+
     fn idle(&mut self) -> Result<(), SnapshotError> {
         self.ticker.idle(0)?;
         self.archive.check_for_error_response()?;
         self.recorded_position().map(drop)
+    }
+
+    fn check(&mut self) -> Result<(), SnapshotError> {
+        for _ in 0..REPORT_ATTEMPTS {
+            self.archive.check_for_error_response()?;
+            self.ticker.idle(0)?;
+        }
+        Ok(())
     }
 }
 
@@ -257,6 +274,9 @@ impl SnapshotSource for Replay {
 
     fn idle(&mut self, work_count: usize) -> Result<(), SnapshotError> {
         self.ticker.idle(work_count)?;
+        if work_count > 0 {
+            return Ok(());
+        }
         self.archive.check_for_error_response()?;
         let Some(position) = self.position else { return Ok(()) };
         let image = self.subscription.image_by_session_id(self.session_id);

@@ -181,11 +181,16 @@ impl Io {
         let Some((commit_position, recovery)) = found else { return Ok(0) };
         // Not acknowledged: old consensus modules fail for an unknown service id.
         let recovery = recovery.map_err(TerminationCause::StartFailed)?;
-        self.network.ticker.set_commit_position(commit_position);
+        self.network.ticker.set_commit_position(Some(commit_position));
         let mut replay = recovery
             .snapshot_recording_id
             .map(|recording_id| self.network.replay_snapshot(recording_id))
             .transpose();
+        if let Err(SnapshotError::End(TerminationCause::ConsensusModuleGone)) = replay {
+            // It was an old consensus module. The service has not started, so look again.
+            self.network.ticker.set_commit_position(None);
+            return Ok(0);
+        }
         let snapshot: Result<Option<&mut dyn SnapshotSource>, SnapshotError> = match &mut replay {
             Ok(None) => Ok(None),
             Ok(Some(replay)) => Ok(Some(replay)),

@@ -125,7 +125,10 @@ impl<'a> ClientSession<'a> {
             if self.scratch.len() < length {
                 self.scratch.resize(length, 0);
             }
-            return Ok(SessionClaim::Mocked(&mut self.scratch[..length]));
+            let bytes = &mut self.scratch[..length];
+            // As a claimed range of a publication.
+            bytes.fill(0);
+            return Ok(SessionClaim::Mocked(bytes));
         }
         let header = self.header();
         let publication = self.info.publication().ok_or(OfferError::NotConnected)?;

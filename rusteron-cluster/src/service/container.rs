@@ -62,7 +62,8 @@ impl ServiceContainer {
         Ok(Self { thread: Some(thread), stop })
     }
 
-    /// Asks the container to end. Does not wait. The node's consensus module ends, too.
+    /// Asks the container to end. Does not wait. The node's consensus module ends, too; if it still
+    /// waits for the service to start, it goes on waiting for another container.
     ///
     /// A callback of the service ends first, unless it waits in a call of
     /// [`Cluster`](crate::Cluster).

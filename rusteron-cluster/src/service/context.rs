@@ -224,7 +224,8 @@ impl ServiceContext {
     );
 
     /// Sets a handler of errors that the container records. The default is none. All errors are
-    /// counted, and logged with the crate `log`. Called on the container's thread.
+    /// counted, and logged with the crate `log`. Called on the container's thread. A panic in the
+    /// handler is logged.
     pub fn set_error_handler(&mut self, value: impl Fn(&str) + Send + Sync + 'static) -> &mut Self {
         self.error_handler = Some(Arc::new(value));
         self
@@ -313,6 +314,10 @@ impl ServiceContext {
 
     /// Checks all settings.
     pub(crate) fn conclude(&self) -> Result<()> {
+        if self.service_name.contains('\0') {
+            let name = &self.service_name;
+            return Err(ClusterError::invalid(format!("service_name={name:?}: has a NUL byte")));
+        }
         let in_range = |name: &str, value: i64, min: i64, max: i64| {
             if (min..=max).contains(&value) {
                 return Ok(());
@@ -389,6 +394,7 @@ mod tests {
         refused(|x| x.set_service_id(128), "service_id=128: ");
         refused(|x| x.set_cluster_id(-1), "cluster_id=-1: ");
         refused(|x| x.set_cluster_id(i32::MAX), "cluster_id=2147483647: ");
+        refused(|x| x.set_service_name("a\0b"), "service_name=\"a\\0b\": ");
         refused(|x| x.set_log_fragment_limit(0), "log_fragment_limit=0: ");
     }
 }

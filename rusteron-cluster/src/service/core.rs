@@ -111,14 +111,21 @@ impl<S: ClusteredService> Core<S> {
         });
         let ack = match &started {
             Ok(()) => Ack::Recovered { client_id: network.client_id() },
-            Err(SnapshotError::End(cause)) => return Err(cause.clone()),
+            // Nobody is there to take it.
+            Err(SnapshotError::End(
+                cause @ (TerminationCause::ClientClosed | TerminationCause::ConsensusModuleGone),
+            )) => return Err(cause.clone()),
             Err(error) => {
                 network.record_error(error);
                 Ack::StartFailed
             }
         };
-        self.ledger.send(network, ack, self.state.log_position, self.state.time)?;
-        started.map_err(|error| TerminationCause::StartFailed(error.to_string()))?;
+        let sent = self.ledger.send(network, ack, self.state.log_position, self.state.time);
+        started.map_err(|error| match error {
+            SnapshotError::End(cause) => cause,
+            error => TerminationCause::StartFailed(error.to_string()),
+        })?;
+        sent?;
         self.is_active = true;
         Ok(())
     }
@@ -157,7 +164,7 @@ impl<S: ClusteredService> Core<S> {
             Ok(Ok(())) => Ok(()),
             Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
             Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
-            Err(text) => Err(SnapshotError::Service(text)),
+            Err(text) => Err(SnapshotError::Panicked(text)),
         }
     }
 
@@ -421,12 +428,17 @@ impl<S: ClusteredService> Core<S> {
             offer_all(sink, &marker(END).to_vec())?;
             let mut writer = SnapshotWriter::new(sink);
             let taken = caught(|| service.on_take_snapshot(&mut writer));
-            writer.finish()?;
-            match taken {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
-                Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
-                Err(text) => Err(SnapshotError::Service(text)),
+            let finished = writer.finish();
+            match (taken, finished) {
+                (Err(text), _) => Err(SnapshotError::Panicked(text)),
+                (_, Err(error @ SnapshotError::End(_))) => Err(error),
+                (Ok(Err(ServiceError::Terminate)), _) => {
+                    Err(TerminationCause::ServiceTerminated.into())
+                }
+                // The service's error is mostly that of the writer.
+                (Ok(_), Err(error)) => Err(error),
+                (Ok(Err(error)), Ok(())) => Err(SnapshotError::from_service(&error)),
+                (Ok(Ok(())), Ok(())) => Ok(()),
             }
         };
         let outcome = network.record_snapshot(&mut write);
@@ -441,6 +453,10 @@ impl<S: ClusteredService> Core<S> {
             Err(SnapshotError::Service(error)) => {
                 sent?;
                 self.on_failure(network, "on_take_snapshot", error)
+            }
+            Err(SnapshotError::Panicked(panic)) => {
+                sent?;
+                self.on_panic(network, "on_take_snapshot", panic)
             }
             Err(SnapshotError::StorageSpace(error)) => {
                 network.record_error(&error);
@@ -484,13 +500,20 @@ impl<S: ClusteredService> Core<S> {
             Ok(Ok(())) => Ok(()),
             Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated),
             Ok(Err(error)) => self.on_failure(network, callback, error.to_string()),
-            Err(panic) => {
-                let failed = self.on_failure(network, callback, panic);
-                // The service is in the middle of a change.
-                self.is_active &= failed.is_ok();
-                failed
-            }
+            Err(panic) => self.on_panic(network, callback, panic),
         }
+    }
+
+    fn on_panic(
+        &mut self,
+        network: &mut dyn Network,
+        callback: &'static str,
+        panic: String,
+    ) -> Result<(), TerminationCause> {
+        let failed = self.on_failure(network, callback, panic);
+        // The service is in the middle of a change.
+        self.is_active &= failed.is_ok();
+        failed
     }
 
     fn on_failure(

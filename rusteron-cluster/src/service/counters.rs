@@ -39,7 +39,7 @@ impl CommitPosition {
 /// Finds the counters with which a consensus module waits for its services. `None` if it does not.
 ///
 /// Counters of an old consensus module can be there until the media driver has timed it out. So
-/// both must have the same owner.
+/// both must have the same owner, and the newest counters count.
 pub(crate) fn find(
     counters: &CountersReader<'_>,
     cluster_id: i32,
@@ -53,7 +53,8 @@ pub(crate) fn find(
         counters.type_id(*id) == Some(type_id)
             && counters.key(*id).and_then(|key| i32_at(&key, offset)) == Some(cluster_id)
     };
-    ids().filter(|id| of_cluster(id, RECOVERY, CLUSTER_ID)).find_map(|recovery_id| {
+    let candidates = ids().filter(|id| of_cluster(id, RECOVERY, CLUSTER_ID));
+    let newest = candidates.filter_map(|recovery_id| {
         let owner = counters.owner_id(recovery_id)?;
         let key = counters.key(recovery_id)?;
         let of_owner = |id: &i32| counters.owner_id(*id) == Some(owner);
@@ -61,7 +62,8 @@ pub(crate) fn find(
         let registration_id = counters.registration_id(counter_id)?;
         let commit_position = CommitPosition { counter_id, registration_id };
         Some((commit_position, recovery(&key, service_id)?))
-    })
+    });
+    newest.max_by_key(|(commit_position, _)| commit_position.registration_id)
 }
 
 /// Reads the key of a recovery counter. The text of an error says why the service has no snapshot.

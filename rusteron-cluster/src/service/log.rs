@@ -14,7 +14,12 @@ use crate::service::network::Network;
 pub(crate) enum Log {
     Closed,
     Joining(Box<Joining>),
-    Open { subscription: Subscription, session_id: i32, position: Position },
+    /// The image is found by its own id: another image may come with the same session.
+    Open {
+        subscription: Subscription,
+        correlation_id: i64,
+        position: Position,
+    },
 }
 
 /// A log that is not there yet.
@@ -63,10 +68,10 @@ impl Log {
         let session_id = joining.join.session_id;
         let Some(subscription) = &mut joining.subscription else { return Ok(0) };
         let Some(image) = subscription.image_by_session_id(session_id) else { return Ok(0) };
-        let position = image.join_position();
+        let (correlation_id, position) = (image.correlation_id(), image.join_position());
         core.on_joined(network, &joining.join, position)?;
         if let Some(subscription) = joining.subscription.take() {
-            *self = Self::Open { subscription, session_id, position };
+            *self = Self::Open { subscription, correlation_id, position };
         }
         Ok(1)
     }
@@ -81,9 +86,10 @@ impl Log {
         limit: Position,
         fragment_limit: usize,
     ) -> Result<usize, TerminationCause> {
-        let Self::Open { subscription, session_id, position } = self else { return Ok(0) };
+        let Self::Open { subscription, correlation_id, position } = self else { return Ok(0) };
         let mut end = None;
-        let (fragments, is_done) = match subscription.image_by_session_id(*session_id) {
+        let image = subscription.images().find(|image| image.correlation_id() == *correlation_id);
+        let (fragments, is_done) = match image {
             Some(mut image) => {
                 let fragments = image.bounded_controlled_poll(
                     |message, header| match core.on_log_message(network, header.position(), message)

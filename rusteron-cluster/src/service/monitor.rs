@@ -1,6 +1,7 @@
 //! What operators see of a container: counters, and errors.
 
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use rusteron_client::{AERON_VERSION, Aeron, Counter};
@@ -83,7 +84,10 @@ impl Monitor {
         let text = error.to_string();
         ::log::error!("{text}");
         if let Some(handler) = &self.error_handler {
-            handler(&text);
+            // The handler's panic must not end the container without its acknowledgement.
+            if catch_unwind(AssertUnwindSafe(|| handler(&text))).is_err() {
+                ::log::error!("the error handler has panicked");
+            }
         }
     }
 

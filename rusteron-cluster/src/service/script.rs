@@ -24,6 +24,8 @@ pub(crate) struct Script {
     pub(crate) idles: usize,
     /// The messages of the last snapshot.
     pub(crate) snapshot: Vec<Vec<u8>>,
+    /// Makes the publication of snapshots fail.
+    pub(crate) snapshot_failure: Option<OfferError>,
     /// The recording id or the failure of the next snapshots.
     pub(crate) recordings: VecDeque<Result<i64, SnapshotError>>,
 }
@@ -98,7 +100,8 @@ impl Network for Script {
         content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
     ) -> Result<i64, SnapshotError> {
         let outcome = self.recordings.pop_front().unwrap_or(Ok(0));
-        let mut sink = Sink::default();
+        let mut sink =
+            Sink { fails_after: self.snapshot_failure.map(|e| (3, e)), ..Sink::default() };
         content(&mut sink)?;
         self.snapshot = sink.messages;
         outcome
@@ -115,6 +118,10 @@ pub(crate) struct Sink {
     pub(crate) messages: Vec<Vec<u8>>,
     pub(crate) refusals: usize,
     pub(crate) failure: Option<OfferError>,
+    /// A number of messages, and the failure behind them.
+    pub(crate) fails_after: Option<(usize, OfferError)>,
+    /// The archive's report.
+    pub(crate) report: Option<SnapshotError>,
 }
 
 impl SnapshotSink for Sink {
@@ -124,6 +131,11 @@ impl SnapshotSink for Sink {
             return Err(OfferError::BackPressured);
         }
         if let Some(error) = self.failure {
+            return Err(error);
+        }
+        if let Some((_, error)) =
+            self.fails_after.filter(|(count, _)| self.messages.len() >= *count)
+        {
             return Err(error);
         }
         if message.len() > self.max_message_length() {
@@ -142,7 +154,15 @@ impl SnapshotSink for Sink {
         100
     }
 
+    fn tick(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+
     fn idle(&mut self) -> Result<(), SnapshotError> {
         Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), SnapshotError> {
+        self.report.clone().map_or(Ok(()), Err)
     }
 }

@@ -34,7 +34,8 @@ pub(crate) trait SnapshotSource {
     /// Returns whether the whole recording has been read.
     fn is_at_end(&mut self) -> bool;
 
-    /// Idles without work. Fails if the replay has ended early, or the container ends.
+    /// Called after each poll; idles without work. Fails if the replay has ended early, or the
+    /// container ends.
     fn idle(&mut self, work_count: usize) -> Result<(), SnapshotError>;
 }
 
@@ -43,7 +44,7 @@ pub(crate) trait SnapshotSource {
 /// A snapshot is a sequence of messages. [`poll`](Self::poll) and [`for_each`](Self::for_each) pass
 /// them on as they were written with [`SnapshotWriter::offer`](crate::SnapshotWriter::offer). As
 /// [`io::Read`], the reader joins messages to a stream of bytes, for states that were written with
-/// [`io::Write`].
+/// [`io::Write`]. A message that was read in part counts as a message for the other calls.
 ///
 /// ```
 /// use std::io::Read;
@@ -86,6 +87,9 @@ impl<'a> SnapshotReader<'a> {
             handler(message);
             Action::Continue
         };
+        if self.pass_pending(&mut on_message) {
+            return Ok(1);
+        }
         Ok(self.poll_source(&mut on_message, fragment_limit)?)
     }
 
@@ -105,10 +109,23 @@ impl<'a> SnapshotReader<'a> {
                 outcome = handler(message);
                 if outcome.is_ok() { Action::Continue } else { Action::Break }
             };
-            self.poll_source(&mut on_message, FRAGMENT_LIMIT)?;
+            if !self.pass_pending(&mut on_message) {
+                self.poll_source(&mut on_message, FRAGMENT_LIMIT)?;
+            }
             outcome?;
         }
         Ok(())
+    }
+
+    /// Passes on the rest of a message that [`io::Read`] has read in part.
+    fn pass_pending(&mut self, handler: &mut OnMessage<'_>) -> bool {
+        let rest = &self.pending[self.offset..];
+        if rest.is_empty() {
+            return false;
+        }
+        handler(rest);
+        self.offset = self.pending.len();
+        true
     }
 
     fn poll_source(
@@ -119,8 +136,8 @@ impl<'a> SnapshotReader<'a> {
         if self.failure.is_none() {
             let Self { source, .. } = self;
             let polled = source.poll(handler, fragment_limit).and_then(|fragments| {
-                if fragments == 0 && !source.is_at_end() {
-                    source.idle(0)?;
+                if !source.is_at_end() {
+                    source.idle(fragments)?;
                 }
                 Ok(fragments)
             });
@@ -165,7 +182,8 @@ impl io::Read for SnapshotReader<'_> {
             self.offset = 0;
             let mut on_message = |message: &[u8]| {
                 pending.extend_from_slice(message);
-                Action::Continue
+                // The next message may be for another call.
+                Action::Break
             };
             let polled = self.poll_source(&mut on_message, FRAGMENT_LIMIT);
             self.pending = pending;
@@ -211,13 +229,11 @@ pub(crate) fn read_head(source: &mut dyn SnapshotSource) -> Result<SnapshotHead,
         if std::mem::replace(&mut outcome, Ok(false)).map_err(SnapshotError::Recording)? {
             break;
         }
-        if fragments == 0 {
-            if source.is_at_end() {
-                let text = "the snapshot ends before the mark behind the sessions";
-                return Err(SnapshotError::Recording(text.to_owned()));
-            }
-            source.idle(0)?;
+        if fragments == 0 && source.is_at_end() {
+            let text = "the snapshot ends before the mark behind the sessions";
+            return Err(SnapshotError::Recording(text.to_owned()));
         }
+        source.idle(fragments)?;
     }
     head.ok_or_else(|| SnapshotError::Recording("the snapshot has no beginning".to_owned()))
 }

@@ -12,15 +12,21 @@ pub(crate) trait SnapshotSink {
     fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError>;
     fn max_message_length(&self) -> usize;
     fn max_payload_length(&self) -> usize;
+    /// Called after each accepted offer. Fails if the container ends.
+    fn tick(&mut self) -> Result<(), SnapshotError>;
     /// Idles. Fails if the recording has ended, or the container ends.
     fn idle(&mut self) -> Result<(), SnapshotError>;
+    /// Fails if the archive has reported an error. The report can come later than its effect.
+    fn check(&mut self) -> Result<(), SnapshotError>;
 }
 
 /// The reason why there is no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SnapshotError {
-    /// The service's callback failed or panicked, with this text.
+    /// The service's callback failed, with this text.
     Service(String),
+    /// The service's callback panicked, with this text.
+    Panicked(String),
     /// The archive or the publication failed.
     Recording(String),
     /// The archive has no space left, which ends the container.
@@ -32,9 +38,10 @@ pub(crate) enum SnapshotError {
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Service(error) | Self::Recording(error) | Self::StorageSpace(error) => {
-                f.write_str(error)
-            }
+            Self::Service(error)
+            | Self::Panicked(error)
+            | Self::Recording(error)
+            | Self::StorageSpace(error) => f.write_str(error),
             Self::End(cause) => cause.fmt(f),
         }
     }
@@ -137,9 +144,10 @@ fn write(
 pub(crate) fn offer_all(sink: &mut dyn SnapshotSink, message: &[u8]) -> Result<(), SnapshotError> {
     loop {
         match sink.offer(message) {
-            Ok(_) => return Ok(()),
+            Ok(_) => return sink.tick(),
             Err(OfferError::BackPressured | OfferError::AdminAction) => sink.idle()?,
             Err(error) => {
+                sink.check()?;
                 return Err(SnapshotError::Recording(format!("snapshot publication: {error}")));
             }
         }
@@ -176,7 +184,7 @@ impl From<TerminationCause> for SnapshotError {
 }
 
 impl SnapshotError {
-    /// The failure of the service's callback. A failure of the recording comes first.
+    /// The failure of the service's callback.
     pub(crate) fn from_service(error: &ServiceError) -> Self {
         Self::Service(error.to_string())
     }
@@ -199,6 +207,14 @@ mod tests {
         writer.finish().expect("written");
         let expected: [&[u8]; 5] = [&[1; 100], &[1; 100], &[1; 50], b"message", &[2; 10]];
         assert_eq!(sink.messages, expected);
+    }
+
+    #[test]
+    fn archives_reason_comes_before_the_publications() {
+        let full = SnapshotError::StorageSpace("full".to_owned());
+        let failure = Some(OfferError::NotConnected);
+        let mut sink = Sink { failure, report: Some(full.clone()), ..Sink::default() };
+        assert_eq!(offer_all(&mut sink, b"lost"), Err(full));
     }
 
     #[test]

@@ -41,8 +41,8 @@ impl Ticker {
     }
 
     /// Sets the counter whose end is the consensus module's end.
-    pub(crate) fn set_commit_position(&mut self, commit_position: CommitPosition) {
-        self.commit_position = Some(commit_position);
+    pub(crate) fn set_commit_position(&mut self, commit_position: Option<CommitPosition>) {
+        self.commit_position = commit_position;
     }
 
     /// Returns the position up to which the log may be read. `None` if the consensus module has

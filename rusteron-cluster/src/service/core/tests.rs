@@ -1,7 +1,7 @@
 //! The state machine, driven by scripts.
 
 use std::collections::VecDeque;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use rusteron_client::{Action, OfferError};
@@ -74,6 +74,7 @@ impl ClusteredService for Recorder {
             Some("fail") => Err(ServiceError::failed("on start")),
             Some("panic") => panic!("on start"),
             Some("idle") => cluster.idle(0),
+            Some("end") => Err(ServiceError::Terminate),
             _ => Ok(()),
         }
     }
@@ -114,10 +115,12 @@ impl ClusteredService for Recorder {
 
     fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         self.add("snapshot");
-        snapshot.write_all(&self.state)?;
+        // Not with `?`: the service may pass over a failure of the writer.
+        let _ = snapshot.offer(&self.state);
         match self.start {
             Some("fail snapshot") => Err(ServiceError::failed("on snapshot")),
             Some("panic snapshot") => panic!("on snapshot"),
+            Some("end snapshot") => Err(ServiceError::Terminate),
             _ => Ok(()),
         }
     }
@@ -319,8 +322,11 @@ impl SnapshotSource for Replay {
         self.messages.is_empty() && !self.is_cut
     }
 
-    fn idle(&mut self, _: usize) -> Result<(), SnapshotError> {
-        Err(SnapshotError::Recording("the replay has ended early".to_owned()))
+    fn idle(&mut self, work_count: usize) -> Result<(), SnapshotError> {
+        match work_count {
+            0 => Err(SnapshotError::Recording("the replay has ended early".to_owned())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -361,11 +367,23 @@ fn failed_start_acks_and_ends() {
 }
 
 #[test]
-fn end_while_starting_acks_nothing() {
-    let mut harness = Harness::with(Some("idle"), ErrorPolicy::Terminate);
-    harness.network.end_after(1, TerminationCause::Stopped);
-    assert_eq!(harness.recover(Ok(None)), Err(TerminationCause::Stopped));
-    assert_eq!(harness.acks(), []);
+fn end_while_starting_acks_a_failure() {
+    let cases = [
+        ("idle", TerminationCause::Stopped, 1),
+        ("end", TerminationCause::ServiceTerminated, 1),
+        // Nobody is there to take it.
+        ("idle", TerminationCause::ConsensusModuleGone, 0),
+        ("idle", TerminationCause::ClientClosed, 0),
+    ];
+    for (start, cause, acks) in cases {
+        let mut harness = Harness::with(Some(start), ErrorPolicy::RecordAndContinue);
+        harness.network.end_after(1, cause.clone());
+        assert_eq!(harness.recover(Ok(None)), Err(cause));
+        assert_eq!(harness.acks(), [(0, 0, -1)][..acks]);
+        harness.events();
+        harness.core.terminate(&mut harness.network);
+        assert_eq!(harness.events(), [""; 0]);
+    }
 }
 
 #[test]
@@ -558,6 +576,76 @@ fn failed_snapshot_acks_once() {
     on_policies(None, Some(storage()), [full(), full()]);
     on_policies(Some("fail snapshot"), None, [Err(failed("on snapshot")), Ok(())]);
     on_policies(Some("panic snapshot"), None, [Err(failed("panic: on snapshot")), Ok(())]);
+}
+
+#[test]
+fn panic_counts_more_than_a_failed_writer() {
+    for failure in [None, Some(OfferError::NotConnected)] {
+        for (behaviour, events) in
+            [("panic snapshot", 1), ("fail snapshot", 2), ("end snapshot", 2)]
+        {
+            let mut harness = Harness::started_with(Some(behaviour), ErrorPolicy::Terminate);
+            harness.network.snapshot_failure = failure;
+            harness.on_log(32, open(5)).expect("handled");
+            harness.events();
+            let outcome = harness.on_log(64, action(64, 2, 0));
+            let expected = match (behaviour, failure) {
+                ("end snapshot", _) => Err(TerminationCause::ServiceTerminated),
+                // The recording failed first.
+                ("fail snapshot", Some(_)) => Ok(()),
+                _ => Err(TerminationCause::ServiceFailed {
+                    callback: "on_take_snapshot",
+                    error: match behaviour {
+                        "panic snapshot" => "panic: on snapshot".to_owned(),
+                        _ => "on snapshot".to_owned(),
+                    },
+                }),
+            };
+            assert_eq!(outcome, expected, "{behaviour} {failure:?}");
+            assert_eq!(harness.acks()[1..], [(1, 64, -1)]);
+            // No call of a service in the middle of a change.
+            harness.core.terminate(&mut harness.network);
+            assert_eq!(harness.events().len(), events);
+        }
+    }
+}
+
+#[test]
+fn reads_and_messages_can_be_mixed() {
+    let messages = [&b"abc"[..], b"defg", b"h", b"ijk"].map(<[u8]>::to_vec);
+    let replay = || Replay { messages: messages.clone().into(), is_cut: false };
+    let mut source = replay();
+    let mut reader = SnapshotReader::new(&mut source);
+    let mut bytes = [0; 5];
+    reader.read_exact(&mut bytes).expect("bytes");
+    assert_eq!(&bytes, b"abcde");
+    let mut polled = Vec::new();
+    // The rest of the message, and nothing else.
+    assert_eq!(reader.poll(|message| polled.push(message.to_vec()), 10).expect("messages"), 1);
+    assert_eq!(polled, [b"fg"]);
+    reader.read_exact(&mut bytes[..1]).expect("a byte");
+    assert_eq!(bytes[0], b'h');
+    assert!(!reader.is_at_end());
+    let mut rest = Vec::new();
+    let collect = |message: &[u8]| {
+        rest.push(message.to_vec());
+        Ok(())
+    };
+    reader.for_each(collect).expect("the last message");
+    assert_eq!(rest, [b"ijk"]);
+    assert!(reader.is_at_end());
+    assert_eq!(reader.read(&mut bytes).expect("the end"), 0);
+    // `for_each` begins with the rest, too.
+    let mut source = replay();
+    let mut reader = SnapshotReader::new(&mut source);
+    reader.read_exact(&mut bytes[..2]).expect("bytes");
+    let mut rest = Vec::new();
+    let collect = |message: &[u8]| {
+        rest.extend_from_slice(message);
+        Ok(())
+    };
+    reader.for_each(collect).expect("all messages");
+    assert_eq!(rest, b"cdefghijk");
 }
 
 #[test]

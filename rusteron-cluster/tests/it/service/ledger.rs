@@ -28,7 +28,7 @@ pub(super) struct Seen {
 /// | `echo TEXT` | `TEXT` |
 /// | `digest` | count and digest of all events up to this one |
 /// | `timer ID DELAY` | `set`, and later `fired ID` |
-/// | `cancel ID` | `cancelled` |
+/// | `timer-and-cancel ID DELAY` | `cancelled` |
 /// | `self TEXT` | `sent`, and later `self TEXT` from the service itself |
 /// | `close` | none; the session is closed |
 /// | `sessions` | the ids of the sessions |
@@ -81,7 +81,9 @@ impl Ledger {
                 cluster.schedule_timer(id.parse()?, deadline)?;
                 "set".to_owned()
             }
-            ["cancel", id] => {
+            ["timer-and-cancel", id, delay] => {
+                let deadline = cluster.time() + delay.parse::<i64>()?;
+                cluster.schedule_timer(id.parse()?, deadline)?;
                 cluster.cancel_timer(id.parse()?)?;
                 "cancelled".to_owned()
             }

@@ -58,7 +58,9 @@ impl Node {
 
     /// Waits for the end of the service.
     fn await_service(&mut self) -> TerminationCause {
-        self.container.take().expect("a container").join()
+        let container = self.container.take().expect("a container");
+        await_that("the end of the service", || !container.is_running());
+        container.join()
     }
 
     /// Kills the consensus module with its driver, and waits for the service.
