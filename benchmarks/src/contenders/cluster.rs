@@ -56,7 +56,7 @@ pub struct Plan {
     pub measure: Duration,
 }
 
-/// What a run has measured.
+/// The measurements of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Times from before the offer to the answer, in nanoseconds.

@@ -54,7 +54,7 @@ pub struct ServiceAgent<S: ClusteredService> {
     stop: Arc<AtomicBool>,
 }
 
-/// What an agent reads and writes.
+/// The streams that an agent reads and writes.
 struct Io {
     log: Log,
     control: Subscription,

@@ -1,4 +1,4 @@
-//! What a service can ask of its container.
+//! The handles through which a service uses its container.
 
 use std::fmt;
 use std::io::IoSlice;

@@ -75,7 +75,7 @@ pub enum TerminationCause {
     ConsensusModuleTerminated {
         /// The position of the log that the service had reached.
         log_position: i64,
-        /// Whether this was the position at which the consensus module wanted the services to end.
+        /// True at the position at which the consensus module wanted the services to end.
         is_expected: bool,
     },
     /// The consensus module's commit position counter has gone: the consensus module has ended

@@ -1,4 +1,4 @@
-//! What operators see of a container: counters, and errors.
+//! Counters and errors of a container, for operators.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! What the state machine of a container needs from outside.
+//! The I/O that the state machine of a container needs.
 
 use std::fmt::Display;
 use std::io::IoSlice;

@@ -1,4 +1,4 @@
-//! What has to go on while a container waits.
+//! Work that goes on while a container waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

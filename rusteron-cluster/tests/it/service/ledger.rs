@@ -12,7 +12,7 @@ use rusteron_cluster::{
 /// Attempts of an answer, before the client counts as gone.
 const ATTEMPTS: usize = 1000;
 
-/// What a test sees of its service.
+/// The part of a service that its test sees.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Position and digest after each event of the log.
