@@ -17,6 +17,13 @@ pub use crate::ffi::wake::soon as wake_soon;
 pub use crate::ffi::{
     Fallible, Retained, c_path, c_string, last_error, lock_context_init, lossy, millis, nanos, path,
 };
+/// The layout of error logs, and reading copies of them.
+pub mod error_log {
+    pub use crate::cnc::error_log::{
+        ALIGNMENT, FIRST_OBSERVATION, HEADER_LENGTH, LAST_OBSERVATION, LENGTH, OBSERVATION_COUNT,
+        entries,
+    };
+}
 #[cfg(feature = "__hangup")]
 pub use crate::hangup::keep_hangup_ignored;
 pub use crate::nearest::nearest;

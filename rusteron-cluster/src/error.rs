@@ -51,6 +51,13 @@ pub enum ClusterErrorKind {
     ConnectionLost,
     /// The session is closed; [`state`](crate::ClusterClient::state) has the cause. Connect again.
     Closed,
+    /// Another container of the same service is alive, or was until a few seconds ago. Its mark file
+    /// says so.
+    ActiveMarkFile,
+    /// A mark file is damaged, or belongs to another component or another version.
+    InvalidMarkFile,
+    /// A file of the cluster's directory cannot be written or read.
+    Io(std::io::ErrorKind),
     /// The client failed, not the cluster.
     Client(ErrorKind),
 }
@@ -84,6 +91,9 @@ impl fmt::Display for ClusterError {
             ClusterErrorKind::AuthenticationRejected => "credentials rejected by the cluster",
             ClusterErrorKind::ConnectionLost => "connection lost",
             ClusterErrorKind::Closed => "session closed",
+            ClusterErrorKind::ActiveMarkFile => "active mark file",
+            ClusterErrorKind::InvalidMarkFile => "invalid mark file",
+            ClusterErrorKind::Io(_) => "file",
             // The text of the client's error begins with its kind.
             ClusterErrorKind::Client(_) => return f.write_str(self.message()),
         };

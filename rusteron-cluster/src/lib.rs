@@ -111,6 +111,7 @@
 mod client;
 mod codec;
 mod error;
+mod mark_file;
 #[cfg(feature = "service")]
 mod service;
 
@@ -132,4 +133,7 @@ pub use service::{
 #[doc(hidden)]
 pub mod __private {
     pub use crate::codec::*;
+    pub use crate::mark_file::*;
+    #[cfg(feature = "service")]
+    pub use crate::service::mark_file::{MarkFile, MarkFileSettings};
 }

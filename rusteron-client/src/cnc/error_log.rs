@@ -1,5 +1,6 @@
 //! The distinct errors of a media driver.
 
+use std::sync::atomic::AtomicI64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cnc::epoch;
@@ -20,12 +21,30 @@ pub struct ErrorLogEntry {
 }
 
 // The layout of `aeron_error_log_entry_t`.
-const LENGTH: usize = 0;
-const OBSERVATION_COUNT: usize = 4;
-const LAST_OBSERVATION: usize = 8;
-const FIRST_OBSERVATION: usize = 16;
-const HEADER_LENGTH: usize = 24;
-const ALIGNMENT: usize = 8;
+/// Offset of the entry's length in bytes, an `i32`, which is written last.
+pub const LENGTH: usize = 0;
+/// Offset of the number of observations, an `i32`.
+pub const OBSERVATION_COUNT: usize = 4;
+/// Offset of the last observation, an `i64` in milliseconds since 1970.
+pub const LAST_OBSERVATION: usize = 8;
+/// Offset of the first observation, as the last one.
+pub const FIRST_OBSERVATION: usize = 16;
+/// Length of an entry in bytes without its text.
+pub const HEADER_LENGTH: usize = 24;
+/// Entries begin at multiples of this number.
+pub const ALIGNMENT: usize = 8;
+
+/// Returns the entries of a copied log, such as one of a file.
+pub fn entries(log: &[u8]) -> Vec<ErrorLogEntry> {
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        AtomicI64::new(i64::from_ne_bytes(word))
+    };
+    let words: Vec<_> = log.chunks(size_of::<i64>()).map(word).collect();
+    // SAFETY: the words live to the end of this function, and have room for all bytes of the log.
+    read(unsafe { SharedMemory::new(words.as_ptr().cast(), log.len()) }, i64::MIN)
+}
 
 /// Returns the entries that were last observed at or after a time in milliseconds.
 ///
@@ -68,7 +87,7 @@ fn copy(entry: SharedMemory<'_>) -> Option<(i64, ErrorLogEntry)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicI64;
+    use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
 
@@ -120,5 +139,20 @@ mod tests {
         let cut = log(&[(i32::MAX, 1, "12345678")], 32);
         assert_eq!(texts(&cut, 0), ["12345678"]);
         assert!(texts(&cut[..2], 0).is_empty());
+    }
+
+    #[test]
+    fn copied_log_may_be_cut_anywhere() {
+        let whole = log(&[(24 + 5, 10, "first"), (24 + 6, 20, "second")], 64);
+        let whole: Vec<u8> = whole.iter().flat_map(|w| w.load(Relaxed).to_ne_bytes()).collect();
+        for length in 0..=whole.len() {
+            let entries = entries(&whole[..length]);
+            let expected = usize::from(length >= 24) + usize::from(length >= 32 + 24);
+            assert_eq!(entries.len(), expected, "{length}");
+            if length >= 24 {
+                let text = &whole[24..length.min(29)];
+                assert_eq!(entries[0].text.as_bytes(), text, "{length}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 mod cnc_file;
 pub(crate) mod counters_reader;
 pub(crate) mod epoch;
-mod error_log;
+pub(crate) mod error_log;
 mod loss_report;
 pub(crate) mod refusal;
 mod shared_memory;

@@ -6,7 +6,7 @@ use crate::codec::message_header::MessageHeader;
 ///
 /// A field is present if it ends within the sender's block and the sender's version has the field.
 /// Variable data begins behind the sender's block, which may be longer than the known fields.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     block: &'a [u8],
     data: &'a [u8],
     offset: usize,
@@ -16,7 +16,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Returns `None` if the message is shorter than the block.
     #[inline]
-    pub(super) fn new(header: MessageHeader, body: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(header: MessageHeader, body: &'a [u8]) -> Option<Self> {
         let (block, data) = body.split_at_checked(usize::from(header.block_length))?;
         Some(Self { block, data, offset: 0, version: header.version })
     }
@@ -32,19 +32,19 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(super) fn i32(&mut self, null: i32, since: u16) -> i32 {
+    pub(crate) fn i32(&mut self, null: i32, since: u16) -> i32 {
         self.next(since).map_or(null, i32::from_le_bytes)
     }
 
     #[inline]
-    pub(super) fn i64(&mut self, null: i64, since: u16) -> i64 {
+    pub(crate) fn i64(&mut self, null: i64, since: u16) -> i64 {
         self.next(since).map_or(null, i64::from_le_bytes)
     }
 
     /// Reads variable data. Returns `None` if the data is truncated. Data that the sender's version
     /// does not have is empty.
     #[inline]
-    pub(super) fn data(&mut self, since: u16) -> Option<&'a [u8]> {
+    pub(crate) fn data(&mut self, since: u16) -> Option<&'a [u8]> {
         if self.version < since {
             return Some(&[]);
         }
@@ -57,18 +57,18 @@ impl<'a> Reader<'a> {
 }
 
 /// Writes the fields of a message in the order of its layout.
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     rest: &'a mut [u8],
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(target: &'a mut [u8]) -> Self {
+    pub(crate) fn new(target: &'a mut [u8]) -> Self {
         Self { rest: target }
     }
 
     /// Returns `None` if the target has no space left.
     #[inline]
-    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
         let (target, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(bytes.len())?;
         target.copy_from_slice(bytes);
         self.rest = rest;
@@ -76,16 +76,16 @@ impl<'a> Writer<'a> {
     }
 
     #[inline]
-    pub(super) fn i32(&mut self, value: i32) -> Option<()> {
+    pub(crate) fn i32(&mut self, value: i32) -> Option<()> {
         self.bytes(&value.to_le_bytes())
     }
 
     #[inline]
-    pub(super) fn i64(&mut self, value: i64) -> Option<()> {
+    pub(crate) fn i64(&mut self, value: i64) -> Option<()> {
         self.bytes(&value.to_le_bytes())
     }
 
-    pub(super) fn data(&mut self, data: &[u8]) -> Option<()> {
+    pub(crate) fn data(&mut self, data: &[u8]) -> Option<()> {
         self.bytes(&u32::try_from(data.len()).ok()?.to_le_bytes())?;
         self.bytes(data)
     }

@@ -3,7 +3,7 @@
 //! One table in `messages.rs` describes all messages. Structures, encoders, decoders and the tests
 //! come from the table.
 
-mod fields;
+pub(crate) mod fields;
 mod layout;
 mod message_header;
 mod messages;

@@ -16,6 +16,7 @@ use rusteron_client::{
 use crate::service::channel::with_parameter;
 use crate::service::context::ServiceContext;
 use crate::service::error::TerminationCause;
+use crate::service::mark_file::MarkFile;
 use crate::service::monitor::Monitor;
 use crate::service::network::Network;
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
@@ -39,8 +40,9 @@ impl AeronNetwork {
         aeron: Aeron,
         ticker: Ticker,
         context: Arc<ServiceContext>,
+        mark_file: Option<Arc<MarkFile>>,
     ) -> crate::error::Result<Self> {
-        let monitor = Monitor::new(&aeron, &context)?;
+        let monitor = Monitor::new(&aeron, &context, mark_file)?;
         let publication = aeron.add_publication(
             UncheckedChannel(context.control_channel()),
             context.consensus_module_stream_id(),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rusteron_client::agent::{Agent, AgentError};
-use rusteron_client::{IdleStrategy, Subscription, UncheckedChannel};
+use rusteron_client::{Aeron, IdleStrategy, Subscription, UncheckedChannel};
 
 use crate::error::Result;
 use crate::service::aeron_network::AeronNetwork;
@@ -16,6 +16,7 @@ use crate::service::core::{Core, Settings};
 use crate::service::counters;
 use crate::service::error::TerminationCause;
 use crate::service::log::Log;
+use crate::service::mark_file::MarkFile;
 use crate::service::snapshot_reader::SnapshotSource;
 use crate::service::snapshot_writer::SnapshotError;
 use crate::service::ticker::Ticker;
@@ -61,6 +62,8 @@ struct Io {
     network: AeronNetwork,
     is_running: bool,
     last_cycle: Option<Instant>,
+    /// Last, so that the mark file tells of the end when the streams are closed.
+    mark_file: Option<Arc<MarkFile>>,
 }
 
 impl<S: ClusteredService> ServiceAgent<S> {
@@ -70,26 +73,31 @@ impl<S: ClusteredService> ServiceAgent<S> {
     /// # Errors
     /// - [`InvalidArgument`](crate::ClusterErrorKind::InvalidArgument): a setting is out of range;
     /// - [`Client`](crate::ClusterErrorKind::Client): there is no media driver, or a channel is not
-    ///   valid.
+    ///   valid;
+    /// - [`ActiveMarkFile`](crate::ClusterErrorKind::ActiveMarkFile),
+    ///   [`InvalidMarkFile`](crate::ClusterErrorKind::InvalidMarkFile) or
+    ///   [`Io`](crate::ClusterErrorKind::Io): the mark file belongs to another container, or cannot
+    ///   be made.
     pub fn new(context: ServiceContext, service: S) -> Result<Self> {
         context.conclude()?;
         let context = Arc::new(context);
         let stop = Arc::new(AtomicBool::new(false));
         let aeron = context.connect()?;
-        let idle_strategy = context.idle_strategy().new_strategy();
-        let ticker = Ticker::new(&aeron, Arc::clone(&stop), idle_strategy);
-        let control = aeron.add_subscription(
-            UncheckedChannel(context.control_channel()),
-            context.service_stream_id(),
-        )?;
-        let network = AeronNetwork::new(aeron, ticker, Arc::clone(&context))?;
+        let mark_file = context.activate_mark_file(&aeron)?.map(Arc::new);
+        let io = Io::open(&context, aeron, Arc::clone(&stop), mark_file.clone());
+        if let Some(mark_file) = mark_file {
+            match &io {
+                Ok(_) => mark_file.ready(),
+                Err(_) => mark_file.failed(),
+            }
+        }
+        let io = io?;
         let settings = Settings {
             service_id: context.service_id(),
             app_version: context.app_version(),
             is_responding: context.is_responding_service(),
             error_policy: context.error_policy(),
         };
-        let io = Io { log: Log::Closed, control, network, is_running: false, last_cycle: None };
         Ok(Self {
             io: Some(io),
             core: Core::new(service, settings),
@@ -140,6 +148,25 @@ impl<S: ClusteredService> ServiceAgent<S> {
 }
 
 impl Io {
+    /// Adds the streams to and from the consensus module.
+    fn open(
+        context: &Arc<ServiceContext>,
+        aeron: Aeron,
+        stop: Arc<AtomicBool>,
+        mark_file: Option<Arc<MarkFile>>,
+    ) -> Result<Self> {
+        let idle_strategy = context.idle_strategy().new_strategy();
+        let ticker = Ticker::new(&aeron, stop, idle_strategy, mark_file.clone());
+        let control = aeron.add_subscription(
+            UncheckedChannel(context.control_channel()),
+            context.service_stream_id(),
+        )?;
+        let context = Arc::clone(context);
+        let network = AeronNetwork::new(aeron, ticker, context, mark_file.clone())?;
+        let log = Log::Closed;
+        Ok(Self { log, control, network, is_running: false, last_cycle: None, mark_file })
+    }
+
     fn cycle<S: ClusteredService>(
         &mut self,
         core: &mut Core<S>,
@@ -208,7 +235,7 @@ impl Io {
         core: &mut Core<S>,
         context: &ServiceContext,
     ) -> Result<usize, TerminationCause> {
-        let Self { log, control, network, .. } = self;
+        let Self { log, control, network, mark_file, .. } = self;
         let mut end = Ok(());
         let on_message = |message: &[u8], _: &rusteron_client::Header<'_>| {
             if end.is_ok() {
@@ -223,6 +250,9 @@ impl Io {
             // A later request replaces a log that has not come.
             if let Some(join) = core.take_next_log() {
                 core.on_joining(&join);
+                if let Some(mark_file) = mark_file {
+                    mark_file.set_member_id(join.member_id);
+                }
                 *log = Log::join(join, context.service_id());
             }
             let aeron = network.aeron().clone();

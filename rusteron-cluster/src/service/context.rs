@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_archive as archive;
-use rusteron_client::{Aeron, Context, IdleStrategyKind};
+use rusteron_client::{Aeron, CncFile, Context, IdleStrategyKind};
 
 use crate::error::{ClusterError, Result};
 use crate::service::error::ErrorPolicy;
+use crate::service::mark_file::{MarkFile, MarkFileSettings};
 use crate::service::types::AppVersion;
 
 /// The greatest service id: message ids have seven bits for it.
@@ -47,6 +48,9 @@ pub(crate) type ErrorHandler = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct ServiceContext {
     aeron_dir: Option<PathBuf>,
     aeron: Option<Aeron>,
+    cluster_dir: Option<PathBuf>,
+    mark_file_dir: Option<PathBuf>,
+    error_buffer_length: usize,
     cluster_id: i32,
     service_id: i32,
     service_name: String,
@@ -107,6 +111,9 @@ impl ServiceContext {
         Self {
             aeron_dir: None,
             aeron: None,
+            cluster_dir: None,
+            mark_file_dir: None,
+            error_buffer_length: 1024 * 1024,
             cluster_id: 0,
             service_id: 0,
             service_name: "clustered-service".to_owned(),
@@ -131,8 +138,9 @@ impl ServiceContext {
     }
 
     /// Returns Aeron's defaults, changed by the variables `AERON_CLUSTER_ID`,
-    /// `AERON_CLUSTER_SERVICE_ID` and `AERON_CLUSTER_SERVICE_NAME`. An empty variable counts as
-    /// absent. The media driver's directory comes from `AERON_DIR`, as always.
+    /// `AERON_CLUSTER_SERVICE_ID`, `AERON_CLUSTER_SERVICE_NAME`, `AERON_CLUSTER_DIR` and
+    /// `AERON_CLUSTER_MARK_FILE_DIR`. An empty variable counts as absent. The media driver's
+    /// directory comes from `AERON_DIR`, as always.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ClusterErrorKind::InvalidArgument) for a variable that is not a
@@ -154,8 +162,45 @@ impl ServiceContext {
         if let Some(name) = read("AERON_CLUSTER_SERVICE_NAME") {
             context.service_name = name;
         }
+        let dir = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        context.cluster_dir = dir("AERON_CLUSTER_DIR").map(PathBuf::from);
+        context.mark_file_dir = dir("AERON_CLUSTER_MARK_FILE_DIR").map(PathBuf::from);
         Ok(context)
     }
+
+    /// Sets the cluster directory of the node, in which the container makes its mark file. Aeron's
+    /// `ClusterTool` and `rusteron cluster` find the container there. The default is no directory,
+    /// and no mark file.
+    ///
+    /// With a mark file, a second container with the same service id is refused while the first one
+    /// lives. The directory is made if it is missing.
+    pub fn set_cluster_dir(&mut self, value: impl Into<PathBuf>) -> &mut Self {
+        self.cluster_dir = Some(value.into());
+        self
+    }
+
+    /// Returns the cluster directory of the node, if it is set.
+    pub fn cluster_dir(&self) -> Option<&Path> {
+        self.cluster_dir.as_deref()
+    }
+
+    /// Sets another directory for the mark file, such as one in memory. The cluster directory then
+    /// gets a link. The default is the cluster directory.
+    pub fn set_mark_file_dir(&mut self, value: impl Into<PathBuf>) -> &mut Self {
+        self.mark_file_dir = Some(value.into());
+        self
+    }
+
+    /// Returns the directory of the mark file, if it is set.
+    pub fn mark_file_dir(&self) -> Option<&Path> {
+        self.mark_file_dir.as_deref()
+    }
+
+    setting!(
+        set_error_buffer_length, error_buffer_length: usize,
+        "the length of the mark file's error log in bytes, at least 1 MiB and below 2 GiB",
+        "1 MiB"
+    );
 
     /// Sets the directory of the node's media driver. The default is the directory of
     /// [`rusteron_client::Context`]: the variable `AERON_DIR`, or Aeron's own default.
@@ -343,6 +388,29 @@ impl ServiceContext {
         Ok(Aeron::connect(context)?)
     }
 
+    /// Makes the mark file, if there is a directory for it.
+    pub(crate) fn activate_mark_file(&self, aeron: &Aeron) -> Result<Option<MarkFile>> {
+        let Some(cluster_dir) = &self.cluster_dir else { return Ok(None) };
+        let aeron_dir = aeron.context().dir();
+        let cnc = CncFile::open(aeron_dir, Duration::ZERO)?;
+        MarkFile::activate(&MarkFileSettings {
+            dir: self.mark_file_dir.as_ref().unwrap_or(cluster_dir),
+            cluster_dir,
+            error_buffer_length: self.error_buffer_length,
+            // 0 is refused.
+            file_page_size: usize::try_from(cnc.constants().file_page_size).unwrap_or(0),
+            cluster_id: self.cluster_id,
+            service_id: self.service_id,
+            service_name: &self.service_name,
+            aeron_dir: &aeron_dir.to_string_lossy(),
+            control_channel: &self.control_channel,
+            archive_stream_id: self.archive_stream_id,
+            service_stream_id: self.service_stream_id,
+            consensus_module_stream_id: self.consensus_module_stream_id,
+        })
+        .map(Some)
+    }
+
     /// Returns a new context of the node's archive: connecting consumes it.
     pub(crate) fn new_archive_context(&self) -> archive::Result<archive::Context> {
         let response_stream_id = STREAM_IDS_OF_A_CLUSTER * self.cluster_id
@@ -369,6 +437,7 @@ impl fmt::Debug for ServiceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServiceContext")
             .field("aeron_dir", &self.aeron_dir)
+            .field("cluster_dir", &self.cluster_dir)
             .field("cluster_id", &self.cluster_id)
             .field("service_id", &self.service_id)
             .field("app_version", &self.app_version)

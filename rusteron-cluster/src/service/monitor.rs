@@ -1,13 +1,15 @@
-//! Counters and errors of a container, for operators.
+//! Counters and errors of a container, for operators, and the error log of the mark file.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_client::{AERON_VERSION, Aeron, Counter};
 
 use crate::error::Result;
 use crate::service::context::{ErrorHandler, ServiceContext};
+use crate::service::mark_file::MarkFile;
 
 const ERRORS: i32 = 215;
 const MAX_CYCLE_TIME: i32 = 218;
@@ -22,6 +24,7 @@ pub(crate) struct Monitor {
     cycles: Durations,
     snapshots: Durations,
     error_handler: Option<ErrorHandler>,
+    mark_file: Option<Arc<MarkFile>>,
 }
 
 /// The longest duration, and the number of durations over a threshold.
@@ -41,7 +44,11 @@ impl Durations {
 }
 
 impl Monitor {
-    pub(crate) fn new(aeron: &Aeron, context: &ServiceContext) -> Result<Self> {
+    pub(crate) fn new(
+        aeron: &Aeron,
+        context: &ServiceContext,
+        mark_file: Option<Arc<MarkFile>>,
+    ) -> Result<Self> {
         let (cluster_id, service_id) = (context.cluster_id(), context.service_id());
         let key = [cluster_id.to_le_bytes(), service_id.to_le_bytes()].concat();
         let suffix = format!(" - clusterId={cluster_id} serviceId={service_id}");
@@ -76,6 +83,7 @@ impl Monitor {
                 context.snapshot_duration_threshold(),
             )?,
             error_handler: context.error_handler().cloned(),
+            mark_file,
         })
     }
 
@@ -83,6 +91,9 @@ impl Monitor {
         self.errors.increment();
         let text = error.to_string();
         ::log::error!("{text}");
+        if let Some(mark_file) = &self.mark_file {
+            mark_file.record_error(&text);
+        }
         if let Some(handler) = &self.error_handler {
             // The handler's panic must not end the container without its acknowledgement.
             if catch_unwind(AssertUnwindSafe(|| handler(&text))).is_err() {

@@ -8,12 +8,16 @@ use rusteron_client::{Aeron, AnyIdleStrategy, IdleStrategy};
 
 use crate::service::counters::CommitPosition;
 use crate::service::error::TerminationCause;
+use crate::service::mark_file::MarkFile;
 
 /// The interval of checks.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Checks once a millisecond whether the container must end, and does the conductor's work of a
-/// client without a conductor thread.
+/// The interval of signs of life in the mark file.
+const MARK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Checks once a millisecond whether the container must end, does the conductor's work of a client
+/// without a conductor thread, and gives signs of life in the mark file.
 #[derive(Clone)]
 pub(crate) struct Ticker {
     aeron: Aeron,
@@ -22,6 +26,8 @@ pub(crate) struct Ticker {
     commit_position: Option<CommitPosition>,
     idle_strategy: AnyIdleStrategy,
     last_tick: Instant,
+    mark_file: Option<Arc<MarkFile>>,
+    last_mark: Instant,
 }
 
 impl Ticker {
@@ -29,6 +35,7 @@ impl Ticker {
         aeron: &Aeron,
         stop: Arc<AtomicBool>,
         idle_strategy: AnyIdleStrategy,
+        mark_file: Option<Arc<MarkFile>>,
     ) -> Self {
         Self {
             aeron: aeron.clone(),
@@ -37,6 +44,8 @@ impl Ticker {
             commit_position: None,
             idle_strategy,
             last_tick: Instant::now(),
+            mark_file,
+            last_mark: Instant::now(),
         }
     }
 
@@ -59,6 +68,12 @@ impl Ticker {
             return Ok(false);
         }
         self.last_tick = now;
+        if let Some(mark_file) = &self.mark_file {
+            if now.duration_since(self.last_mark) >= MARK_INTERVAL {
+                self.last_mark = now;
+                mark_file.tick();
+            }
+        }
         self.check()?;
         Ok(true)
     }

@@ -7,6 +7,7 @@ mod connect;
 mod leaders;
 #[cfg(unix)]
 mod load;
+mod mark_file;
 #[cfg(unix)]
 mod one_node;
 #[cfg(all(unix, feature = "service"))]

@@ -38,7 +38,8 @@ impl Node {
     }
 
     fn start_service(&mut self) {
-        self.context.set_aeron_dir(self.cluster.node(0).aeron_dir());
+        let node = self.cluster.node(0);
+        self.context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
         let (service, seen) = Ledger::new();
         self.seen = seen;
         let container = ServiceContainer::launch(self.context.clone(), service);

@@ -1,10 +1,17 @@
 //! One member with a service in Rust.
 
-use rusteron_cluster::{ErrorPolicy, ServiceContext, TerminationCause};
+use std::fs;
+
+use rusteron_client::__private::error_log;
+use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
+use rusteron_cluster::{
+    ClusterErrorKind, ErrorPolicy, ServiceContainer, ServiceContext, TerminationCause,
+};
 use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::Options;
 
 use super::Node;
+use super::ledger::Ledger;
 
 #[test]
 fn echo_by_offer_and_claim() {
@@ -157,6 +164,30 @@ fn failures_are_recorded_on_request() {
     client.send("fail");
     assert_eq!(client.ask("echo last"), "last");
     assert_eq!(node.counter(215), Some(3));
+}
+
+#[test]
+fn mark_file_shows_life_errors_and_end() {
+    let mut context = ServiceContext::new();
+    context.set_error_policy(ErrorPolicy::RecordAndContinue).set_service_name("ledger");
+    let Some(mut node) = Node::launch_with(Options::default(), context) else { return };
+    let path = node.cluster.node(0).cluster_dir().join("cluster-mark-service-0.dat");
+    let bytes = || fs::read(&path).expect("a mark file");
+    let header = || MarkFileHeader::decode(&bytes()).expect("a mark file");
+    let mut client = node.client();
+    client.send("panic");
+    assert_eq!(client.ask("echo last"), "last");
+    let first = header();
+    assert_eq!((first.version, first.member_id, &*first.service_name), (VERSION, 0, "ledger"));
+    await_that("a later sign of life", || header().activity_timestamp > first.activity_timestamp);
+    let errors = error_log::entries(&bytes()[8192..]);
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].text.contains("panic: on request"), "{errors:?}");
+    let second = ServiceContainer::launch(node.context.clone(), Ledger::new().0);
+    assert_eq!(second.expect_err("refused").kind(), ClusterErrorKind::ActiveMarkFile);
+    assert_eq!(client.ask("echo again"), "again");
+    let _ = node.kill();
+    assert_eq!(header().activity_timestamp, ENDED);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! A file in memory that other processes read and write, too.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// The first bytes of a file, mapped for reading and writing. This process accesses them by atomic
+/// operations only.
+///
+/// The operating system ends a process (SIGBUS) that writes to a part of a mapped file for which
+/// the disk has no space, or which another process has cut off. The caller has written the whole
+/// file before.
+#[derive(Debug)]
+pub(super) struct MappedFile(MmapRaw);
+
+impl MappedFile {
+    /// Maps the first `length` bytes. `length` is not 0.
+    ///
+    /// # Errors
+    /// The file is shorter, or cannot be mapped.
+    pub(super) fn new(file: &File, length: usize) -> io::Result<Self> {
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        MmapOptions::new().len(length).map_raw(file).map(Self)
+    }
+
+    /// The number at an offset, in the byte order of this machine, as Aeron's own files.
+    pub(super) fn i64_at(&self, offset: usize) -> &AtomicI64 {
+        // SAFETY: `address` has checked that the bytes are mapped and aligned. The mapping lives as
+        // long as the reference. All access to the mapping is atomic.
+        unsafe { AtomicI64::from_ptr(self.address(offset)) }
+    }
+
+    /// Like [`i64_at`](Self::i64_at).
+    pub(super) fn i32_at(&self, offset: usize) -> &AtomicI32 {
+        // SAFETY: as in `i64_at`.
+        unsafe { AtomicI32::from_ptr(self.address(offset)) }
+    }
+
+    /// Writes bytes, in any order. A release store must follow, for those who look for it.
+    pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
+        for (index, byte) in bytes.iter().enumerate() {
+            // SAFETY: as in `i64_at`.
+            let target = unsafe { AtomicU8::from_ptr(self.address(offset + index)) };
+            target.store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    /// # Panics
+    /// The `T` is not aligned, or lies outside. Callers know their offsets.
+    fn address<T>(&self, offset: usize) -> *mut T {
+        let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.0.len());
+        assert!(is_within, "{offset} of {} bytes", self.0.len());
+        // SAFETY: within the mapping, by the assertion.
+        let address = unsafe { self.0.as_mut_ptr().add(offset) }.cast::<T>();
+        assert!(address.is_aligned(), "{offset}");
+        address
+    }
+}

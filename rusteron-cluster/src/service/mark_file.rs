@@ -1,0 +1,409 @@
+//! The mark file of a container.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusteron_client::__private::error_log;
+
+use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::mark_file::{
+    ACTIVITY_OFFSET, ComponentType, ENDED, ERROR_BUFFER_LENGTHS, HEADER_LENGTH, MEMBER_ID_OFFSET,
+    MarkFileHeader, PID_OFFSET, START_OFFSET, STARTING, VERSION, VERSION_FAILED, VERSION_OFFSET,
+};
+use crate::service::error_log::ErrorLog;
+use crate::service::mapped_file::MappedFile;
+
+/// A component without a sign of life for this time is not alive.
+const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The settings that a container shows in its mark file.
+#[derive(Debug, Clone)]
+pub struct MarkFileSettings<'a> {
+    /// The directory of the mark file. It is made if it is missing.
+    pub dir: &'a Path,
+    /// The directory of the cluster. It gets a link if the mark file is elsewhere.
+    pub cluster_dir: &'a Path,
+    /// Length of the error log in bytes, in [`ERROR_BUFFER_LENGTHS`].
+    pub error_buffer_length: usize,
+    /// The media driver's page size of files. The file's length is a multiple of it.
+    pub file_page_size: usize,
+    /// The cluster.
+    pub cluster_id: i32,
+    /// The service, 0 or more.
+    pub service_id: i32,
+    /// The name of the service.
+    pub service_name: &'a str,
+    /// The directory of the media driver.
+    pub aeron_dir: &'a str,
+    /// The channel between the consensus module and the services.
+    pub control_channel: &'a str,
+    /// The stream of requests to the archive.
+    pub archive_stream_id: i32,
+    /// The stream from the consensus module to the services.
+    pub service_stream_id: i32,
+    /// The stream from the services to the consensus module.
+    pub consensus_module_stream_id: i32,
+}
+
+/// The file in which a container shows tools its life, settings and errors, and by which a second
+/// container of the same service notices the first one.
+///
+/// Dropping it marks the container as ended. The file stays.
+///
+/// Methods neither block nor make system calls, except for [`activate`](Self::activate). Errors may
+/// be recorded from any thread.
+///
+/// Corresponds to `io.aeron.cluster.service.ClusterMarkFile`.
+#[derive(Debug)]
+#[must_use]
+pub struct MarkFile {
+    map: MappedFile,
+    errors: Mutex<ErrorLog>,
+    path: PathBuf,
+}
+
+/// The mark files of this process.
+static ACTIVE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+impl MarkFile {
+    /// Makes the service's mark file, or takes over the file of a container that is not alive, and
+    /// marks it as starting. Errors of the former container are saved in a file beside it.
+    ///
+    /// The whole file is written, so that a full disk is an error now, and no signal later.
+    ///
+    /// # Errors
+    /// - [`ClusterErrorKind::ActiveMarkFile`] if another container of this service is alive, or was
+    ///   less than ten seconds ago. So is a container that was killed while it was starting,
+    ///   until its process is gone and ten seconds have passed.
+    /// - [`ClusterErrorKind::InvalidMarkFile`] if the file is damaged, or belongs to another
+    ///   component or version.
+    /// - [`ClusterErrorKind::InvalidArgument`] if a setting is out of range, or the texts are too
+    ///   long together.
+    /// - [`ClusterErrorKind::Io`] if the file cannot be made.
+    pub fn activate(settings: &MarkFileSettings<'_>) -> Result<Self> {
+        let header = settings.header()?;
+        let name = format!("cluster-mark-service-{}", settings.service_id);
+        let file_error = |doing: &str, path: &Path, error: &io::Error| {
+            let message = format!("cannot {doing} {}: {error}", path.display());
+            ClusterError::new(ClusterErrorKind::Io(error.kind()), message)
+        };
+        let make_dir = |dir: &Path| {
+            fs::create_dir_all(dir)
+                .map_err(|error| file_error("make the directory", dir, &error))?;
+            dir.canonicalize().map_err(|error| file_error("find the directory", dir, &error))
+        };
+        let dir = make_dir(settings.dir)?;
+        let path = dir.join(format!("{name}.dat"));
+        let reservation =
+            Reservation::new(&path).ok_or_else(|| active(&path, "in this process"))?;
+        let map = match create(&path, &header, settings.file_length()) {
+            Ok(Some(map)) => map,
+            Ok(None) => take_over(&path, header, settings)?,
+            Err(error) => return Err(file_error("write the mark file", &path, &error)),
+        };
+        let bytes = HEADER_LENGTH..HEADER_LENGTH + settings.error_buffer_length;
+        let errors = Mutex::new(ErrorLog::new(bytes));
+        // From here on, dropping the mark file gives it back.
+        let mark_file = Self { map, errors, path: reservation.keep() };
+        let cluster_dir = make_dir(settings.cluster_dir)?;
+        let link = cluster_dir.join(format!("{name}.lnk"));
+        let linked = if dir == cluster_dir {
+            fs::remove_file(&link).or_else(|error| match error.kind() {
+                ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })
+        } else {
+            fs::write(&link, dir.to_string_lossy().as_bytes())
+        };
+        linked.map_err(|error| file_error("write the link", &link, &error))?;
+        Ok(mark_file)
+    }
+
+    /// Marks the container as started.
+    pub fn ready(&self) {
+        self.tick();
+        self.store_version(VERSION);
+    }
+
+    /// Gives a sign of life. Call it once a second.
+    pub fn tick(&self) {
+        self.store_activity(now());
+    }
+
+    /// Shows the member whose log the service has joined.
+    pub fn set_member_id(&self, member_id: i32) {
+        self.map.i32_at(MEMBER_ID_OFFSET).store(member_id.to_le(), Ordering::Release);
+    }
+
+    /// Records an error for tools. If the log is full, the error goes to the `log` crate only.
+    pub fn record_error(&self, error: &str) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        if !errors.record(&self.map, now(), error) {
+            log::error!("the error log of {} is full: {error}", self.path.display());
+        }
+    }
+
+    /// Marks the container as one that could not start.
+    pub fn failed(&self) {
+        self.store_activity(ENDED);
+        self.store_version(VERSION_FAILED);
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn store_activity(&self, timestamp: i64) {
+        self.map.i64_at(ACTIVITY_OFFSET).store(timestamp.to_le(), Ordering::Release);
+    }
+
+    fn store_version(&self, version: i32) {
+        self.map.i32_at(VERSION_OFFSET).store(version.to_le(), Ordering::Release);
+    }
+}
+
+impl Drop for MarkFile {
+    fn drop(&mut self) {
+        self.store_activity(ENDED);
+        drop(Reservation(Some(std::mem::take(&mut self.path))));
+    }
+}
+
+impl MarkFileSettings<'_> {
+    /// Returns the header of a container that is starting.
+    fn header(&self) -> Result<MarkFileHeader> {
+        let invalid = ClusterError::invalid;
+        let length = self.error_buffer_length;
+        if !ERROR_BUFFER_LENGTHS.contains(&length) {
+            let (least, most) = ERROR_BUFFER_LENGTHS.into_inner();
+            let range = format!("must be between {least} and {most}");
+            return Err(invalid(format!("error buffer length {length}: {range}")));
+        }
+        if !self.file_page_size.is_power_of_two() || self.file_page_size > 1 << 30 {
+            let size = self.file_page_size;
+            let range = "must be a power of two, and 1 GiB at most";
+            return Err(invalid(format!("file page size {size}: {range}")));
+        }
+        if self.service_id < 0 {
+            return Err(invalid(format!("service id {}: must be 0 or more", self.service_id)));
+        }
+        let header = MarkFileHeader {
+            version: 0,
+            component_type: ComponentType::Container,
+            activity_timestamp: STARTING,
+            start_timestamp: now(),
+            pid: std::process::id().into(),
+            candidate_term_id: -1,
+            archive_stream_id: self.archive_stream_id,
+            service_stream_id: self.service_stream_id,
+            consensus_module_stream_id: self.consensus_module_stream_id,
+            ingress_stream_id: -1,
+            member_id: -1,
+            service_id: self.service_id,
+            header_length: HEADER_LENGTH as i32,
+            error_buffer_length: length as i32,
+            cluster_id: self.cluster_id,
+            aeron_dir: self.aeron_dir.to_owned(),
+            control_channel: self.control_channel.to_owned(),
+            ingress_channel: String::new(),
+            service_name: self.service_name.to_owned(),
+            authenticator: String::new(),
+            services_cluster_dir: String::new(),
+        };
+        if header.encode().is_none() {
+            let limit = format!("together longer than the {HEADER_LENGTH} bytes of a mark file");
+            return Err(invalid(format!(
+                "driver directory, control channel, service name: {limit}"
+            )));
+        }
+        Ok(header)
+    }
+
+    fn file_length(&self) -> usize {
+        (HEADER_LENGTH + self.error_buffer_length).next_multiple_of(self.file_page_size)
+    }
+}
+
+/// Makes a new file. Returns `None` if the file exists.
+fn create(path: &Path, header: &MarkFileHeader, length: usize) -> io::Result<Option<MappedFile>> {
+    let mut options = OpenOptions::new();
+    let mut file = match options.read(true).write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let header = header.encode().unwrap_or_default();
+    let written = file.write_all(&header).and_then(|()| write_zeros(&mut file, length));
+    written.and_then(|()| MappedFile::new(&file, length)).map(Some).inspect_err(|_| {
+        // The first error counts.
+        let _ = fs::remove_file(path);
+    })
+}
+
+/// Writes zeros from the end of the header to the end of the file, so that the disk has space for
+/// them.
+fn write_zeros(file: &mut File, length: usize) -> io::Result<()> {
+    file.seek(SeekFrom::Start(HEADER_LENGTH as u64))?;
+    let count = (length - HEADER_LENGTH) as u64;
+    io::copy(&mut io::repeat(0).take(count), file).map(|_| ())
+}
+
+/// Takes over an existing file, if its owner is not alive.
+fn take_over(
+    path: &Path,
+    mut header: MarkFileHeader,
+    settings: &MarkFileSettings<'_>,
+) -> Result<MappedFile> {
+    let failed = |error: io::Error| {
+        let message = format!("cannot take over the mark file {}: {error}", path.display());
+        ClusterError::new(ClusterErrorKind::Io(error.kind()), message)
+    };
+    let invalid = |reason: String| {
+        let message = format!("{}: {reason}", path.display());
+        ClusterError::new(ClusterErrorKind::InvalidMarkFile, message)
+    };
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+    // A clock that was set back makes the age unknown.
+    let age = file.metadata().and_then(|about| about.modified()).map_err(failed)?.elapsed();
+    let is_old = age.is_ok_and(|age| age > LIVENESS_TIMEOUT);
+    let mut bytes = Vec::new();
+    (&file).take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
+    let length = settings.file_length();
+    if bytes.len() < HEADER_LENGTH {
+        if !is_old {
+            return Err(active(path, "which is making the file"));
+        }
+        // Its making was cut short, by a full disk or the end of the process.
+        fs::remove_file(path).map_err(failed)?;
+        return create(path, &header, length)
+            .map_err(failed)?
+            .ok_or_else(|| active(path, "which has just made the file"));
+    }
+    let old = MarkFileHeader::decode(&bytes).map_err(|error| invalid(error.to_string()))?;
+    if !matches!(old.component_type, ComponentType::Container | ComponentType::Unknown) {
+        return Err(invalid(format!("mark file of another component: {:?}", old.component_type)));
+    }
+    // The header is not zero throughout, so its beginning is on disk.
+    let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
+    let (activity, pid) = (map.i64_at(ACTIVITY_OFFSET), map.i64_at(PID_OFFSET));
+    let replace = |field: &std::sync::atomic::AtomicI64, from: i64, to: i64| {
+        let (from, to) = (from.to_le(), to.to_le());
+        field
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+            .map_err(|_| active(path, "which has just taken over the file"))
+    };
+    if old.activity_timestamp == STARTING {
+        let owner = format!("process {}, which is starting", old.pid);
+        if !is_old || is_alive(old.pid) {
+            return Err(active(path, &owner));
+        }
+        // Nobody else can replace the timestamp.
+        replace(pid, old.pid, header.pid)?;
+    } else {
+        let age = now().saturating_sub(old.activity_timestamp);
+        if age < LIVENESS_TIMEOUT.as_millis() as i64 {
+            let owner = format!("process {}, which was alive {age} ms ago", old.pid);
+            return Err(active(path, &owner));
+        }
+        replace(activity, old.activity_timestamp, STARTING)?;
+    }
+    header.candidate_term_id = old.candidate_term_id;
+    let outcome = save_errors(path, &file, &old)
+        .and_then(|()| overwrite(&mut file, &header, length))
+        .and_then(|()| MappedFile::new(&file, length));
+    outcome.map_err(|error| {
+        activity.store(ENDED.to_le(), Ordering::Release);
+        failed(error)
+    })
+}
+
+/// Writes header and zeros, except for the timestamp, and for the version: a former container has
+/// started.
+fn overwrite(file: &mut File, header: &MarkFileHeader, length: usize) -> io::Result<()> {
+    let bytes = header.encode().unwrap_or_default();
+    for part in [0..VERSION_OFFSET, VERSION_OFFSET + 4..ACTIVITY_OFFSET, START_OFFSET..bytes.len()]
+    {
+        file.seek(SeekFrom::Start(part.start as u64))?;
+        file.write_all(&bytes[part])?;
+    }
+    write_zeros(file, length)
+}
+
+/// Saves the errors of a former container beside the mark file.
+fn save_errors(path: &Path, mut file: &File, header: &MarkFileHeader) -> io::Result<()> {
+    let Ok(start) = u64::try_from(header.header_length) else { return Ok(()) };
+    let Ok(length) = u64::try_from(header.error_buffer_length) else { return Ok(()) };
+    // Enough for thousands of errors, whatever the file says.
+    let length = length.min(16 << 20);
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(length).read_to_end(&mut bytes)?;
+    let entries = error_log::entries(&bytes);
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for entry in &entries {
+        let millis =
+            |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis());
+        text += &format!(
+            "{} observations from {} to {} ms since 1970:\n{}\n\n",
+            entry.observation_count,
+            millis(entry.first_observation),
+            millis(entry.last_observation),
+            entry.text
+        );
+    }
+    let saved = path.with_file_name(format!("CONTAINER-{}-error.log", now()));
+    fs::write(&saved, text)?;
+    log::warn!("errors of the former container were saved in {}", saved.display());
+    Ok(())
+}
+
+fn active(path: &Path, owner: &str) -> ClusterError {
+    let message = format!("{} belongs to another container, {owner}", path.display());
+    ClusterError::new(ClusterErrorKind::ActiveMarkFile, message)
+}
+
+/// Returns whether another process of this id may exist. Only Linux tells without C code.
+fn is_alive(pid: i64) -> bool {
+    // Mark files of this process are reserved, so this one is of a former process of the same id,
+    // such as 1 in a container.
+    pid > 0
+        && pid != i64::from(std::process::id())
+        && (cfg!(not(target_os = "linux")) || Path::new("/proc").join(pid.to_string()).exists())
+}
+
+/// Returns the time in milliseconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
+}
+
+/// The right to use a mark file in this process. Dropping it gives the right back.
+struct Reservation(Option<PathBuf>);
+
+impl Reservation {
+    fn new(path: &Path) -> Option<Self> {
+        let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        active.insert(path.to_owned()).then(|| Self(Some(path.to_owned())))
+    }
+
+    /// Leaves the right to the mark file.
+    fn keep(mut self) -> PathBuf {
+        self.0.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+        }
+    }
+}
