@@ -17,8 +17,9 @@ struct Errors {
     errors: Vec<DistinctError>,
 }
 
+/// An error of an error log, as a report shows it.
 #[derive(Debug, Serialize)]
-struct DistinctError {
+pub(crate) struct DistinctError {
     observation_count: i32,
     #[serde(serialize_with = "text::serialize_time")]
     first_observation: SystemTime,
@@ -50,6 +51,20 @@ impl From<ErrorLogEntry> for DistinctError {
     }
 }
 
+impl DistinctError {
+    /// Returns the observations in one line, and the text in further lines.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let observations = format!(
+            "observed {} times from {} to {}:",
+            self.observation_count,
+            text::time(self.first_observation),
+            text::time(self.last_observation)
+        );
+        let text = self.text.lines().map(|line| format!("  {}", text::printable(line)));
+        [observations].into_iter().chain(text).collect()
+    }
+}
+
 impl Report for Errors {
     fn header(&self) -> Vec<String> {
         vec![self.driver.line(), format!("{} distinct errors", self.errors.len())]
@@ -58,15 +73,8 @@ impl Report for Errors {
     fn body(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for error in &self.errors {
-            let (first, last) = (error.first_observation, error.last_observation);
             lines.push(String::new());
-            lines.push(format!(
-                "observed {} times from {} to {}:",
-                error.observation_count,
-                text::time(first),
-                text::time(last)
-            ));
-            lines.extend(error.text.lines().map(|line| format!("  {}", text::printable(line))));
+            lines.extend(error.lines());
         }
         lines
     }

@@ -1,16 +1,18 @@
 //! The program `rusteron`: inspects the Aeron directory of any driver.
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
-//! [`loss`], [`driver`], [`log`], [`archive`]. The sub-commands share these modules: [`driver_dir`] finds the driver,
-//! [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
+//! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
+//! driver, [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
 //! tells when the user wants the end, [`text`] makes numbers and times readable, and [`failure`] has the
 //! exit codes. [`client_heartbeats`] finds clients, and [`shared_streams`] connects publications with their subscriptions.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
-//! serves the text. [`log_file`] reads a log buffer.
+//! serves the text. [`log_file`] reads a log buffer, and [`counter_types`] names counters.
 
 mod archive;
 mod client_heartbeats;
 mod clients;
+mod cluster;
+mod counter_types;
 mod driver;
 mod driver_dir;
 mod errors;
@@ -46,7 +48,8 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<(), Failure> {
-    let dir = options.dir.unwrap_or_else(Context::default_dir);
+    let given_dir = options.dir;
+    let dir = given_dir.clone().unwrap_or_else(Context::default_dir);
     let dir = DriverDir::new(dir, options.driver_timeout);
     match &options.command {
         Command::Stat(options) => stat::run(dir, options),
@@ -57,5 +60,6 @@ fn run(options: Options) -> Result<(), Failure> {
         Command::Driver(options) => driver::run(&dir, options),
         Command::Log(options) => log::run(&dir, options),
         Command::Archive(options) => archive::run(&dir, options),
+        Command::Cluster(options) => cluster::run(given_dir, dir.driver_timeout(), options),
     }
 }

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use rusteron_client::{ChannelUri, Position, PositionKind};
+use rusteron_client::{ChannelUri, Position};
+
+use crate::counter_types;
 
 /// Inspects the Aeron directory of a media driver in Rust, C or Java, alive or dead
 ///
@@ -14,7 +16,7 @@ use rusteron_client::{ChannelUri, Position, PositionKind};
 #[derive(Debug, Parser)]
 #[command(name = "rusteron", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
-    /// Directory of the media driver [default: Aeron's default directory]
+    /// Directory of the media driver [default: Aeron's default directory; of `cluster`, the node's]
     #[arg(long, value_name = "DIR", env = "AERON_DIR", global = true)]
     pub(crate) dir: Option<PathBuf>,
 
@@ -40,7 +42,8 @@ Examples:
   rusteron clients
   rusteron driver >/dev/null || systemctl restart media-driver
   rusteron log 42 --payload ascii
-  rusteron archive list";
+  rusteron archive list
+  rusteron cluster /var/lib/orders/cluster --watch";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -117,6 +120,19 @@ Examples:
   rusteron archive verify 7 --checksum 3d4f8a21
   rusteron archive tail 7 --new --json")]
     Archive(ArchiveOptions),
+
+    /// A node of a cluster: role, positions, sessions, terms, snapshots, errors
+    ///
+    /// Reads the files of the node's cluster directory, and the counters of its media driver. The node may be dead.
+    #[command(after_help = "\
+Exit codes: 0 done; 1 if there is no node in the directory, or if one of its files is damaged. The report
+names all damaged files.
+
+Examples:
+  rusteron cluster /var/lib/orders/cluster --watch
+  rusteron cluster --json | jq '.node.role, .snapshots[-1].log_position'
+  rusteron stat --type cluster-role --type cluster-commit-pos --watch")]
+    Cluster(ClusterOptions),
 }
 
 #[derive(Debug, Args)]
@@ -144,8 +160,8 @@ pub(crate) struct WatchOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatOptions {
-    /// Only counters of this type: a number, `system`, or a kind of position such as `sub-pos`; may be
-    /// given several times
+    /// Only counters of this type: a number, `system`, a kind of position such as `sub-pos`, or a counter of
+    /// Aeron Cluster such as `cluster-role`; may be given several times
     #[arg(long = "type", value_name = "TYPE", value_parser = counter_type)]
     pub(crate) types: Vec<i32>,
 
@@ -278,6 +294,16 @@ pub(crate) struct LogOptions {
 
     #[command(flatten)]
     pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClusterOptions {
+    /// Directory of the node's consensus module
+    #[arg(value_name = "CLUSTER_DIR", env = "AERON_CLUSTER_DIR", default_value = "aeron-cluster")]
+    pub(crate) cluster_dir: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchOptions,
 }
 
 #[derive(Debug, Args)]
@@ -414,14 +440,11 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn counter_type(text: &str) -> Result<i32, String> {
-    const SYSTEM: i32 = 0;
-    let names = PositionKind::ALL.iter().map(|kind| (kind.name(), kind.type_id()));
-    let named = || [("system", SYSTEM)].into_iter().chain(names.clone());
-    if let Some((_, id)) = named().find(|(name, _)| *name == text) {
+    if let Some((_, id)) = counter_types::all().find(|(name, _)| *name == text) {
         return Ok(id);
     }
     text.parse().map_err(|_| {
-        let names: Vec<_> = named().map(|(name, _)| name).collect();
+        let names: Vec<_> = counter_types::all().map(|(name, _)| name).collect();
         format!("neither a number nor one of {}", names.join(", "))
     })
 }
@@ -433,6 +456,7 @@ fn checksum(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use rusteron_client::PositionKind;
 
     use super::*;
 
@@ -446,6 +470,11 @@ mod tests {
         assert_eq!(counter_type("system"), Ok(0));
         assert_eq!(counter_type("sub-pos"), Ok(PositionKind::SubscriberPosition.type_id()));
         assert_eq!(counter_type("1001"), Ok(1001));
+        assert_eq!(counter_type("cluster-role"), Ok(201));
+        let mut ids: Vec<_> = counter_types::all().map(|(_, id)| id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), counter_types::all().count());
         let error = counter_type("subpos").expect_err("no such type");
         assert!(error.contains("sub-pos"), "{error}");
     }

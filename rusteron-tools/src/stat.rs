@@ -6,6 +6,7 @@ use std::time::Instant;
 use rusteron_client::CounterSnapshot;
 use serde::Serialize;
 
+use crate::counter_types;
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::exposition::Syntax;
 use crate::failure::Failure;
@@ -28,6 +29,8 @@ struct Stat {
 struct Counter {
     id: i32,
     type_id: i32,
+    /// `None` for the types that `--type` knows by number only.
+    type_name: Option<&'static str>,
     value: i64,
     /// `None` in the first report.
     rate_per_second: Option<f64>,
@@ -80,6 +83,7 @@ impl Counter {
         Self {
             id: counter.id,
             type_id: counter.type_id,
+            type_name: counter_types::name(counter.type_id),
             value: counter.value,
             rate_per_second,
             label: counter.label,

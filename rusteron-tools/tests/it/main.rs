@@ -1,8 +1,9 @@
 //! The program `rusteron`, as a user runs it, against drivers in this process, in another one, dead
-//! and in Java, and against Java's archive.
+//! and in Java, and against Java's archive and cluster.
 
 mod archive;
 mod clients;
+mod cluster;
 mod driver;
 mod driver_dir;
 mod errors;

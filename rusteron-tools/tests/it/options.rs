@@ -6,7 +6,7 @@ use crate::support::{COMMANDS, command, run, text_of};
 fn help_has_examples() {
     let general = text_of(run(command(["--help"])));
     assert!(general.contains("Exit codes:") && general.contains("Examples:"), "{general}");
-    for name in COMMANDS.into_iter().chain(["archive"]) {
+    for name in COMMANDS.into_iter().chain(["archive", "cluster"]) {
         assert!(general.contains(&format!("  {name} ")), "{general}");
         let help = text_of(run(command([name, "--help"])));
         assert!(help.contains(&format!("  rusteron {name}")), "{help}");
