@@ -263,6 +263,10 @@ impl JavaNode {
         self.root.join(format!("driver-{}", self.launches))
     }
 
+    pub fn cluster_dir(&self) -> PathBuf {
+        self.root.join("cluster")
+    }
+
     fn log_file(&self) -> PathBuf {
         self.root.join(format!("log-{}", self.launches))
     }
