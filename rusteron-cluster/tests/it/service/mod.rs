@@ -18,6 +18,8 @@ use rusteron_test_support::cluster::{JavaCluster, Options, Service};
 struct Node {
     // Before the cluster, which kills the media driver.
     container: Option<ServiceContainer>,
+    /// Another service of the node.
+    second: Option<(ServiceContainer, Arc<Mutex<Seen>>)>,
     seen: Arc<Mutex<Seen>>,
     cluster: JavaCluster,
     context: ServiceContext,
@@ -31,8 +33,27 @@ impl Node {
 
     fn launch_with(options: Options, context: ServiceContext) -> Option<Self> {
         let cluster = JavaCluster::launch(Options { service: Service::None, ..options })?;
-        let mut node = Self { container: None, seen: Arc::default(), cluster, context };
+        let mut node =
+            Self { container: None, second: None, seen: Arc::default(), cluster, context };
         node.start_service();
+        node.cluster.await_leader();
+        Some(node)
+    }
+
+    /// Starts a member with two services, and waits until it leads.
+    fn launch_two() -> Option<Self> {
+        let properties = vec!["aeron.cluster.service.count=2".to_owned()];
+        let options = Options { service: Service::None, properties, ..Options::default() };
+        let cluster = JavaCluster::launch(options)?;
+        let context = ServiceContext::new();
+        let mut node =
+            Self { container: None, second: None, seen: Arc::default(), cluster, context };
+        node.start_service();
+        let mut context = node.context.clone();
+        context.set_service_id(1);
+        let (service, seen) = Ledger::new();
+        let container = ServiceContainer::launch(context, service).expect("a container");
+        node.second = Some((container, seen));
         node.cluster.await_leader();
         Some(node)
     }

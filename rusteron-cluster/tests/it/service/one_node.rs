@@ -8,7 +8,7 @@ use rusteron_cluster::{
     ClusterErrorKind, ErrorPolicy, ServiceContainer, ServiceContext, TerminationCause,
 };
 use rusteron_test_support::await_that;
-use rusteron_test_support::cluster::Options;
+use rusteron_test_support::cluster::{AeronVersion, Options};
 
 use super::Node;
 use super::ledger::Ledger;
@@ -129,8 +129,38 @@ fn restart_with_snapshot_and_more_log() {
 }
 
 #[test]
+fn two_services_see_the_same_events() {
+    let Some(node) = Node::launch_two() else { return };
+    let mut client = node.client();
+    client.send("echo both");
+    assert_eq!([client.receive(), client.receive()], ["both", "both"]);
+    // Both services send a message to both services.
+    client.send("self hello");
+    let mut received: Vec<String> = (0..6).map(|_| client.receive()).collect();
+    received.sort();
+    let hello = "self hello";
+    assert_eq!(received, [hello, hello, hello, hello, "sent", "sent"]);
+    let second = node.second.as_ref().expect("a second service");
+    let digests = second.1.lock().expect("no panic").digests.clone();
+    assert_eq!(digests, node.digests());
+}
+
+#[test]
+#[ignore = "compiles Aeron's Java code of the C release first; `just test-cluster` runs it"]
+fn compiled_consensus_module_shuts_down() {
+    let versions = vec![AeronVersion::Compiled];
+    let options = Options { versions, ..Options::default() };
+    let Some(node) = Node::launch_with(options, ServiceContext::new()) else { return };
+    shut_down_and_restart(node);
+}
+
+#[test]
 fn shutdown_ends_both_in_order() {
-    let Some(mut node) = Node::launch() else { return };
+    let Some(node) = Node::launch() else { return };
+    shut_down_and_restart(node);
+}
+
+fn shut_down_and_restart(mut node: Node) {
     let mut client = node.client();
     assert_eq!(client.ask("echo before"), "before");
     node.cluster.node_mut(0).toggle("shutdown");
