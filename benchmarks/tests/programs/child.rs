@@ -14,6 +14,7 @@ pub(crate) const IDLE_STRATEGIES: &str = env!("CARGO_BIN_EXE_benchmark_idle_stra
 #[cfg(target_os = "linux")]
 pub(crate) const PRESET_SETTINGS: &str = env!("CARGO_BIN_EXE_benchmark_preset_settings");
 pub(crate) const BOUNDS: &str = env!("CARGO_BIN_EXE_benchmark_bounds");
+pub(crate) const CLUSTER: &str = env!("CARGO_BIN_EXE_benchmark_cluster");
 pub(crate) const RECORDING: &str = env!("CARGO_BIN_EXE_recording_throughput");
 pub(crate) const REGISTRATIONS: &str = env!("CARGO_BIN_EXE_benchmark_registrations");
 pub(crate) const DRIVER_RESOURCES: &str = env!("CARGO_BIN_EXE_benchmark_driver_resources");

@@ -5,6 +5,7 @@
 mod bad_values;
 mod bounds;
 mod child;
+mod cluster;
 #[cfg(target_os = "linux")]
 mod driver_resources;
 mod idle_strategies;
