@@ -293,7 +293,7 @@ mod java {
         mark_file.record_error("the book is crossed");
         let described = cluster_tool(&dir, "describe");
         for text in [
-            "type=CONTAINER",
+            "|componentType=CONTAINER|",
             "|pid=",
             "|archiveStreamId=10|serviceStreamId=104|consensusModuleStreamId=105|",
             "|ingressStreamId=-1|memberId=7|serviceId=1|headerLength=8192|",
