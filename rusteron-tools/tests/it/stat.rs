@@ -30,6 +30,7 @@ fn counters_as_text_and_json() {
     let expected = serde_json::json!({
         "id": id,
         "type_id": 2000,
+        "type_name": null,
         "value": 1_234_567,
         "rate_per_second": null,
         "label": "from a client",
