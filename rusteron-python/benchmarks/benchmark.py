@@ -1,7 +1,8 @@
 """Measures the package: throughput singly and in batches, and round trips to a Rust echo, beside Rust's own.
 
 Publisher and subscriber are processes of their own, because one process has one GIL. The media driver is in a third
-process, this one, and idles. Each round of throughput has a driver of its own. ``just benchmark-python`` builds Rust's ends and runs this file.
+process, this one, and idles. Each round of throughput has a driver of its own. ``just benchmark-python`` builds Rust's
+ends and runs this file.
 """
 
 import argparse

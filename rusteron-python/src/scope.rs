@@ -30,7 +30,7 @@ impl<T> DerefMut for Owned<T> {
 }
 
 impl<T> Owned<T> {
-    /// Returns the handle, and what makes a handle of the same client one that is `Owned`.
+    /// Returns the handle and its driver. `from_parts` takes the driver for another handle of the same client.
     pub(crate) fn into_parts(self) -> (T, Option<Arc<DriverSlot>>) {
         (self.handle, self._driver)
     }

@@ -76,15 +76,15 @@ def test_response_reaches_the_requester(aeron):
 @pytest.mark.parametrize("idle_strategy", ["spin", "yield", "sleep-ns", "backoff", "noop"])
 def test_poll_waits_with_each_idle_strategy(stream, idle_strategy):
     publication, subscription = stream
-    sender = threading.Timer(0.01, publication.offer, [b"late"])
-    sender.start()
+    # Nothing has been sent: the poll idles until its timeout.
+    assert subscription.poll(print, timeout=0.001, idle_strategy=idle_strategy) == 0
+    publication.offer(b"message")
     received = []
     while not received:
         assert subscription.poll(
             lambda message, _: received.append(message), timeout=DEADLINE, idle_strategy=idle_strategy
         )
-    sender.join()
-    assert received == [b"late"]
+    assert received == [b"message"]
     with pytest.raises(rusteron.InvalidArgument, match="doze"):
         subscription.poll(print, timeout=0, idle_strategy="doze")
 

@@ -260,7 +260,7 @@ func (r *reader) node(entryLength int, count *int, depth int) (string, any) {
 		for i := 0; i < children && r.err == nil; i++ {
 			memberKey, member := r.node(entryLength, count, depth-1)
 			if _, exists := members[memberKey]; exists {
-				r.fail("two keys %q", memberKey)
+				r.fail("a key occurs twice")
 			}
 			members[memberKey] = member
 		}

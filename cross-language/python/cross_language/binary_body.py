@@ -210,8 +210,8 @@ class _Nodes:
         for _ in range(children):
             key, value = self._node(depth)
             if "\0" in key:
-                raise Malformed(f"U+0000 in the key {key!r}")
+                raise Malformed("U+0000 in a key")
             if key in values:
-                raise Malformed(f"two keys {key!r}")
+                raise Malformed("a key occurs twice")
             values[key] = value
         return values

@@ -120,7 +120,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise ValueError("a key occurs twice")
     for key in values:
         if "\0" in key:
-            raise ValueError(f"U+0000 in the key {key!r}")
+            raise ValueError("U+0000 in a key")
     return values
 
 

@@ -76,7 +76,7 @@ def add_modes(group: Any) -> None:
 
 
 def run(parsed: argparse.Namespace, connect: Connect) -> bool:
-    """Runs the chosen mode. Returns ``False`` if none of this module's is chosen."""
+    """Runs the chosen mode. Returns ``False`` if the options choose none of this module."""
     if parsed.check is not None:
         with connect() as call:
             check(parsed.check, call)

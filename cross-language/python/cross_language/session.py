@@ -49,7 +49,7 @@ class Session:
     """One caller's objects and open calls, and its response channel. Times are those of ``time.monotonic()``, in seconds."""
 
     def __init__(self, image: int, callback_timeout: float) -> None:
-        """Of the caller whose requests have this image, without a response channel."""
+        """Makes the session of the image of a caller's requests. It has no response channel yet."""
         self._image = image
         self._callback_timeout = callback_timeout
         # None after the server has closed the session. Further requests are ignored.

@@ -1,5 +1,6 @@
 //! Bodies in JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -36,6 +37,11 @@ pub(crate) fn write(body: &Body, buffer: &mut Vec<u8>) -> Result<(), Malformed> 
 pub(crate) fn read(kind: Kind, bytes: &[u8]) -> Result<Body, Malformed> {
     // serde_json reads bytes that are no UTF-8 where no text is expected.
     let text = std::str::from_utf8(bytes).map_err(|error| Malformed::new(error.to_string()))?;
+    let checked = match kind {
+        Kind::Void | Kind::Text => Cow::Borrowed(text),
+        _ => with_integers(text)?,
+    };
+    let text = &*checked;
     match kind {
         Kind::Void => serde_json::from_str(text).map(|()| Body::Void).map_err(malformed),
         Kind::Integer => serde_json::from_str(text).map(Body::Integer).map_err(malformed),
@@ -64,6 +70,45 @@ pub(crate) fn read(kind: Kind, bytes: &[u8]) -> Result<Body, Malformed> {
             Ok(Body::Value(value))
         }
     }
+}
+
+/// Checks the range of integers, and returns the text with `-0` as ` 0`. serde_json reads `-0`, and integers of more than
+/// 64 bits, as an `f64`.
+fn with_integers(text: &str) -> Result<Cow<'_, str>, Malformed> {
+    let bytes = text.as_bytes();
+    let mut result = Cow::Borrowed(text);
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at += text_length(&bytes[at..]),
+            b'-' | b'0'..=b'9' => {
+                let is_of_number =
+                    |x: &&u8| matches!(x, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                let end = at + bytes[at..].iter().take_while(is_of_number).count();
+                let number = &text[at..end];
+                if !number.contains(['.', 'e', 'E']) && number.parse::<i64>().is_err() {
+                    return Err(Malformed::new("an integer that is out of range"));
+                }
+                if number == "-0" {
+                    result.to_mut().replace_range(at..end, " 0");
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    Ok(result)
+}
+
+/// Length of a JSON text with its quotes, in bytes.
+fn text_length(bytes: &[u8]) -> usize {
+    let mut is_escaped = false;
+    let end = bytes.iter().skip(1).position(|&byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(bytes.len(), |end| end + 2)
 }
 
 fn malformed(error: serde_json::Error) -> Malformed {

@@ -50,10 +50,10 @@ impl Value {
         value: Self,
     ) -> Result<(), Malformed> {
         if key.contains('\0') {
-            return Err(Malformed::new(format!("U+0000 in the key {key:?}")));
+            return Err(Malformed::new("U+0000 in a key"));
         }
         if map.contains_key(&key) {
-            return Err(Malformed::new(format!("two keys {key:?}")));
+            return Err(Malformed::new("a key occurs twice"));
         }
         map.insert(key, value);
         Ok(())

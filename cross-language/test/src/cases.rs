@@ -24,6 +24,7 @@ const SMALL: &str = r#"
 ping null
 successor 41
 successor -1
+successor -0
 successor 9007199254740992
 successor 9223372036854775806
 successor 9223372036854775807
@@ -62,6 +63,7 @@ transform 9223372036854775807
 transform -9223372036854775808
 transform 0.1
 transform -0.0
+transform -0
 transform 1.0
 transform 1e300
 transform 5e-324

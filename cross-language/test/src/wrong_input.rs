@@ -204,11 +204,14 @@ impl Lines {
         let long = format!("[{}0]", "0,".repeat(65_534));
         let deep = "[".repeat(65) + &"]".repeat(65);
         let deepest = "[".repeat(5_000) + &"]".repeat(5_000);
+        // In an error's text, escaped characters would make the key several times as long.
+        let long_key = format!("{{\"{}\\u0000\":1}}", "\u{7f}".repeat(120_000));
         for (label, operation, body) in [
             ("elements_65535", Operation::Total, &long),
             ("values_65536", Operation::TransformAll, &long),
             ("depth_65", Operation::Transform, &deep),
             ("depth_5000", Operation::Transform, &deepest),
+            ("long_key_u0000", Operation::Transform, &long_key),
         ] {
             let mut message = self.envelope(operation as u8, Encoding::Json as u8);
             message.extend_from_slice(body.as_bytes());
@@ -225,6 +228,7 @@ const JSON: &[(&str, Operation, &[u8])] = &[
     ("integer_fraction", Operation::Successor, b"1.5"),
     ("integer_exponent", Operation::Successor, b"1e2"),
     ("integer_2_63", Operation::Successor, b"9223372036854775808"),
+    ("integer_2_64", Operation::Successor, b"18446744073709551616"),
     ("integer_zero_before", Operation::Successor, b"01"),
     ("two_values", Operation::Successor, b"41 42"),
     ("trailing_bracket", Operation::Successor, b"41]"),
@@ -252,6 +256,8 @@ const JSON: &[(&str, Operation, &[u8])] = &[
     ("value_literal", Operation::Transform, b"tru"),
     ("value_nan", Operation::Transform, b"NaN"),
     ("value_integer_2_63", Operation::Transform, b"[9223372036854775808]"),
+    ("value_integer_2_64", Operation::Transform, b"[18446744073709551616]"),
+    ("value_integer_below_range", Operation::Transform, b"[-9223372036854775809]"),
     ("value_number_1e999", Operation::Transform, b"1e999"),
     ("value_key_twice", Operation::Transform, b"{\"a\":1,\"a\":2}"),
     ("value_key_u0000", Operation::Transform, b"{\"\\u0000\":1}"),

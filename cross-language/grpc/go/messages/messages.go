@@ -140,7 +140,7 @@ func body(value *protocol.Value) (any, error) {
 		members := make(map[string]any, len(value.Members))
 		for _, member := range value.Members {
 			if _, isThere := members[member.Key]; isThere {
-				return nil, fmt.Errorf("two keys %q", member.Key)
+				return nil, fmt.Errorf("a key occurs twice")
 			}
 			var err error
 			if members[member.Key], err = body(member); err != nil {

@@ -59,6 +59,8 @@ class Service(service_pb2_grpc.ServiceServicer):
                 answer = next(request_iterator)
                 if answer.WhichOneof("message") == "failure":
                     raise Failure(Status.CALLBACK_FAILED, answer.failure)
+                if answer.WhichOneof("message") != "answer":
+                    raise Failure(Status.INVALID_ARGUMENT, "no answer to a callback")
                 total = add(total, answer.answer)
             yield service_pb2.ServerMessage(result=total)
         except Failure as failure:

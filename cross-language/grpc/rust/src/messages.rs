@@ -142,7 +142,7 @@ fn value(message: protocol::Value) -> Result<Value, Malformed> {
             for mut member in message.members {
                 let key = std::mem::take(&mut member.key);
                 if members.contains_key(&key) {
-                    return Err(Malformed::new(format!("two keys {key:?}")));
+                    return Err(Malformed::new("a key occurs twice"));
                 }
                 members.insert(key, value(member)?);
             }

@@ -77,7 +77,7 @@ final class Bodies
         }
         if (map.containsKey(key))
         {
-            throw new MalformedException("two keys \"" + key + '"');
+            throw new MalformedException("a key occurs twice");
         }
         map.put(key, value);
     }

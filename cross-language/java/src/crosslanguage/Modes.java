@@ -17,11 +17,11 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.BrokenBarrierException;
-import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Phaser;
 
 /** The modes of a caller's program that are equal over all transports: checking, measuring, connecting. */
 final class Modes
@@ -40,7 +40,7 @@ final class Modes
     {
     }
 
-    /** The options of a caller's program: these modes', and others. */
+    /** Returns the options of these modes, and others. */
     static Set<String> options(final String... others)
     {
         final Set<String> options = new TreeSet<>(OPTIONS);
@@ -63,7 +63,7 @@ final class Modes
         return Files.readAllLines(Path.of(path));
     }
 
-    /** Does what the options say. Returns whether they have said one of these modes. */
+    /** Runs the mode that the options choose. Returns false if they choose none of this class. */
     static boolean run(final Options options, final Connection.Factory factory) throws Exception
     {
         if (options.has("--check"))
@@ -135,25 +135,25 @@ final class Modes
         final int calls = options.integer("--calls", 10_000);
         final int warmup = options.integer("--warmup", 10_000);
         final int callers = options.integer("--callers", 1);
-        // Of all callers and this thread.
-        final CyclicBarrier barrier = new CyclicBarrier(callers + 1);
+        // Of all callers and this thread. A caller that fails ends it.
+        final Phaser phases = new Phaser(callers + 1);
         final ExecutorService threads = Executors.newCachedThreadPool();
         final List<Future<long[]>> results = new ArrayList<>();
         for (int i = 0; i < callers; i++)
         {
-            results.add(threads.submit(() -> runCaller(factory, payload, calls, warmup, barrier)));
+            results.add(threads.submit(() -> runCaller(factory, payload, calls, warmup, phases)));
         }
         final long allocated;
         final long elapsed;
         try
         {
             // All are ready, begin, and have finished.
-            barrier.await();
+            awaitAll(phases);
             allocated = allocatedBytes();
             // Before the callers begin: afterwards, this thread may have to wait for a core.
             final long start = System.nanoTime();
-            barrier.await();
-            barrier.await();
+            awaitAll(phases);
+            awaitAll(phases);
             elapsed = System.nanoTime() - start;
         }
         catch (final BrokenBarrierException ex)
@@ -171,7 +171,15 @@ final class Modes
         print(elapsed, (long)calls * callers, String.format(Locale.ROOT, "%.1f", allocatedPerCall));
     }
 
-    /** Returns the failure of the caller that has broken the barrier. */
+    private static void awaitAll(final Phaser phases) throws BrokenBarrierException
+    {
+        if (phases.arriveAndAwaitAdvance() < 0)
+        {
+            throw new BrokenBarrierException();
+        }
+    }
+
+    /** Returns the failure of the caller that has ended the phases. */
     private static Exception failure(final List<Future<long[]>> results, final BrokenBarrierException broken)
         throws InterruptedException
     {
@@ -195,7 +203,7 @@ final class Modes
     /** A concurrent caller: connects, warms up, awaits the common beginning, and times its calls. */
     private static long[] runCaller(
         final Connection.Factory factory, final int payload, final int calls, final int warmup,
-        final CyclicBarrier barrier)
+        final Phaser phases)
         throws Exception
     {
         try (Connection connection = factory.connect())
@@ -213,21 +221,21 @@ final class Modes
                 connection.call(operation, text);
             }
             final long[] times = new long[calls];
-            barrier.await();
-            barrier.await();
+            awaitAll(phases);
+            awaitAll(phases);
             for (int i = 0; i < calls; i++)
             {
                 final long start = System.nanoTime();
                 connection.call(operation, text);
                 times[i] = System.nanoTime() - start;
             }
-            barrier.await();
+            awaitAll(phases);
             return times;
         }
-        catch (final Exception ex)
+        catch (final Throwable ex)
         {
-            // Ends the waiting of the others.
-            barrier.reset();
+            // Ends the waiting of the others, of those that come later too.
+            phases.forceTermination();
             throw ex;
         }
     }

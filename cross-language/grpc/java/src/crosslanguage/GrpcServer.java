@@ -273,7 +273,11 @@ public final class GrpcServer extends ServiceGrpc.ServiceImplBase
         @Override
         public void onCompleted()
         {
-            // The call ends with its result.
+            if (!isOver)
+            {
+                isOver = true;
+                observer.onError(status(Objects.invalid("the caller sends no more messages")));
+            }
         }
     }
 }
