@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
@@ -63,6 +64,7 @@ impl Finished {
 
 /// Runs a program to its end.
 pub fn run(mut command: Command) -> Finished {
+    let start = SystemTime::now();
     let child = command.spawn().expect("the program starts");
     let pid = child.id();
     let output = child.wait_with_output().expect("the program ends");
@@ -70,7 +72,7 @@ pub fn run(mut command: Command) -> Finished {
         status: output.status,
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        left_behind: driver_dirs(pid),
+        left_behind: driver_dirs(pid, start),
     }
 }
 
@@ -83,8 +85,13 @@ pub fn succeed(command: Command) -> Finished {
     finished
 }
 
-/// The directories of embedded drivers of a process.
-fn driver_dirs(pid: u32) -> Vec<PathBuf> {
+/// The directories of embedded drivers of a process. A killed process of the same id may have left some before the start.
+fn driver_dirs(pid: u32, start: SystemTime) -> Vec<PathBuf> {
+    // Clocks of file systems lag by some milliseconds.
+    let start = start - Duration::from_secs(1);
+    let is_later = |path: &Path| {
+        path.metadata().and_then(|about| about.modified()).is_ok_and(|modified| modified >= start)
+    };
     let prefix = format!("rusteron-{pid}-");
     let bases = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
     let entries = bases.iter().filter_map(|base| base.read_dir().ok()).flatten();
@@ -92,29 +99,33 @@ fn driver_dirs(pid: u32) -> Vec<PathBuf> {
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
         .map(|entry| entry.path())
+        .filter(|path| is_later(path))
         .collect()
 }
 
 /// A program that runs. Dropping it kills the program and removes the files that it leaves behind.
 #[derive(Debug)]
-pub struct Running(ChildProcess);
+pub struct Running {
+    child: ChildProcess,
+    start: SystemTime,
+}
 
 impl Running {
     pub fn start(mut command: Command) -> Self {
-        Self(ChildProcess::spawn(&mut command))
+        Self { start: SystemTime::now(), child: ChildProcess::spawn(&mut command) }
     }
 
     /// The one directory of its embedded driver.
     pub fn driver_dir(&self) -> PathBuf {
-        let dirs = driver_dirs(self.id());
+        let dirs = driver_dirs(self.id(), self.start);
         assert_eq!(dirs.len(), 1, "{dirs:?}");
         dirs[0].clone()
     }
 
     /// Waits for the end.
     pub fn finish(mut self) -> Finished {
-        let (status, stdout, stderr) = self.0.finish();
-        Finished { status, stdout, stderr, left_behind: driver_dirs(self.id()) }
+        let (status, stdout, stderr) = self.child.finish();
+        Finished { status, stdout, stderr, left_behind: driver_dirs(self.id(), self.start) }
     }
 }
 
@@ -122,13 +133,13 @@ impl Deref for Running {
     type Target = ChildProcess;
 
     fn deref(&self) -> &ChildProcess {
-        &self.0
+        &self.child
     }
 }
 
 impl DerefMut for Running {
     fn deref_mut(&mut self) -> &mut ChildProcess {
-        &mut self.0
+        &mut self.child
     }
 }
 
@@ -143,7 +154,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // A program that still runs could make its directories again.
         self.kill();
-        for dir in driver_dirs(self.id()) {
+        for dir in driver_dirs(self.id(), self.start) {
             let _ = std::fs::remove_dir_all(dir);
         }
     }
