@@ -17,10 +17,11 @@ use crate::recording::RecordingDescriptor;
 use crate::replay_merge::ReplayMerge;
 use crate::repr::py_bool;
 use crate::scope::{OwnedSlot, Scope};
+use crate::seconds::Seconds;
 use crate::settings::{choice, set_by_name};
 use crate::slot::Close;
 use crate::subscription::Subscription;
-use crate::wait::{self, Seconds};
+use crate::wait;
 
 /// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
 ///

@@ -9,7 +9,7 @@ use rusteron_client as rust;
 
 use crate::counter::CountersReader;
 use crate::error;
-use crate::wait::Seconds;
+use crate::seconds::Seconds;
 
 /// The CnC file of a driver, dead or alive: its counters, its errors and its losses.
 ///

@@ -18,6 +18,7 @@ mod recording;
 mod replay_merge;
 mod repr;
 mod scope;
+mod seconds;
 mod settings;
 mod slot;
 mod subscription;

@@ -12,8 +12,9 @@ use crate::claim::{self, Claim};
 use crate::error;
 use crate::repr::py_bool;
 use crate::scope::{OwnedSlot, Scope};
+use crate::seconds::Seconds;
 use crate::slot::Close;
-use crate::wait::{self, Deadline, Seconds};
+use crate::wait::{self, Deadline};
 
 /// Messages that are passed to Rust at a time.
 const BATCH: usize = 128;

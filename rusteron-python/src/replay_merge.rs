@@ -10,9 +10,10 @@ use crate::error;
 use crate::message::Header;
 use crate::notifier::SubscriptionSlot;
 use crate::scope::{DriverSlot, Owned, OwnedSlot, Scope};
+use crate::seconds::Seconds;
 use crate::slot::Close;
 use crate::subscription::poll_with;
-use crate::wait::{self, Deadline, Seconds};
+use crate::wait::{self, Deadline};
 
 /// The slots that a merge has taken its session and its subscription from.
 struct Lenders {

@@ -7,7 +7,7 @@ use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{InferableBoolean, ThreadingMode};
 
 use crate::error;
-use crate::wait::Seconds;
+use crate::seconds::Seconds;
 
 /// A value of a setting.
 pub(crate) trait Setting: Sized {

@@ -15,8 +15,9 @@ use crate::message::{Header, MessageView};
 use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
 use crate::repr::py_bool;
 use crate::scope::Scope;
+use crate::seconds::Seconds;
 use crate::slot::Close;
-use crate::wait::{self, Deadline, Idle, Seconds};
+use crate::wait::{self, Deadline, Idle};
 
 /// Fragments that a batch polls at a time. The publisher learns after each poll how far it may write.
 const BATCH_FRAGMENTS: usize = 256;

@@ -5,10 +5,9 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::PyFloat;
 use rusteron_client::{AnyIdleStrategy, IdleStrategy, IdleStrategyKind};
 
-use crate::error;
+use crate::seconds::Seconds;
 use crate::settings::Setting;
 
 /// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
@@ -28,25 +27,6 @@ pub(crate) fn exit() {
 fn stop_at_exit() {
     while EXITING.get().is_some_and(|id| *id != thread::current().id()) {
         thread::park();
-    }
-}
-
-/// A duration: a number of seconds, or a `datetime.timedelta`.
-pub(crate) struct Seconds(pub(crate) Duration);
-
-impl<'py> FromPyObject<'_, 'py> for Seconds {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let is_number =
-            object.is_instance_of::<PyFloat>() || object.is_instance_of::<pyo3::types::PyInt>();
-        if !is_number {
-            return object.extract().map(Self);
-        }
-        let seconds: f64 = object.extract()?;
-        let duration = Duration::try_from_secs_f64(seconds)
-            .map_err(|reason| error::invalid(&format!("{seconds} seconds: {reason}")))?;
-        Ok(Self(duration))
     }
 }
 

@@ -111,7 +111,7 @@ impl<S: ClusteredService> Core<S> {
         });
         let ack = match &started {
             Ok(()) => Ack::Recovered { client_id: network.client_id() },
-            // Nobody is there to take it.
+            // The consensus module is gone, or cannot be reached.
             Err(SnapshotError::End(
                 cause @ (TerminationCause::ClientClosed | TerminationCause::ConsensusModuleGone),
             )) => return Err(cause.clone()),

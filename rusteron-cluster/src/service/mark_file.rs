@@ -303,7 +303,7 @@ fn take_over(
         if !is_old || is_alive(old.pid) {
             return Err(active(path, &owner));
         }
-        // Nobody else can replace the timestamp.
+        // Two starters may come here, and the pid decides between them: `STARTING` stays.
         replace(pid, old.pid, header.pid)?;
     } else {
         let age = now().saturating_sub(old.activity_timestamp);

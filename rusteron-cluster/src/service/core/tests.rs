@@ -371,7 +371,7 @@ fn end_while_starting_acks_a_failure() {
     let cases = [
         ("idle", TerminationCause::Stopped, 1),
         ("end", TerminationCause::ServiceTerminated, 1),
-        // Nobody is there to take it.
+        // The consensus module is gone, or cannot be reached.
         ("idle", TerminationCause::ConsensusModuleGone, 0),
         ("idle", TerminationCause::ClientClosed, 0),
     ];
