@@ -79,7 +79,7 @@
 //!   [`Cluster::schedule_timer`], [`Cluster::cancel_timer`] and [`Cluster::offer`] wait for the
 //!   consensus module. A snapshot waits for the archive. The publication to a new session waits for
 //!   the media driver.
-//! - **Allocation.** Messages and answers allocate nothing. Sessions and snapshots do.
+//! - **Allocation.** Sessions and snapshots allocate.
 //! - **End.** Container and consensus module end together: each watches the other. The supervisor
 //!   of a node starts both again. [`TerminationCause`] says why a container has ended.
 //! - **Errors.** An error or panic in a callback ends the container, unless [`ErrorPolicy`] says

@@ -186,11 +186,11 @@ pub(crate) fn counts(transport: Transport, server: &str, cell: &Cell) -> (u32, u
     let (has_python, has_java) = (has("python"), has("java"));
     match (transport, cell.work) {
         (_, Work::Connect) => (0, 30),
-        // Three spinning processes on fewer cores wait for the operating system's slices.
+        // Two spinning processes and a driver on two cores wait for the operating system's slices.
         (Transport::IpcSpin, _) => (100, 1_000),
-        // The compiler of a JVM needs so many calls of grpc-java until they become no faster.
         (_, Work::Calls { payload: 10_000.., .. }) if has_java => (5_000, 1_000),
         (_, Work::Calls { payload: 10_000.., .. }) => (500, 1_000),
+        // The compiler of a JVM needs so many calls of grpc-java until they become no faster.
         (Transport::GrpcUnix | Transport::GrpcTcp, Work::Calls { callers, .. })
             if has_java && !has_python =>
         {
