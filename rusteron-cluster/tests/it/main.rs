@@ -5,8 +5,6 @@ mod codec;
 mod connect;
 #[cfg(unix)]
 mod leaders;
-#[cfg(unix)]
-mod load;
 mod mark_file;
 #[cfg(unix)]
 mod one_node;

@@ -8,10 +8,9 @@ use std::time::Duration;
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
 use rusteron_cluster::{CloseCause, ClusterClient, ClusterState};
 use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::cluster::load::{Load, context};
 use rusteron_test_support::cluster::{AeronVersion, JavaCluster, Options, Service};
 use rusteron_test_support::{await_that, connect, launch_with_long_timeouts};
-
-use crate::load::{Load, context};
 
 /// Three nodes, and the media driver of a client.
 struct Fixture {

@@ -1,10 +1,9 @@
 //! Consensus modules of another release.
 
 use rusteron_cluster::ClusterClient;
+use rusteron_test_support::cluster::load::{Load, context};
 use rusteron_test_support::cluster::{AeronVersion, JavaCluster, Options, Service};
 use rusteron_test_support::{connect, launch_with_long_timeouts};
-
-use crate::load::{Load, context};
 
 #[test]
 #[ignore = "compiles Aeron's Java code once: just test-cluster"]

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::compiled_aeron::has_compiled_aeron;
 use super::java_node::{JavaNode, Ports};
-use super::options::{AeronVersion, Options, Service};
+use super::options::{AeronVersion, Options};
 use super::turn::Turn;
 use crate::{await_some, free_port, has_java};
 
@@ -89,10 +89,11 @@ impl JavaCluster {
 
     /// Without a service, a consensus module elects nobody before services of other processes are there.
     fn has_elected_or_waits(&self) -> bool {
-        match self.options.service {
-            Service::None => self.nodes.iter().all(JavaNode::awaits_services),
-            _ => self.has_elected(),
+        let mut waiting = self.nodes.iter().filter(|node| node.needs_service()).peekable();
+        if waiting.peek().is_none() {
+            return self.has_elected();
         }
+        waiting.all(JavaNode::awaits_services)
     }
 
     /// Returns whether one member leads, and all others that run follow.
@@ -150,6 +151,10 @@ impl JavaCluster {
             }
         }
         self.await_leader()
+    }
+
+    pub fn members(&self) -> usize {
+        self.nodes.len()
     }
 
     pub fn node(&self, member_id: usize) -> &JavaNode {

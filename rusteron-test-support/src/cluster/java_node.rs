@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile, CounterSnapshot};
 
-use super::options::{AeronVersion, Options};
+use super::options::{AeronVersion, Options, Service};
 use crate::{ChildProcess, await_some, await_that, context, java_run};
 
 /// The pause between two looks at a process or its counters.
@@ -54,6 +54,7 @@ pub struct JavaNode {
     root: PathBuf,
     arguments: Vec<String>,
     ports: Ports,
+    service: Service,
     version: AeronVersion,
     child: Option<ChildProcess>,
     launches: u32,
@@ -69,8 +70,11 @@ impl JavaNode {
         members: &str,
     ) -> Self {
         let timeout = options.leader_heartbeat_timeout.as_millis();
-        let mut arguments =
-            vec![options.service.name().to_owned(), "stdin".to_owned(), "-Xmx192m".to_owned()];
+        let mut arguments = vec![
+            options.service(member_id).name().to_owned(),
+            "stdin".to_owned(),
+            "-Xmx192m".to_owned(),
+        ];
         arguments.extend(
             ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"].map(str::to_owned),
         );
@@ -94,8 +98,13 @@ impl JavaNode {
         arguments.extend(PROPERTIES.map(|text| property(text.to_owned())));
         // The JVM takes the last value of a property.
         arguments.extend(options.properties.iter().cloned().map(property));
-        let version = options.version(member_id);
-        Self { member_id, root, arguments, ports, version, child: None, launches: 0 }
+        let (service, version) = (options.service(member_id), options.version(member_id));
+        Self { member_id, root, arguments, ports, service, version, child: None, launches: 0 }
+    }
+
+    /// Returns whether the member needs a service in another process.
+    pub fn needs_service(&self) -> bool {
+        self.service == Service::None
     }
 
     /// Starts the process, with a new directory of its media driver.
@@ -186,7 +195,7 @@ impl JavaNode {
     }
 
     /// Returns whether the process was started, and neither killed nor waited for.
-    pub(super) fn has_process(&self) -> bool {
+    pub fn has_process(&self) -> bool {
         self.child.is_some()
     }
 
@@ -261,6 +270,11 @@ impl JavaNode {
 
     pub fn aeron_dir(&self) -> PathBuf {
         self.root.join(format!("driver-{}", self.launches))
+    }
+
+    /// The directory of all files of this member.
+    pub fn dir(&self) -> &Path {
+        &self.root
     }
 
     pub fn cluster_dir(&self) -> PathBuf {
@@ -348,7 +362,7 @@ const PROPERTIES: [&str; 23] = [
 /// Lets the kernel kill the process when the thread that starts it ends. A paused process would not notice the end of
 /// its input.
 #[cfg(target_os = "linux")]
-fn die_with_test(command: &mut Command) {
+pub(super) fn die_with_test(command: &mut Command) {
     use std::os::unix::process::CommandExt;
 
     use rustix::process::{Signal, set_parent_process_death_signal};

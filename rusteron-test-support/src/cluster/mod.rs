@@ -1,9 +1,17 @@
-//! Clusters of Aeron's Java consensus module, and services of our own in Java.
+//! Clusters of Aeron's Java consensus module, with services of our own in Java and Rust.
 
 mod compiled_aeron;
 mod java_cluster;
 mod java_node;
+#[cfg(feature = "service")]
+pub mod ledger;
+#[cfg(feature = "cluster")]
+pub mod load;
 mod options;
+#[cfg(feature = "service")]
+mod rust_cluster;
+#[cfg(feature = "service")]
+mod service_process;
 #[cfg(feature = "cluster")]
 mod stand_in;
 mod turn;
@@ -12,5 +20,9 @@ pub use compiled_aeron::has_compiled_aeron;
 pub use java_cluster::JavaCluster;
 pub use java_node::JavaNode;
 pub use options::{AeronVersion, Options, Service};
+#[cfg(feature = "service")]
+pub use rust_cluster::RustCluster;
+#[cfg(feature = "service")]
+pub use service_process::{ServiceProcess, ServiceProgram};
 #[cfg(feature = "cluster")]
 pub use stand_in::{ConnectRequest, StandIn};

@@ -43,6 +43,8 @@ pub struct Options {
     /// 1 or more. Clusters of more members take turns, because a machine of two cores runs one at a time.
     pub members: usize,
     pub service: Service,
+    /// The services of the first members, instead of `service`.
+    pub services: Vec<Service>,
     /// The release of each member; the last one holds for all further members.
     pub versions: Vec<AeronVersion>,
     /// Followers elect a new leader after this silence. Clients wait twice as long for the new leader.
@@ -58,6 +60,7 @@ impl Default for Options {
         Self {
             members: 1,
             service: Service::default(),
+            services: Vec::new(),
             versions: vec![AeronVersion::default()],
             leader_heartbeat_timeout: Duration::from_secs(5),
             session_timeout: Duration::from_secs(20),
@@ -84,6 +87,10 @@ impl Options {
             .map(str::to_owned),
         );
         self
+    }
+
+    pub(super) fn service(&self, member: usize) -> Service {
+        self.services.get(member).copied().unwrap_or(self.service)
     }
 
     pub(super) fn version(&self, member: usize) -> AeronVersion {

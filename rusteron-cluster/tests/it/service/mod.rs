@@ -2,6 +2,7 @@
 
 mod ledger;
 mod one_node;
+mod three_nodes;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

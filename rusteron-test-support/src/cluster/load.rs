@@ -1,4 +1,4 @@
-//! A client that sends requests to `NumberService`, follows new leaders, and checks every answer.
+//! A client that sends requests to a `NumberService` or ledger, follows new leaders, and checks every answer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::{DEADLINE, await_that};
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
 use rusteron_cluster::{ClusterClient, ClusterContext, Egress, EventCode};
-use rusteron_test_support::{DEADLINE, await_that};
 
 /// The most requests without an answer.
 const WINDOW: usize = 32;
@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const ANSWERS: u64 = 10 * WINDOW as u64;
 
 /// Settings of a client over UDP.
-pub(crate) fn context(endpoints: &str) -> ClusterContext {
+pub fn context(endpoints: &str) -> ClusterContext {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel("aeron:udp")
@@ -31,7 +31,8 @@ pub(crate) fn context(endpoints: &str) -> ClusterContext {
 }
 
 /// A thread that sends requests until [`finish`](Self::finish).
-pub(crate) struct Load {
+#[derive(Debug)]
+pub struct Load {
     thread: JoinHandle<Outcome>,
     answered: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
@@ -39,25 +40,27 @@ pub(crate) struct Load {
 
 /// The answers to a load.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) new_leaders: u32,
+pub struct Outcome {
+    pub new_leaders: u32,
     last_attempt: i64,
     /// The number that each request has got.
     numbers: HashMap<i64, i64>,
+    /// Position and digest of each request, as answers of ledgers have them.
+    pub digests: Vec<(i64, u64)>,
 }
 
 impl Load {
-    pub(crate) fn start(client: ClusterClient) -> Self {
+    pub fn start(client: ClusterClient) -> Self {
         Self::resume(client, Outcome::default())
     }
 
     /// Starts with a new session and the answers of an old session.
-    pub(crate) fn resume(client: ClusterClient, outcome: Outcome) -> Self {
+    pub fn resume(client: ClusterClient, outcome: Outcome) -> Self {
         Self::spawn(client, None, outcome)
     }
 
     /// Starts with a session whose Aeron client has no conductor thread.
-    pub(crate) fn start_with_invoker(client: ClusterClient, aeron: Aeron) -> Self {
+    pub fn start_with_invoker(client: ClusterClient, aeron: Aeron) -> Self {
         Self::spawn(client, Some(aeron), Outcome::default())
     }
 
@@ -72,7 +75,7 @@ impl Load {
     }
 
     /// Waits until the cluster has answered requests that are newer than this call.
-    pub(crate) fn await_answers(&self) {
+    pub fn await_answers(&self) {
         let goal = self.answered.load(Ordering::Relaxed) + ANSWERS;
         await_that("answers", || {
             assert!(!self.thread.is_finished(), "the client has failed");
@@ -82,7 +85,7 @@ impl Load {
     }
 
     /// Waits for the last answers, and asks for all of them again: the cluster has forgotten and repeated nothing.
-    pub(crate) fn finish(self) -> Outcome {
+    pub fn finish(self) -> Outcome {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().expect("a load that succeeds")
     }
@@ -243,7 +246,13 @@ impl Requests {
         let field =
             |at: usize| i64::from_le_bytes(message[at..at + 8].try_into().expect("8 bytes"));
         let (number, id, attempt) = (field(0), field(9), field(17));
-        assert_eq!((message.len(), message[8]), (25, b'n'));
+        assert_eq!(message[8], b'n');
+        match message.len() {
+            // From `NumberService`.
+            25 => {}
+            41 => self.outcome.digests.push((field(25), field(33).cast_unsigned())),
+            length => panic!("{length} bytes"),
+        }
         assert!(
             self.answers.insert(attempt),
             "attempt {attempt} of request {id} is answered twice"

@@ -1,0 +1,234 @@
+//! A replicated service that digests its events.
+
+use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use rusteron_client::OfferError;
+use rusteron_cluster::{
+    CloseReason, Cluster, ClusteredService, LeadershipTerm, Lifecycle, MessageSource, Role, Sent,
+    ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
+};
+
+use super::digests::DigestFile;
+use super::state::State;
+
+/// A new leader waits so long for a client's subscription, before it drops an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Events between two lines of the digest file.
+const EVENTS_PER_LINE: i64 = 100;
+/// Of so many new requests, one sets a timer, one sends a message to the service itself, and one sets a timer and
+/// cancels it.
+const PERIOD: i64 = 16;
+/// Milliseconds until a timer fires.
+const DELAY: i64 = 20;
+/// Later than the end of any test.
+const NEVER: i64 = 365 * 24 * 3600 * 1000;
+
+/// A service that digests kind, position, time, session and bytes of each event, and notes digests in a file. Obeys
+/// commands; numbers are little-endian, and have 64 bits:
+///
+/// | Command | Answer |
+/// |---|---|
+/// | `n` ID ATTEMPT | NUMBER, the command, POSITION, DIGEST. The first request with an ID gets the next number, from 1 on; later requests with this ID get the same number |
+/// | `s` ID | the command, events, DIGEST, POSITION, timers set and fired, messages to itself sent and received, the last NUMBER |
+///
+/// Some requests set timers or send a message to the service itself. An event of a timer that was not set, or a message
+/// that was not sent, or not in its turn, is a failure.
+///
+/// `LedgerService.java` is the same service.
+#[derive(Debug)]
+pub struct Ledger {
+    state: State,
+    file: DigestFile,
+}
+
+impl Ledger {
+    pub fn new(file: DigestFile) -> Self {
+        Self { state: State::new(), file }
+    }
+
+    fn digest(
+        &mut self,
+        cluster: &Lifecycle<'_>,
+        kind: u8,
+        of: i64,
+        bytes: &[u8],
+    ) -> ServiceResult {
+        self.state.digest(kind, cluster.log_position(), cluster.time(), of, bytes);
+        if self.state.count % EVENTS_PER_LINE == 0 {
+            self.note()?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self) -> ServiceResult {
+        Ok(self.file.append(self.state.position, self.state.digest)?)
+    }
+
+    /// Answers a client.
+    fn obey(&mut self, cluster: &mut Cluster<'_>, session: i64, command: &[u8]) -> ServiceResult {
+        let id = || command.get(1..9).and_then(|id| id.try_into().ok()).map(i64::from_le_bytes);
+        let state = &mut self.state;
+        match (command.first(), id()) {
+            (Some(b'n'), Some(id)) => {
+                let next = state.numbers.len() as i64 + 1;
+                let number = *state.numbers.entry(id).or_insert(next);
+                if number == next {
+                    self.act(cluster, number)?;
+                }
+                let state = &self.state;
+                let end = [state.position, state.digest.cast_signed()].map(i64::to_le_bytes);
+                answer(cluster, session, &[&number.to_le_bytes(), command, end.as_flattened()])
+            }
+            (Some(b's'), Some(_)) => {
+                let numbers = [
+                    state.count,
+                    state.digest.cast_signed(),
+                    state.position,
+                    state.timers_set,
+                    state.timers_fired,
+                    state.messages_sent,
+                    state.messages_received,
+                    state.numbers.len() as i64,
+                ];
+                answer(cluster, session, &[command, numbers.map(i64::to_le_bytes).as_flattened()])
+            }
+            _ => Err(ServiceError::failed(format!("unknown command {command:?}"))),
+        }
+    }
+
+    /// The further effects of a new request.
+    fn act(&mut self, cluster: &mut Cluster<'_>, number: i64) -> ServiceResult {
+        match number % PERIOD {
+            3 => {
+                self.state.timers_set += 1;
+                let deadline = cluster.time() + DELAY;
+                self.state.timers.insert(self.state.timers_set, deadline);
+                cluster.schedule_timer(self.state.timers_set, deadline)
+            }
+            7 => {
+                self.state.messages_sent += 1;
+                cluster.offer(&self.state.messages_sent.to_le_bytes())
+            }
+            11 => {
+                // No other timer has a negative id.
+                cluster.schedule_timer(-number, cluster.time() + NEVER)?;
+                cluster.cancel_timer(-number)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ClusteredService for Ledger {
+    fn on_start(
+        &mut self,
+        _: &mut Lifecycle<'_>,
+        snapshot: Option<&mut SnapshotReader<'_>>,
+    ) -> ServiceResult {
+        let Some(snapshot) = snapshot else { return Ok(()) };
+        let mut bytes = Vec::new();
+        snapshot.read_to_end(&mut bytes)?;
+        let state = State::from_bytes(&bytes);
+        self.state = state.ok_or_else(|| ServiceError::failed("not a snapshot of a ledger"))?;
+        println!("loaded {} events", self.state.count);
+        self.note()
+    }
+
+    fn on_session_open(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
+        self.digest(cluster, b'o', id, &[])
+    }
+
+    fn on_session_close(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        session: &SessionInfo,
+        _: i64,
+        reason: CloseReason,
+    ) -> ServiceResult {
+        let reason = match reason {
+            CloseReason::ClientAction => 0,
+            CloseReason::ServiceAction => 1,
+            CloseReason::Timeout => 2,
+            other => return Err(ServiceError::failed(format!("{other:?}"))),
+        };
+        self.digest(cluster, b'c', session.id(), &[reason])
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        message: &SessionMessage<'_>,
+    ) -> ServiceResult {
+        match message.source {
+            MessageSource::Client { session_id } => {
+                self.digest(cluster, b'm', session_id, message.payload)?;
+                self.obey(cluster, session_id, message.payload)
+            }
+            MessageSource::Service { service_id } => {
+                self.digest(cluster, b'm', -1 - i64::from(service_id), message.payload)?;
+                self.state.messages_received += 1;
+                let expected = self.state.messages_received.to_le_bytes();
+                if message.payload != expected {
+                    let payload = message.payload;
+                    let error = format!("message {payload:?} to itself, expected {expected:?}");
+                    return Err(ServiceError::failed(error));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, time: i64) -> ServiceResult {
+        let sessions: Vec<u8> =
+            cluster.sessions().flat_map(|session| session.id().to_le_bytes()).collect();
+        self.digest(cluster, b't', id, &sessions)?;
+        self.state.timers_fired += 1;
+        match self.state.timers.remove(&id) {
+            Some(deadline) if deadline <= time => Ok(()),
+            deadline => {
+                Err(ServiceError::failed(format!("timer {id} at {time}, set for {deadline:?}")))
+            }
+        }
+    }
+
+    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+        self.note()?;
+        Ok(snapshot.write_all(&self.state.to_bytes())?)
+    }
+
+    fn on_new_leadership_term(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        term: &LeadershipTerm,
+    ) -> ServiceResult {
+        self.digest(cluster, b'l', term.leadership_term_id, &[])
+    }
+
+    fn on_role_change(&mut self, cluster: &mut Lifecycle<'_>, role: Role) {
+        println!("{role:?} at {}", cluster.log_position());
+    }
+}
+
+/// Sends an answer, unless the client is gone.
+fn answer(cluster: &mut Cluster<'_>, session: i64, parts: &[&[u8]]) -> ServiceResult {
+    let message = parts.concat();
+    let start = Instant::now();
+    loop {
+        // The session is open: a message of it has just come.
+        match cluster.session(session)?.offer(&message) {
+            Ok(Sent::At(_) | Sent::Mocked) => return Ok(()),
+            Err(error) if start.elapsed() >= ANSWER_TIMEOUT => {
+                println!("session {session}: answer dropped: {error}");
+                return Ok(());
+            }
+            Err(OfferError::BackPressured | OfferError::AdminAction | OfferError::NotConnected) => {
+                cluster.idle(0)?
+            }
+            Err(error) => {
+                println!("session {session}: answer dropped: {error}");
+                return Ok(());
+            }
+        }
+    }
+}
