@@ -86,6 +86,7 @@ impl JavaNode {
                 "aeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
                 ports.archive
             )),
+            property(format!("rusteron.digests={}", root.join("digests").display())),
             property(format!("aeron.cluster.member.id={member_id}")),
             property(format!("aeron.cluster.members={members}")),
             property(format!("aeron.cluster.leader.heartbeat.timeout={timeout}ms")),
@@ -105,6 +106,20 @@ impl JavaNode {
     /// Returns whether the member needs a service in another process.
     pub fn needs_service(&self) -> bool {
         self.service == Service::None
+    }
+
+    /// Sets the service of later starts.
+    pub fn set_service(&mut self, service: Service) {
+        service.name().clone_into(&mut self.arguments[0]);
+        self.service = service;
+    }
+
+    /// Removes all recordings and the state of the cluster.
+    pub fn empty(&mut self) {
+        assert!(self.child.is_none(), "member {} is running", self.member_id);
+        for name in ["archive", "cluster"] {
+            fs::remove_dir_all(self.root.join(name)).expect("a directory");
+        }
     }
 
     /// Starts the process, with a new directory of its media driver.
@@ -275,6 +290,11 @@ impl JavaNode {
     /// The directory of all files of this member.
     pub fn dir(&self) -> &Path {
         &self.root
+    }
+
+    /// The file to which a ledger appends its digests.
+    pub fn digests(&self) -> PathBuf {
+        self.root.join("digests")
     }
 
     pub fn cluster_dir(&self) -> PathBuf {

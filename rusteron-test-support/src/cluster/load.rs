@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::{DEADLINE, await_that};
-use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
+use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind, OfferError};
 use rusteron_cluster::{ClusterClient, ClusterContext, Egress, EventCode};
 
 /// The most requests without an answer.
@@ -42,6 +42,8 @@ pub struct Load {
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub new_leaders: u32,
+    /// Sessions after the first one.
+    pub new_sessions: u32,
     last_attempt: i64,
     /// The number that each request has got.
     numbers: HashMap<i64, i64>,
@@ -64,12 +66,28 @@ impl Load {
         Self::spawn(client, Some(aeron), Outcome::default())
     }
 
+    /// Starts with a session, and opens another one after its end. `connect` may fail; it is called again then.
+    pub fn start_persistent(
+        connect: impl FnMut() -> rusteron_cluster::Result<ClusterClient> + Send + 'static,
+    ) -> Self {
+        let mut connect = Box::new(connect);
+        let client = connect().expect("a session");
+        Self::spawn_with(move |answered| Requests {
+            connect: Some(Connect(connect)),
+            ..Requests::new(client, None, Outcome::default(), answered)
+        })
+    }
+
     fn spawn(client: ClusterClient, invoker: Option<Aeron>, outcome: Outcome) -> Self {
+        Self::spawn_with(move |answered| Requests::new(client, invoker, outcome, answered))
+    }
+
+    fn spawn_with(requests: impl FnOnce(Arc<AtomicU64>) -> Requests + Send + 'static) -> Self {
         let answered = Arc::new(AtomicU64::new(0));
         let is_over = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
             let (answered, is_over) = (answered.clone(), is_over.clone());
-            move || Requests::new(client, invoker, outcome, answered).run(&is_over)
+            move || requests(answered).run(&is_over)
         });
         Self { thread, answered, is_over }
     }
@@ -91,10 +109,28 @@ impl Load {
     }
 }
 
+/// Opens a session.
+struct Connect(Box<dyn FnMut() -> rusteron_cluster::Result<ClusterClient> + Send>);
+
+impl Connect {
+    /// Tries until there is a session.
+    fn call(&mut self) -> ClusterClient {
+        let deadline = Instant::now() + 2 * DEADLINE;
+        loop {
+            match self.0() {
+                Ok(client) => return client,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        }
+    }
+}
+
 /// The requests of a client, with the rules for exactly-once answers that the crate documents.
 struct Requests {
     client: ClusterClient,
     invoker: Option<Aeron>,
+    /// Opens another session. Without it, the end of the session is a failure.
+    connect: Option<Connect>,
     outcome: Outcome,
     answered: Arc<AtomicU64>,
     last_id: i64,
@@ -121,6 +157,7 @@ impl Requests {
         Self {
             client,
             invoker,
+            connect: None,
             last_id: outcome.numbers.len() as i64,
             outcome,
             answered,
@@ -182,10 +219,15 @@ impl Requests {
                 true
             }
             Err(error) => {
-                assert!(error.is_retryable(), "{error}");
+                self.check(error);
                 false
             }
         }
+    }
+
+    /// Asserts that an offer can succeed later.
+    fn check(&self, error: OfferError) {
+        assert!(error.is_retryable() || self.connect.is_some(), "{error}");
     }
 
     /// Polls, and sends requests again as far as the cluster accepts them.
@@ -200,7 +242,7 @@ impl Requests {
         if self.needs_keep_alive {
             match self.client.send_keep_alive() {
                 Ok(_) => self.needs_keep_alive = false,
-                Err(error) => assert!(error.is_retryable(), "{error}"),
+                Err(error) => self.check(error),
             }
         }
         if let (false, Some(&id)) = (self.needs_keep_alive, self.again.last()) {
@@ -225,21 +267,33 @@ impl Requests {
         }
         let mut messages = Vec::new();
         let mut new_leaders = 0;
+        let is_persistent = self.connect.is_some();
         let handler = |_: &mut _, event: Egress<'_>| match event {
             Egress::Message { payload, .. } => messages.push(payload.to_vec()),
             Egress::NewLeader { .. } => new_leaders += 1,
             // A new leader confirms a session that the old leader has opened.
             Egress::SessionEvent { code: EventCode::Ok, .. } => {}
+            Egress::SessionEvent { code: EventCode::Closed, .. } if is_persistent => {}
             other => panic!("{other:?}"),
         };
-        let work = self.client.poll_egress(handler, 10).expect("an open session");
+        let polled = self.client.poll_egress(handler, 10);
         messages.iter().for_each(|message| self.on_answer(message));
         self.answered.store(self.outcome.numbers.len() as u64, Ordering::Relaxed);
         self.outcome.new_leaders += new_leaders;
         if new_leaders > 0 {
             self.start_again();
         }
-        work
+        match (polled, &mut self.connect) {
+            (Ok(work), _) => work,
+            (Err(error), None) => panic!("{error}"),
+            (Err(_), Some(connect)) => {
+                self.client = connect.call();
+                self.outcome.new_sessions += 1;
+                self.last_progress = Instant::now();
+                self.start_again();
+                1
+            }
+        }
     }
 
     fn on_answer(&mut self, message: &[u8]) {

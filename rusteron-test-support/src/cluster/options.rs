@@ -10,6 +10,8 @@ pub enum Service {
     Echo,
     /// Obeys commands, and numbers requests. `NumberService.java` lists the commands.
     Number,
+    /// The twin of the ledger in Rust, which this crate has with the feature `service`.
+    Ledger,
     /// The auction of Aeron's cluster tutorial.
     Auction,
     /// No service. The consensus module waits for one in another process.
@@ -21,6 +23,7 @@ impl Service {
         match self {
             Self::Echo => "EchoService",
             Self::Number => "NumberService",
+            Self::Ledger => "LedgerService",
             Self::Auction => "io.aeron.samples.cluster.tutorial.BasicAuctionClusteredService",
             Self::None => "none",
         }

@@ -1,12 +1,14 @@
 //! A cluster of Java consensus modules with ledgers in Rust.
 
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
+use std::thread;
 
 use super::java_cluster::JavaCluster;
+use super::java_node::PAUSE;
 use super::ledger::Digests;
 use super::options::Options;
 use super::service_process::{ServiceProcess, ServiceProgram};
+use crate::await_that;
 
 /// A cluster whose members are two processes each: Java's media driver, archive and consensus module, and a
 /// [`Ledger`](super::ledger::Ledger). Members with a service in Java are one process. Dropping it kills all.
@@ -51,7 +53,7 @@ impl RustCluster {
             self.program,
             &node.aeron_dir(),
             &node.cluster_dir(),
-            &self.digests_of(member),
+            &node.digests(),
             log,
         ));
     }
@@ -118,18 +120,24 @@ impl RustCluster {
         }
     }
 
-    /// The file to which a member's ledger appends digests.
-    pub fn digests_of(&self, member: usize) -> PathBuf {
-        self.cluster.node(member).dir().join("digests")
-    }
-
-    /// The digests of all ledgers.
+    /// Waits until all running members have the leader's last digest. Returns the digests of all members.
     ///
     /// # Panics
     /// Two digests differ at the same position.
-    pub fn digests(&self) -> Digests {
-        let files = (0..self.members()).map(|member| self.digests_of(member));
-        Digests::read(files).unwrap_or_else(|error| panic!("the ledgers differ: {error}"))
+    pub fn await_equal_digests(&self) -> Digests {
+        let read = |files: &mut dyn Iterator<Item = usize>| {
+            let files = files.map(|member| self.node(member).digests());
+            Digests::read(files).unwrap_or_else(|error| panic!("the ledgers differ: {error}"))
+        };
+        let leader = self.await_leader();
+        let last = read(&mut [leader].into_iter()).last_position().expect("a digest");
+        for member in (0..self.members()).filter(|&id| self.node(id).has_process()) {
+            await_that("the leader's last digest", || {
+                thread::sleep(PAUSE);
+                read(&mut [member].into_iter()).contains(last)
+            });
+        }
+        read(&mut (0..self.members()))
     }
 }
 

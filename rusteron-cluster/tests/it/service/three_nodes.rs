@@ -5,13 +5,18 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use rusteron_client::Aeron;
 use rusteron_cluster::ClusterClient;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
-use rusteron_test_support::cluster::{Options, RustCluster, Service, ServiceProcess};
+use rusteron_test_support::cluster::{AeronVersion, Options, RustCluster, Service, ServiceProcess};
 use rusteron_test_support::{connect, launch_with_long_timeouts};
+
+/// Longer than the leader's heartbeats may be away.
+const SERVICE_PAUSE: Duration = Duration::from_secs(8);
 
 /// The service of a member.
 #[test]
@@ -45,38 +50,214 @@ impl Fixture {
         Some(Self { cluster, aeron: connect(&driver), _driver: driver })
     }
 
+    /// A load whose session must survive.
     fn load(&self) -> Load {
-        Load::start(self.connect())
-    }
-
-    fn connect(&self) -> ClusterClient {
         let context = context(&self.cluster.ingress_endpoints());
-        ClusterClient::connect(&self.aeron, context).expect("a session")
+        Load::start(ClusterClient::connect(&self.aeron, context).expect("a session"))
     }
 
-    /// Compares the digests of all members, and those in answers.
-    fn check(&self, outcome: &Outcome) {
-        self.cluster.await_equal_positions();
-        let mut digests = self.cluster.digests();
+    /// A load that opens another session after the end of its session.
+    fn persistent_load(&self) -> Load {
+        let (aeron, endpoints) = (self.aeron.clone(), self.cluster.ingress_endpoints());
+        Load::start_persistent(move || ClusterClient::connect(&aeron, context(&endpoints)))
+    }
+
+    /// Kills the leader again and again. Each time the load goes on, and the killed member comes back.
+    fn kill_leaders(&mut self, times: u32) {
+        let load = self.load();
+        for _ in 0..times {
+            load.await_answers();
+            let leader = self.cluster.await_leader();
+            self.cluster.kill(leader);
+            load.await_answers();
+            assert_ne!(self.cluster.await_leader(), leader);
+            self.cluster.restart();
+        }
+        load.await_answers();
+        assert!(self.finish(load).new_leaders >= times);
+    }
+
+    /// Ends a load, and compares the digests of all members with each other and with those in answers.
+    fn finish(&self, load: Load) -> Outcome {
+        let outcome = load.finish();
+        let mut digests = self.cluster.await_equal_digests();
         assert!(digests.compared() > 0, "{digests:?}");
         for &(position, digest) in &outcome.digests {
             digests.add(position, digest, Path::new("answers")).expect("equal digests");
         }
+        outcome
     }
 }
 
 #[test]
 fn leader_killed_once() {
     let Some(mut fixture) = Fixture::launch() else { return };
+    fixture.kill_leaders(1);
+}
+
+#[test]
+#[ignore = "takes minutes: just test-cluster"]
+fn leader_killed_five_times() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    fixture.kill_leaders(5);
+}
+
+#[test]
+#[ignore = "takes a minute, and compiles Aeron's Java code once: just test-cluster"]
+fn leader_killed_with_mixed_versions() {
+    let versions = vec![AeronVersion::Maven, AeronVersion::Compiled];
+    let options = Options { versions, ..Options::three(Service::None) };
+    let Some(mut fixture) = Fixture::launch_with(options) else { return };
+    fixture.kill_leaders(3);
+}
+
+#[test]
+#[ignore = "takes a minute, and compiles Aeron's Java code once: just test-cluster"]
+fn leader_killed_with_compiled_version() {
+    let versions = vec![AeronVersion::Compiled];
+    let options = Options { versions, ..Options::three(Service::None) };
+    let Some(mut fixture) = Fixture::launch_with(options) else { return };
+    fixture.kill_leaders(1);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn follower_killed_and_back() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = fixture.load();
+    load.await_answers();
+    let follower = fixture.cluster.followers()[0];
+    fixture.cluster.kill(follower);
+    load.await_answers();
+    fixture.cluster.restart();
+    load.await_answers();
+    fixture.finish(load);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn both_followers_killed_and_back() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = fixture.persistent_load();
+    load.await_answers();
+    for follower in fixture.cluster.followers() {
+        fixture.cluster.kill(follower);
+    }
+    fixture.cluster.restart();
+    load.await_answers();
+    fixture.finish(load);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn leader_stopped_in_order() {
+    let Some(mut fixture) = Fixture::launch() else { return };
     let load = fixture.load();
     load.await_answers();
     let leader = fixture.cluster.await_leader();
-    fixture.cluster.kill(leader);
+    fixture.cluster.node_mut(leader).stop();
+    // Consensus modules before 1.53 do not announce their end.
+    let cause = fixture.cluster.await_end(leader).expect("a service in Rust");
+    assert!(["ConsensusModuleGone", "ClientClosed"].contains(&&*cause), "{cause}");
     load.await_answers();
     assert_ne!(fixture.cluster.await_leader(), leader);
     fixture.cluster.restart();
     load.await_answers();
-    let outcome = load.finish();
-    assert!(outcome.new_leaders >= 1);
-    fixture.check(&outcome);
+    assert!(fixture.finish(load).new_leaders >= 1);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn paused_leader_service_goes_on() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = fixture.load();
+    load.await_answers();
+    let leader = fixture.cluster.await_leader();
+    fixture.cluster.service(leader).pause();
+    // Nothing tells that a paused process has been paused for long enough.
+    thread::sleep(SERVICE_PAUSE);
+    fixture.cluster.service(leader).resume();
+    load.await_answers();
+    assert!(fixture.cluster.service(leader).is_running());
+    fixture.finish(load);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn all_killed_and_back() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = fixture.persistent_load();
+    load.await_answers();
+    fixture.cluster.snapshot();
+    load.await_answers();
+    (0..3).for_each(|member| fixture.cluster.kill(member));
+    fixture.cluster.restart();
+    load.await_answers();
+    // Each service has loaded the snapshot.
+    for member in 0..3 {
+        let log = fixture.cluster.service(member).log();
+        assert!(log.contains("loaded "), "{log}");
+    }
+    assert!(fixture.finish(load).new_sessions >= 1);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn all_shut_down_and_back() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = fixture.persistent_load();
+    load.await_answers();
+    fixture.cluster.shut_down();
+    fixture.cluster.restart();
+    load.await_answers();
+    assert!(fixture.finish(load).new_sessions >= 1);
+}
+
+#[test]
+#[ignore = "takes a minute: just test-cluster"]
+fn emptied_member_catches_up() {
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let load = fixture.load();
+    load.await_answers();
+    fixture.cluster.snapshot();
+    load.await_answers();
+    let follower = fixture.cluster.followers()[0];
+    fixture.cluster.kill(follower);
+    fixture.cluster.node_mut(follower).empty();
+    fixture.cluster.restart();
+    load.await_answers();
+    fixture.finish(load);
+}
+
+#[test]
+fn mixed_members_have_equal_digests() {
+    let services = vec![Service::Ledger];
+    let options = Options { services, ..Options::three(Service::None) };
+    let Some(mut fixture) = Fixture::launch_with(options) else { return };
+    let load = fixture.persistent_load();
+    load.await_answers();
+    // Each member becomes the other kind, and loads the snapshot of its own former kind.
+    fixture.cluster.shut_down();
+    for (member, service) in [Service::None, Service::Ledger, Service::None].into_iter().enumerate()
+    {
+        fixture.cluster.node_mut(member).set_service(service);
+    }
+    fixture.cluster.restart();
+    load.await_answers();
+    for member in [0, 2] {
+        let log = fixture.cluster.service(member).log();
+        assert!(log.contains("loaded "), "{log}");
+    }
+    let log = fixture.cluster.node(1).log();
+    assert!(log.contains("loaded "), "{log}");
+    fixture.finish(load);
+}
+
+#[test]
+#[ignore = "takes minutes: just test-cluster"]
+fn mixed_members_survive_leaders() {
+    let services = vec![Service::Ledger];
+    let options = Options { services, ..Options::three(Service::None) };
+    let Some(mut fixture) = Fixture::launch_with(options) else { return };
+    fixture.kill_leaders(3);
 }

@@ -73,13 +73,13 @@ impl Digests {
         Ok(())
     }
 
-    /// The number of positions.
-    pub fn len(&self) -> usize {
-        self.by_position.len()
+    /// The last position with a digest.
+    pub fn last_position(&self) -> Option<i64> {
+        self.by_position.last_key_value().map(|(&position, _)| position)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.by_position.is_empty()
+    pub fn contains(&self, position: i64) -> bool {
+        self.by_position.contains_key(&position)
     }
 
     /// The number of digests that were compared with the digest of another file.
