@@ -59,7 +59,7 @@ cross-language-test-in-process:
 prove-archive-integrity:
     RUSTERON_REQUIRE_JAVA=1 cargo test --release -p rusteron-archive --test it integrity:: -- --ignored --nocapture --test-threads 1
 
-# Run all tests of the cluster client: three-node failovers, and consensus modules of two releases (needs Java and Maven, minutes)
+# Run all tests of cluster client and services: three-node failovers, and consensus modules of two releases (needs Java and Maven, minutes)
 test-cluster *args:
     RUSTERON_REQUIRE_JAVA=1 cargo test -p rusteron-cluster --test it -- --include-ignored "$@"
 

@@ -122,6 +122,14 @@ impl JavaNode {
         }
     }
 
+    /// Moves the recordings and the state of a cluster from a directory into this member's own.
+    pub fn restore(&mut self, from: &Path) {
+        self.empty();
+        for name in ["archive", "cluster"] {
+            fs::rename(from.join(name), self.root.join(name)).expect("a directory");
+        }
+    }
+
     /// Starts the process, with a new directory of its media driver.
     pub(super) fn start(&mut self) {
         assert!(self.child.is_none(), "member {} is running", self.member_id);
@@ -283,6 +291,11 @@ impl JavaNode {
         format!("localhost:{}", self.ports.ingress)
     }
 
+    /// `localhost:PORT` for members and backups.
+    pub fn consensus_endpoint(&self) -> String {
+        format!("localhost:{}", self.ports.consensus)
+    }
+
     pub fn aeron_dir(&self) -> PathBuf {
         self.root.join(format!("driver-{}", self.launches))
     }
@@ -353,7 +366,7 @@ impl Drop for JavaNode {
 
 /// Settings of all members. They suit a machine of two cores under load: few threads, idle strategies that sleep, and
 /// long timeouts.
-const PROPERTIES: [&str; 23] = [
+pub(super) const PROPERTIES: [&str; 23] = [
     "aeron.dir.delete.on.start=true",
     "aeron.threading.mode=SHARED",
     "aeron.shared.idle.strategy=backoff",

@@ -1,6 +1,7 @@
 //! Clusters of Aeron's Java consensus module, with services of our own in Java and Rust.
 
 mod compiled_aeron;
+mod java_backup;
 mod java_cluster;
 mod java_node;
 #[cfg(feature = "service")]
@@ -17,6 +18,7 @@ mod stand_in;
 mod turn;
 
 pub use compiled_aeron::has_compiled_aeron;
+pub use java_backup::JavaBackup;
 pub use java_cluster::JavaCluster;
 pub use java_node::JavaNode;
 pub use options::{AeronVersion, Options, Service};

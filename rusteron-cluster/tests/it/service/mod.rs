@@ -1,8 +1,10 @@
 //! Services in Rust beside Java's consensus module.
 
+mod languages;
 mod ledger;
 mod one_node;
 mod three_nodes;
+mod tools;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,0 +1,60 @@
+//! Aeron's tools beside a member with a service in Rust.
+
+use rusteron_cluster::ClusterClient;
+use rusteron_test_support::cluster::load::{Load, Outcome, context};
+use rusteron_test_support::cluster::{JavaBackup, Options, RustCluster, Service};
+use rusteron_test_support::{command, connect, java_run, launch_with_long_timeouts, succeed};
+
+use super::three_nodes::program;
+
+/// Starts one member with a service in Rust.
+fn launch() -> Option<RustCluster> {
+    RustCluster::launch(Options { service: Service::None, ..Options::default() }, program)
+}
+
+/// Runs a command of `ClusterTool`, and returns its output.
+fn tool(cluster: &RustCluster, name: &str) -> String {
+    let java_run = java_run().display().to_string();
+    let dir = cluster.node(0).cluster_dir().display().to_string();
+    succeed(command(&java_run, ["io.aeron.cluster.ClusterTool", &dir, name])).stdout
+}
+
+#[test]
+fn cluster_tool_knows_a_rust_node() {
+    let Some(mut cluster) = launch() else { return };
+    for name in ["describe", "errors", "list-members", "snapshot", "shutdown"] {
+        eprintln!("{name}: {}", tool(&cluster, name));
+    }
+    let cause = cluster.await_end(0).expect("a service in Rust");
+    eprintln!("{cause}");
+}
+
+#[test]
+fn node_starts_from_backup() {
+    let Some(mut cluster) = launch() else { return };
+    let driver = launch_with_long_timeouts();
+    let aeron = connect(&driver);
+    let load = |cluster: &RustCluster, outcome: Outcome| {
+        let context = context(&cluster.ingress_endpoints());
+        let client = ClusterClient::connect(&aeron, context).expect("a session");
+        let load = Load::resume(client, outcome);
+        load.await_answers();
+        load.finish()
+    };
+    let outcome = load(&cluster, Outcome::default());
+    cluster.snapshot();
+    // Behind the snapshot.
+    let outcome = load(&cluster, outcome);
+    let node = cluster.node(0);
+    let backup = JavaBackup::start(node.dir().join("backup"), &node.consensus_endpoint());
+    backup.await_position(node.commit_position().expect("a position"));
+    let backup = backup.kill();
+    cluster.kill(0);
+    cluster.node_mut(0).restore(&backup);
+    cluster.restart();
+    let log = cluster.service(0).log();
+    assert!(log.contains("loaded "), "{log}");
+    // The cluster knows its answers.
+    load(&cluster, outcome);
+    cluster.await_equal_digests();
+}
