@@ -1,7 +1,7 @@
 //! A backup of a cluster.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -40,6 +40,9 @@ impl JavaBackup {
                     "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
                     free_port()
                 ),
+                // For the archives of members.
+                "-Daeron.archive.control.response.channel=aeron:udp?endpoint=localhost:0"
+                    .to_owned(),
                 format!("-Daeron.cluster.consensus.endpoints={consensus_endpoints}"),
                 format!(
                     "-Daeron.cluster.consensus.channel=aeron:udp?endpoint=localhost:{}",
@@ -80,8 +83,11 @@ impl JavaBackup {
 impl Drop for JavaBackup {
     fn drop(&mut self) {
         if thread::panicking() {
-            let log = fs::read_to_string(Path::new(&self.root).join("log")).unwrap_or_default();
+            let log = fs::read_to_string(self.root.join("log")).unwrap_or_default();
             eprintln!("the backup:\n{log}");
+            if let Ok(cnc) = CncFile::open(self.root.join("driver"), Duration::ZERO) {
+                cnc.counters().for_each(|counter| eprintln!("{counter:?}"));
+            }
         }
     }
 }

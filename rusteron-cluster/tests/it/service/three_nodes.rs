@@ -227,6 +227,9 @@ fn emptied_member_catches_up() {
     fixture.cluster.restart();
     load.await_answers();
     fixture.finish(load);
+    // Not a snapshot, but the whole log.
+    let log = fixture.cluster.service(follower).log();
+    assert!(!log.contains("loaded "), "{log}");
 }
 
 #[test]

@@ -22,11 +22,31 @@ fn tool(cluster: &RustCluster, name: &str) -> String {
 #[test]
 fn cluster_tool_knows_a_rust_node() {
     let Some(mut cluster) = launch() else { return };
-    for name in ["describe", "errors", "list-members", "snapshot", "shutdown"] {
-        eprintln!("{name}: {}", tool(&cluster, name));
-    }
+    let assert_contains = |output: String, expected: &[&str]| {
+        for text in expected {
+            assert!(output.contains(text), "no {text}: {output}");
+        }
+    };
+    let pid = format!("|pid={}|", cluster.service(0).id());
+    let container =
+        ["componentType=CONTAINER", "memberId=0|serviceId=0", "serviceName='ledger'", &pid];
+    assert_contains(tool(&cluster, "describe"), &container);
+    let errors = tool(&cluster, "errors");
+    assert!(errors.contains("Type: CONTAINER"), "{errors}");
+    // Of consensus module, media driver and service.
+    assert_eq!(errors.matches("distinct errors observed").count(), 3, "{errors}");
+    let endpoint = format!("ingressEndpoint='{}'", cluster.node(0).ingress_endpoint());
+    assert_contains(tool(&cluster, "list-members"), &["leaderMemberId=0", &endpoint]);
+    assert_contains(tool(&cluster, "snapshot"), &["SNAPSHOT applied successfully"]);
+    cluster.node_mut(0).await_that("a snapshot", |node| node.snapshot_count() == Some(1));
+    assert_contains(tool(&cluster, "shutdown"), &["SHUTDOWN applied successfully"]);
     let cause = cluster.await_end(0).expect("a service in Rust");
-    eprintln!("{cause}");
+    let is_orderly =
+        cause.starts_with("ConsensusModuleTerminated") && cause.contains("is_expected: true");
+    assert!(is_orderly, "{cause}");
+    cluster.restart();
+    let log = cluster.service(0).log();
+    assert!(log.contains("loaded "), "{log}");
 }
 
 #[test]
