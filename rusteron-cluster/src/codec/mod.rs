@@ -6,6 +6,7 @@
 pub(crate) mod fields;
 mod layout;
 mod message_header;
+mod message_table;
 mod messages;
 
 pub use layout::{DataKind, DataLayout, FieldKind, FieldLayout, Layout};

@@ -1,9 +1,11 @@
 //! The state machine of a container, without I/O.
 
-use std::any::Any;
+mod recovery;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
 use std::time::Instant;
 
 use crate::codec;
@@ -13,13 +15,12 @@ use crate::service::clustered_service::ClusteredService;
 use crate::service::error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause};
 use crate::service::event::{ControlEvent, JoinLog, LogEvent};
 use crate::service::network::Network;
+use crate::service::panic::caught;
 use crate::service::session::SessionInfo;
-use crate::service::snapshot_reader::{
-    BEGIN, END, SERVICE_SNAPSHOT, SnapshotReader, SnapshotSource, read_head,
-};
-use crate::service::snapshot_writer::{SnapshotError, SnapshotSink, SnapshotWriter, offer_all};
 use crate::service::state::State;
 use crate::service::types::{AppVersion, CloseReason, MessageSource, Role, SessionMessage};
+
+pub(crate) use recovery::Recovery;
 
 /// The settings of the state machine.
 #[derive(Debug, Clone, Copy)]
@@ -28,16 +29,6 @@ pub(crate) struct Settings {
     pub(crate) app_version: AppVersion,
     pub(crate) is_responding: bool,
     pub(crate) error_policy: ErrorPolicy,
-}
-
-/// The position from which a service recovers, as the consensus module's counter tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Recovery {
-    pub(crate) leadership_term_id: i64,
-    pub(crate) log_position: i64,
-    pub(crate) timestamp: i64,
-    /// The recording of the snapshot. `None` without a snapshot.
-    pub(crate) snapshot_recording_id: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -93,79 +84,6 @@ impl<S: ClusteredService> Core<S> {
     /// Takes the request to join a log. The present log has been closed.
     pub(crate) fn take_next_log(&mut self) -> Option<JoinLog> {
         self.next_log.take()
-    }
-
-    /// Starts the service, with the snapshot if there is one, and acknowledges the outcome.
-    pub(crate) fn recover(
-        &mut self,
-        network: &mut dyn Network,
-        recovery: &Recovery,
-        snapshot: Result<Option<&mut dyn SnapshotSource>, SnapshotError>,
-    ) -> Result<(), TerminationCause> {
-        self.state.log_position = recovery.log_position;
-        self.state.time = recovery.timestamp;
-        self.state.leadership_term_id = recovery.leadership_term_id;
-        let started = snapshot.and_then(|snapshot| match snapshot {
-            Some(source) => self.load(network, source),
-            None => self.start(network, None),
-        });
-        let ack = match &started {
-            Ok(()) => Ack::Recovered { client_id: network.client_id() },
-            // The consensus module is gone, or cannot be reached.
-            Err(SnapshotError::End(
-                cause @ (TerminationCause::ClientClosed | TerminationCause::ConsensusModuleGone),
-            )) => return Err(cause.clone()),
-            Err(error) => {
-                network.record_error(error);
-                Ack::StartFailed
-            }
-        };
-        let sent = self.ledger.send(network, ack, self.state.log_position, self.state.time);
-        started.map_err(|error| match error {
-            SnapshotError::End(cause) => cause,
-            error => TerminationCause::StartFailed(error.to_string()),
-        })?;
-        sent?;
-        self.is_active = true;
-        Ok(())
-    }
-
-    fn load(
-        &mut self,
-        network: &mut dyn Network,
-        source: &mut dyn SnapshotSource,
-    ) -> Result<(), SnapshotError> {
-        let head = read_head(source)?;
-        self.check_app_version(head.app_version, "the snapshot")
-            .map_err(SnapshotError::Recording)?;
-        self.state.sessions = head.sessions;
-        self.state.time_unit = head.time_unit;
-        let mut reader = SnapshotReader::new(source);
-        let started = self.start(network, Some(&mut reader));
-        // A snapshot that was read half way is a failure, even if the service says otherwise.
-        match (reader.finish(), started) {
-            (Err(SnapshotError::End(cause)), _) => Err(SnapshotError::End(cause)),
-            (_, Err(error)) | (Err(error), Ok(())) => Err(error),
-            (Ok(()), Ok(())) => Ok(()),
-        }
-    }
-
-    fn start(
-        &mut self,
-        network: &mut dyn Network,
-        snapshot: Option<&mut SnapshotReader<'_>>,
-    ) -> Result<(), SnapshotError> {
-        let Self { service, state, .. } = self;
-        let outcome = caught(|| service.on_start(&mut Lifecycle::new(state, network), snapshot));
-        if let Some(cause) = self.state.end.take() {
-            return Err(SnapshotError::End(cause));
-        }
-        match outcome {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
-            Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
-            Err(text) => Err(SnapshotError::Panicked(text)),
-        }
     }
 
     /// Handles a message of the consensus module.
@@ -398,78 +316,6 @@ impl<S: ClusteredService> Core<S> {
         })
     }
 
-    /// Takes a snapshot, and acknowledges it or its failure.
-    fn take_snapshot(
-        &mut self,
-        network: &mut dyn Network,
-        leadership_term_id: i64,
-    ) -> Result<(), TerminationCause> {
-        let Self { service, state, settings, .. } = self;
-        let marker = |mark| codec::SnapshotMarker {
-            type_id: SERVICE_SNAPSHOT,
-            log_position: state.log_position,
-            leadership_term_id,
-            index: 0,
-            mark,
-            time_unit: state.time_unit.code(),
-            app_version: settings.app_version.code(),
-        };
-        let mut write = |sink: &mut dyn SnapshotSink| {
-            offer_all(sink, &marker(BEGIN).to_vec())?;
-            for session in state.sessions.values() {
-                let session = codec::ClientSession {
-                    cluster_session_id: session.id(),
-                    response_stream_id: session.response_stream_id(),
-                    response_channel: session.response_channel().as_bytes(),
-                    encoded_principal: session.encoded_principal(),
-                };
-                offer_all(sink, &session.to_vec())?;
-            }
-            offer_all(sink, &marker(END).to_vec())?;
-            let mut writer = SnapshotWriter::new(sink);
-            let taken = caught(|| service.on_take_snapshot(&mut writer));
-            let finished = writer.finish();
-            match (taken, finished) {
-                (Err(text), _) => Err(SnapshotError::Panicked(text)),
-                (_, Err(error @ SnapshotError::End(_))) => Err(error),
-                (Ok(Err(ServiceError::Terminate)), _) => {
-                    Err(TerminationCause::ServiceTerminated.into())
-                }
-                // The service's error is mostly that of the writer.
-                (Ok(_), Err(error)) => Err(error),
-                (Ok(Err(error)), Ok(())) => Err(SnapshotError::from_service(&error)),
-                (Ok(Ok(())), Ok(())) => Ok(()),
-            }
-        };
-        let outcome = network.record_snapshot(&mut write);
-        let ack = match outcome {
-            Ok(recording_id) => Ack::Snapshot { recording_id },
-            Err(_) => Ack::SnapshotFailed,
-        };
-        let sent = self.ledger.send(network, ack, self.state.log_position, self.state.time);
-        match outcome {
-            Ok(_) => sent,
-            Err(SnapshotError::End(cause)) => Err(cause),
-            Err(SnapshotError::Service(error)) => {
-                sent?;
-                self.on_failure(network, "on_take_snapshot", error)
-            }
-            Err(SnapshotError::Panicked(panic)) => {
-                sent?;
-                self.on_panic(network, "on_take_snapshot", panic)
-            }
-            Err(SnapshotError::StorageSpace(error)) => {
-                network.record_error(&error);
-                Err(TerminationCause::Failed(error))
-            }
-            // The consensus module goes on without this snapshot.
-            Err(SnapshotError::Recording(error)) => {
-                network.record_error(&format_args!("no snapshot: {error}"));
-                sent
-            }
-        }
-    }
-
     /// Calls the service with the cluster.
     #[inline]
     fn call(
@@ -591,25 +437,3 @@ impl<S: ClusteredService> Core<S> {
         self.disconnect_sessions();
     }
 }
-
-/// Runs a callback. A panic becomes its text.
-fn caught(callback: impl FnOnce() -> ServiceResult) -> Result<ServiceResult, String> {
-    catch_unwind(AssertUnwindSafe(callback)).map_err(panic_text)
-}
-
-pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (None, Some(text)) => text.clone(),
-        (None, None) => "no text".to_owned(),
-    };
-    // The payload's `drop` is the service's code, too. If it panics, that payload is not dropped.
-    let dropped: thread::Result<()> = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    if let Err(another) = dropped {
-        std::mem::forget(another);
-    }
-    format!("panic: {text}")
-}
-
-#[cfg(test)]
-mod tests;

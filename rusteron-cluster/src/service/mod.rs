@@ -23,6 +23,7 @@ pub(crate) mod mark_file;
 mod message_claim;
 mod monitor;
 mod network;
+mod panic;
 #[cfg(test)]
 mod script;
 mod session;

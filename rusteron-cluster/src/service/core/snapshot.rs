@@ -1,0 +1,85 @@
+//! The snapshot that a container takes.
+
+use crate::codec;
+use crate::service::ack_ledger::Ack;
+use crate::service::clustered_service::ClusteredService;
+use crate::service::core::Core;
+use crate::service::error::{ServiceError, TerminationCause};
+use crate::service::network::Network;
+use crate::service::panic::caught;
+use crate::service::snapshot_reader::{BEGIN, END, SERVICE_SNAPSHOT};
+use crate::service::snapshot_writer::{SnapshotError, SnapshotSink, SnapshotWriter, offer_all};
+
+impl<S: ClusteredService> Core<S> {
+    /// Takes a snapshot, and acknowledges it or its failure.
+    pub(super) fn take_snapshot(
+        &mut self,
+        network: &mut dyn Network,
+        leadership_term_id: i64,
+    ) -> Result<(), TerminationCause> {
+        let Self { service, state, settings, .. } = self;
+        let marker = |mark| codec::SnapshotMarker {
+            type_id: SERVICE_SNAPSHOT,
+            log_position: state.log_position,
+            leadership_term_id,
+            index: 0,
+            mark,
+            time_unit: state.time_unit.code(),
+            app_version: settings.app_version.code(),
+        };
+        let mut write = |sink: &mut dyn SnapshotSink| {
+            offer_all(sink, &marker(BEGIN).to_vec())?;
+            for session in state.sessions.values() {
+                let session = codec::ClientSession {
+                    cluster_session_id: session.id(),
+                    response_stream_id: session.response_stream_id(),
+                    response_channel: session.response_channel().as_bytes(),
+                    encoded_principal: session.encoded_principal(),
+                };
+                offer_all(sink, &session.to_vec())?;
+            }
+            offer_all(sink, &marker(END).to_vec())?;
+            let mut writer = SnapshotWriter::new(sink);
+            let taken = caught(|| service.on_take_snapshot(&mut writer));
+            let finished = writer.finish();
+            match (taken, finished) {
+                (Err(text), _) => Err(SnapshotError::Panicked(text)),
+                (_, Err(error @ SnapshotError::End(_))) => Err(error),
+                (Ok(Err(ServiceError::Terminate)), _) => {
+                    Err(TerminationCause::ServiceTerminated.into())
+                }
+                // The service's error is mostly that of the writer.
+                (Ok(_), Err(error)) => Err(error),
+                (Ok(Err(error)), Ok(())) => Err(SnapshotError::from_service(&error)),
+                (Ok(Ok(())), Ok(())) => Ok(()),
+            }
+        };
+        let outcome = network.record_snapshot(&mut write);
+        let ack = match outcome {
+            Ok(recording_id) => Ack::Snapshot { recording_id },
+            Err(_) => Ack::SnapshotFailed,
+        };
+        let sent = self.ledger.send(network, ack, self.state.log_position, self.state.time);
+        match outcome {
+            Ok(_) => sent,
+            Err(SnapshotError::End(cause)) => Err(cause),
+            Err(SnapshotError::Service(error)) => {
+                sent?;
+                self.on_failure(network, "on_take_snapshot", error)
+            }
+            Err(SnapshotError::Panicked(panic)) => {
+                sent?;
+                self.on_panic(network, "on_take_snapshot", panic)
+            }
+            Err(SnapshotError::StorageSpace(error)) => {
+                network.record_error(&error);
+                Err(TerminationCause::Failed(error))
+            }
+            // The consensus module goes on without this snapshot.
+            Err(SnapshotError::Recording(error)) => {
+                network.record_error(&format_args!("no snapshot: {error}"));
+                sent
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Joining a log, and its events.
+
+use super::*;
+
+#[test]
+fn join_acks_then_changes_the_role() {
+    let mut harness = Harness::started();
+    harness.join(2, 0).expect("joined");
+    assert_eq!(harness.acks(), [(0, 0, 4711), (1, 0, -1)]);
+    assert_eq!(harness.events(), ["role Leader"]);
+    harness.say(96, b"hello").expect("handled");
+    // The next log begins where this one ends.
+    harness.on_control(join(0, 96, 0)).expect("handled");
+    assert!(harness.core.is_log_done(96) && !harness.core.is_log_done(95));
+    harness.core.on_log_closed(&mut harness.network, 96).expect("closed");
+    let join = harness.core.take_next_log().expect("a log");
+    harness.core.on_joining(&join);
+    harness.core.on_joined(&mut harness.network, &join, 96).expect("joined");
+    assert_eq!(harness.acks()[2..], [(2, 96, -1)]);
+    let source = "Client { session_id: 5 }";
+    assert_eq!(harness.events(), [format!("96 96 {source} hello"), "role Follower".to_owned()]);
+}
+
+#[test]
+fn gap_before_the_log_ends_without_ack() {
+    for (image, event) in [(0, 64), (64, 0), (64, 64)] {
+        let mut harness = Harness::started();
+        harness.on_control(join(0, event, 0)).expect("handled");
+        let join = harness.core.take_next_log().expect("a log");
+        let joined = harness.core.on_joined(&mut harness.network, &join, image);
+        assert!(matches!(joined, Err(TerminationCause::Failed(_))), "{joined:?}");
+        assert_eq!(harness.acks().len(), 1);
+    }
+}
+
+#[test]
+fn leader_connects_sessions_but_not_at_startup() {
+    for (role, is_startup, connected) in [(2, 0, 1), (2, 1, 0), (0, 0, 0)] {
+        let mut harness = Harness::started();
+        harness.on_log(64, open(5)).expect("handled");
+        harness.on_control(join(role, 64, is_startup)).expect("handled");
+        let join = harness.core.take_next_log().expect("a log");
+        harness.core.on_joining(&join);
+        harness.core.on_joined(&mut harness.network, &join, 64).expect("joined");
+        let requested = &harness.network.responses;
+        assert_eq!(requested.len(), connected, "role {role}");
+        // The client's channel is not valid; the service goes on.
+        assert_eq!(harness.network.errors.len(), connected);
+    }
+}
+
+#[test]
+fn events_reach_the_service_in_order() {
+    let mut harness = Harness::started();
+    harness.join(2, 0).expect("joined");
+    let service_session = i64::MIN | 2 << 56 | 17;
+    let timer = codec::TimerEvent { leadership_term_id: 0, correlation_id: 8, timestamp: 50 };
+    harness.on_log(32, term(6, 32, VERSION)).expect("handled");
+    harness.on_log(64, open(5)).expect("handled");
+    harness.on_log(96, message(5, 40, b"a")).expect("handled");
+    harness.on_log(128, message(service_session, 41, b"b")).expect("handled");
+    harness.on_log(160, timer.to_vec()).expect("handled");
+    harness.on_log(192, action(192, 0, 0)).expect("handled");
+    harness.on_log(224, close(5)).expect("handled");
+    harness.on_log(256, close(5)).expect("handled");
+    let expected = [
+        "role Leader",
+        "term 6 at 32",
+        "open 5 11",
+        "96 40 Client { session_id: 5 } a",
+        "128 41 Service { service_id: 2 } b",
+        "timer 8 50 at 160",
+        "close 5 12 Timeout",
+    ];
+    assert_eq!(harness.events(), expected);
+    let state = harness.core.state();
+    assert_eq!((state.leadership_term_id, state.time_unit), (6, ClusterTimeUnit::Micros));
+    assert_eq!((state.log_position, state.time, state.member_id), (256, 12, 2));
+    // One for the client's channel, one for the unknown session.
+    assert_eq!(harness.network.errors.len(), 2);
+    assert_eq!(harness.acks().len(), 2);
+}
+
+#[test]
+fn session_opened_twice_ends_with_any_policy() {
+    let mut harness = Harness::started_with(None, ErrorPolicy::RecordAndContinue);
+    harness.on_log(64, open(5)).expect("handled");
+    let twice = harness.on_log(128, open(5));
+    assert!(matches!(twice, Err(TerminationCause::Failed(_))), "{twice:?}");
+}
+
+#[test]
+fn other_major_version_ends() {
+    let mut harness = Harness::started_with(None, ErrorPolicy::RecordAndContinue);
+    harness.on_log(64, term(1, 64, AppVersion::new(1, 9, 0))).expect("handled");
+    let ended = harness.on_log(128, term(2, 128, AppVersion::new(2, 0, 0)));
+    assert!(matches!(ended, Err(TerminationCause::Failed(_))), "{ended:?}");
+    assert_eq!(harness.events(), ["term 1 at 64"]);
+}
