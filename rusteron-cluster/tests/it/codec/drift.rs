@@ -1,5 +1,7 @@
 //! The table of messages is that of Aeron's schema.
 
+mod mark_file;
+
 use std::collections::BTreeMap;
 use std::fs;
 

@@ -1,9 +1,19 @@
 //! Services in Rust beside Java's consensus module.
 
+mod agent;
+mod ends;
 mod languages;
 mod ledger;
+mod mark_files;
 mod one_node;
+mod panics;
+mod probe;
+mod raw_clients;
+mod sessions;
+mod split_node;
 mod three_nodes;
+mod timers;
+mod toggles;
 mod tools;
 
 use std::sync::{Arc, Mutex};

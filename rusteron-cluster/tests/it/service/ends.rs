@@ -1,0 +1,47 @@
+//! Ends of the processes around a container: each with its own cause.
+
+use std::fs;
+
+use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
+use rusteron_cluster::{ServiceContext, TerminationCause};
+use rusteron_test_support::cluster::Options;
+
+use super::Node;
+use super::split_node::SplitNode;
+
+#[test]
+fn killed_consensus_module_is_the_cause() {
+    let Some(mut node) = SplitNode::launch() else { return };
+    node.consensus_module.kill();
+    assert_eq!(node.await_service(), TerminationCause::ConsensusModuleGone);
+    node.assert_ended_in_order();
+}
+
+#[test]
+fn killed_driver_is_the_cause() {
+    let Some(mut node) = SplitNode::launch() else { return };
+    node.driver.kill();
+    assert_eq!(node.await_service(), TerminationCause::ClientClosed);
+    node.assert_ended_in_order();
+}
+
+#[test]
+fn sigterm_of_the_member_ends_in_order() {
+    let node = Node::launch_probe(Options::default(), ServiceContext::new());
+    let Some((mut node, service)) = node else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("echo before"), "echo before");
+    node.cluster.node_mut(0).stop();
+    let cause = node.await_service();
+    // The consensus module closes before the media driver. A machine under load shows both at once.
+    let causes = [TerminationCause::ConsensusModuleGone, TerminationCause::ClientClosed];
+    assert!(causes.contains(&cause), "{cause:?}");
+    assert_eq!((service.count("terminate"), service.count("snapshot")), (1, 0));
+    let path = node.cluster.node(0).cluster_dir().join("cluster-mark-service-0.dat");
+    let header = MarkFileHeader::decode(&fs::read(path).expect("a mark file"));
+    let header = header.expect("a mark file");
+    assert_eq!((header.version, header.activity_timestamp), (VERSION, ENDED));
+    drop(client);
+    let after = node.restart_probe();
+    assert_eq!(after.count("echo before"), 1);
+}
