@@ -15,6 +15,8 @@ mod rust_cluster;
 mod service_process;
 #[cfg(feature = "cluster")]
 mod stand_in;
+#[cfg(feature = "cluster")]
+mod stand_in_module;
 mod turn;
 
 pub use compiled_aeron::has_compiled_aeron;
@@ -28,3 +30,5 @@ pub use rust_cluster::RustCluster;
 pub use service_process::{ServiceProcess, ServiceProgram};
 #[cfg(feature = "cluster")]
 pub use stand_in::{ConnectRequest, StandIn};
+#[cfg(feature = "cluster")]
+pub use stand_in_module::StandInModule;

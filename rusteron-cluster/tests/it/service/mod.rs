@@ -11,6 +11,7 @@ mod probe;
 mod raw_clients;
 mod sessions;
 mod split_node;
+mod stand_in;
 mod three_nodes;
 mod timers;
 mod toggles;

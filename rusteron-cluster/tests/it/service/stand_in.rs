@@ -1,0 +1,350 @@
+//! Containers beside a stand-in for the consensus module: situations that Java's seldom makes.
+
+use std::fs;
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusteron_client::__private::error_log;
+use rusteron_client::{Aeron, CncFile, Context, Header, OfferError};
+use rusteron_cluster::__private::{MarkFileHeader, decode_values};
+use rusteron_cluster::{
+    Cluster, ClusteredService, ErrorPolicy, Lifecycle, MessageSource, ServiceContainer,
+    ServiceContext, ServiceError, ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
+    TerminationCause,
+};
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::cluster::StandInModule;
+use rusteron_test_support::{await_that, connect, free_port, launch};
+use tempfile::TempDir;
+
+/// The heartbeat counter of a client.
+const HEARTBEAT: i32 = 11;
+/// The counter of recorded errors.
+const ERRORS: i32 = 215;
+
+type OnMessage = dyn FnMut(&mut Cluster<'_>, &SessionMessage<'_>) -> ServiceResult + Send;
+
+/// A service of one function.
+struct Script {
+    on_message: Box<OnMessage>,
+    ends: Arc<AtomicUsize>,
+}
+
+impl ClusteredService for Script {
+    fn on_start(
+        &mut self,
+        _: &mut Lifecycle<'_>,
+        _: Option<&mut SnapshotReader<'_>>,
+    ) -> ServiceResult {
+        Ok(())
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        message: &SessionMessage<'_>,
+    ) -> ServiceResult {
+        (self.on_message)(cluster, message)
+    }
+
+    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
+        cluster.for_each_session(|session| {
+            let _ = session.offer(format!("fired {id}").as_bytes());
+            Ok(())
+        })
+    }
+
+    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        Ok(())
+    }
+
+    fn on_terminate(&mut self, _: &mut Lifecycle<'_>) {
+        self.ends.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A container beside a driver of this process.
+struct Host {
+    ends: Arc<AtomicUsize>,
+    dir: TempDir,
+    driver: MediaDriver,
+}
+
+impl Host {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        Self { ends: Arc::default(), dir, driver: launch() }
+    }
+
+    fn module(&self) -> StandInModule {
+        StandInModule::new(&connect(&self.driver))
+    }
+
+    fn context(&self) -> ServiceContext {
+        let mut context = ServiceContext::new();
+        context.set_aeron_dir(self.driver.aeron_dir()).set_cluster_dir(self.dir.path());
+        context
+    }
+
+    fn start(
+        &self,
+        context: ServiceContext,
+        on_message: impl FnMut(&mut Cluster<'_>, &SessionMessage<'_>) -> ServiceResult + Send + 'static,
+    ) -> ServiceContainer {
+        let service = Script { on_message: Box::new(on_message), ends: Arc::clone(&self.ends) };
+        ServiceContainer::launch(context, service).expect("a container")
+    }
+
+    fn mark_file(&self) -> Vec<u8> {
+        fs::read(self.dir.path().join("cluster-mark-service-0.dat")).expect("a mark file")
+    }
+
+    /// The value of the counter of a type that a test accepts.
+    fn counter(&self, type_id: i32, accepts: impl Fn(i64) -> bool) -> Option<i64> {
+        let cnc = CncFile::open(self.driver.aeron_dir(), Duration::ZERO).ok()?;
+        let mut counters = cnc.counters().iter();
+        let found = counters.find(|x| x.type_id == type_id && accepts(x.registration_id))?;
+        Some(found.value)
+    }
+
+    fn ends(&self) -> usize {
+        self.ends.load(Ordering::Relaxed)
+    }
+}
+
+fn ignore(_: &mut Cluster<'_>, _: &SessionMessage<'_>) -> ServiceResult {
+    Ok(())
+}
+
+#[test]
+fn life_beside_a_stand_in() {
+    let host = Host::new();
+    let mut module = host.module();
+    let container = host.start(host.context(), |cluster, message| {
+        let MessageSource::Client { session_id } = message.source else {
+            return cluster.schedule_timer(7, cluster.time() + 1);
+        };
+        assert_eq!(message.payload, b"hello");
+        cluster.offer(b"to all")?;
+        while cluster.session(session_id)?.offer(message.payload).is_err() {
+            cluster.idle(0)?;
+        }
+        Ok(())
+    });
+    assert!(module.await_recovery() > 0);
+    module.lead();
+    let aeron = connect(&host.driver);
+    let mut egress = aeron.add_subscription("aeron:ipc", 33).expect("a subscription");
+    module.open_session(5, "aeron:ipc", 33);
+    module.append_message(5, b"hello");
+    let mut received = Vec::new();
+    let mut await_answer = |expected: &[u8]| {
+        await_that("an answer", || {
+            let handler = |message: &[u8], _: &Header<'_>| received.push(message[32..].to_vec());
+            egress.poll(handler, 10).expect("an open subscription");
+            received.last().is_some_and(|last| last == expected)
+        });
+    };
+    await_answer(b"hello");
+    let mut sent = None;
+    await_that("a service message", || {
+        sent = module.poll();
+        sent.is_some()
+    });
+    let sent = sent.expect("awaited");
+    assert_eq!(&sent[32..], b"to all");
+    // The consensus module appends the message of the service.
+    module.append_message(i64::MIN | 1, b"to all");
+    let mut timer = None;
+    await_that("a timer", || {
+        timer = module.poll();
+        timer.is_some()
+    });
+    let timer = timer.expect("awaited");
+    let (template_id, fields, _) = decode_values(&timer).expect("a message");
+    assert_eq!((template_id, fields), (31, vec![7, 3]));
+    module.append_timer(7);
+    await_answer(b"fired 7");
+    module.terminate();
+    let ack = module.await_ack();
+    assert_eq!((ack.ack_id, ack.relevant_id), (2, -1));
+    let log_position = ack.log_position;
+    let cause = TerminationCause::ConsensusModuleTerminated { log_position, is_expected: true };
+    assert_eq!((container.join(), host.ends()), (cause, 1));
+}
+
+#[test]
+fn absent_log_is_given_up_for_a_later_one() {
+    let host = Host::new();
+    let mut module = host.module();
+    let container = host.start(host.context(), ignore);
+    module.await_recovery();
+    // Logs that never come. Acknowledgements of them would end the node.
+    module.request_join(12);
+    module.request_join(13);
+    module.lead();
+    module.open_session(5, "aeron:ipc", 33);
+    module.terminate();
+    assert_eq!(module.await_ack().ack_id, 2);
+    let cause = container.join();
+    let is_orderly =
+        matches!(cause, TerminationCause::ConsensusModuleTerminated { is_expected: true, .. });
+    assert!(is_orderly, "{cause:?}");
+}
+
+#[test]
+fn counters_of_an_old_module_are_passed_over() {
+    let host = Host::new();
+    // An old module that has died: its service had started, or had not.
+    for had_started in [false, true] {
+        let mut old = host.module();
+        if had_started {
+            old.end_recovery();
+        }
+        let mut module = host.module();
+        let container = host.start(host.context(), ignore);
+        module.await_recovery();
+        module.lead();
+        drop(old);
+        module.open_session(5, "aeron:ipc", 33);
+        module.terminate();
+        assert_eq!(module.await_ack().ack_id, 2);
+        let cause = container.join();
+        let is_orderly =
+            matches!(cause, TerminationCause::ConsensusModuleTerminated { is_expected: true, .. });
+        assert!(is_orderly, "{had_started} {cause:?}");
+    }
+}
+
+#[test]
+fn end_of_the_module_is_the_cause() {
+    let host = Host::new();
+    let mut module = host.module();
+    let container = host.start(host.context(), ignore);
+    module.await_recovery();
+    module.lead();
+    drop(module);
+    assert_eq!(container.join(), TerminationCause::ConsensusModuleGone);
+    assert_eq!(host.ends(), 1);
+}
+
+#[test]
+fn deaf_client_does_not_hang_the_service() {
+    let host = Host::new();
+    let mut module = host.module();
+    let answers = Arc::new(Mutex::new(Vec::new()));
+    let results = Arc::clone(&answers);
+    let container = host.start(host.context(), move |cluster, message| {
+        let MessageSource::Client { session_id } = message.source else { return Ok(()) };
+        let offered = cluster.session(session_id)?.offer(message.payload);
+        let parts = [IoSlice::new(message.payload); 9];
+        let in_parts = cluster.session(session_id)?.offer_parts(&parts);
+        let claimed = cluster.session(session_id)?.try_claim(8).map(|claim| claim.abort());
+        let outcome = (offered.err(), in_parts.err(), claimed.err());
+        results.lock().expect("no panic").push((session_id, outcome));
+        Ok(())
+    });
+    module.await_recovery();
+    module.lead();
+    let silent = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let aeron = connect(&host.driver);
+    let _egress = aeron.add_subscription("aeron:ipc", 33).expect("a subscription");
+    module.open_session(5, &silent, 33);
+    module.open_session(6, "aeron:ipc", 33);
+    for _ in 0..100 {
+        module.append_message(5, b"lost");
+    }
+    module.append_message(6, b"heard");
+    await_that("all messages", || answers.lock().expect("no panic").len() == 101);
+    let answers = answers.lock().expect("no panic");
+    let lost = Some(OfferError::NotConnected);
+    assert!(answers[..100].iter().all(|answer| *answer == (5, (lost, lost, lost))), "{answers:?}");
+    assert_eq!(answers[100], (6, (None, None, None)));
+    // The client is no error of the service.
+    assert_eq!(host.counter(ERRORS, |_| true), Some(0));
+    container.stop();
+    assert_eq!(container.join(), TerminationCause::Stopped);
+}
+
+#[test]
+fn full_error_log_leaves_the_service_running() {
+    const ERROR_COUNT: i64 = 300;
+    let host = Host::new();
+    let mut module = host.module();
+    let mut context = host.context();
+    context.set_error_policy(ErrorPolicy::RecordAndContinue);
+    let mut count = 0;
+    let container = host.start(context, move |_, _| {
+        count += 1;
+        Err(ServiceError::failed(format!("{count} {}", "x".repeat(7000))))
+    });
+    module.await_recovery();
+    module.lead();
+    for _ in 0..ERROR_COUNT {
+        module.append_message(5, b"fail");
+    }
+    await_that("all errors", || host.counter(ERRORS, |_| true) == Some(ERROR_COUNT));
+    let bytes = host.mark_file();
+    let entries = error_log::entries(&bytes[8192..]);
+    // 1 MiB of 7 kB each. The first errors are the ones that count.
+    assert!((140..150).contains(&entries.len()), "{}", entries.len());
+    for (entry, number) in entries.iter().zip(1..) {
+        let text = format!("on_session_message failed at position {}", 0);
+        assert!(entry.text.starts_with(&text[..text.len() - 1]), "{}", &entry.text[..80]);
+        assert!(entry.text.contains(&format!(": {number} xxx")), "{}", &entry.text[..80]);
+    }
+    container.stop();
+    assert_eq!(container.join(), TerminationCause::Stopped);
+    // The next container saves them, and begins with an empty log.
+    let next = host.start(host.context(), ignore);
+    assert!(error_log::entries(&host.mark_file()[8192..]).is_empty());
+    drop(next);
+}
+
+#[test]
+fn idling_callback_keeps_node_and_client_alive() {
+    let host = Host::new();
+    let mut module = host.module();
+    let mut settings = Context::new().expect("a context");
+    settings
+        .set_dir(host.driver.aeron_dir())
+        .and_then(|settings| settings.set_use_conductor_agent_invoker(true))
+        .expect("valid settings");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let client_id = aeron.client_id();
+    let mut context = host.context();
+    context.set_aeron(Some(aeron));
+    let may_go_on = Arc::new(AtomicUsize::new(0));
+    let (entered, gate) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&may_go_on));
+    let count = Arc::clone(&entered);
+    let container = host.start(context, move |cluster, _| {
+        count.fetch_add(1, Ordering::Release);
+        while gate.load(Ordering::Acquire) == 0 {
+            cluster.idle(0)?;
+        }
+        Ok(())
+    });
+    assert_eq!(module.await_recovery(), client_id);
+    module.lead();
+    module.append_message(5, b"wait");
+    await_that("the callback", || entered.load(Ordering::Acquire) == 1);
+    // Nothing but the callback's idling gives these signs of life.
+    let sign =
+        || MarkFileHeader::decode(&host.mark_file()).expect("a mark file").activity_timestamp;
+    let heartbeat = || host.counter(HEARTBEAT, |id| id == client_id).expect("a heartbeat");
+    let (first_sign, first_heartbeat) = (sign(), heartbeat());
+    await_that("signs of life", || sign() >= first_sign + 2000);
+    await_that("heartbeats", || heartbeat() >= first_heartbeat + 2000);
+    assert!(container.is_running());
+    may_go_on.store(1, Ordering::Release);
+    module.append_message(5, b"go on");
+    await_that("the next callback", || entered.load(Ordering::Acquire) == 2);
+    // A callback that idles ends with its container.
+    may_go_on.store(0, Ordering::Release);
+    module.append_message(5, b"wait");
+    await_that("the last callback", || entered.load(Ordering::Acquire) == 3);
+    container.stop();
+    assert_eq!((container.join(), host.ends()), (TerminationCause::Stopped, 1));
+}
