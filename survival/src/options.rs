@@ -36,6 +36,10 @@ pub struct CampaignOptions {
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
     pub duration: Duration,
 
+    /// How long a condition may take to come true when no fault lasts; half of it for resources to be gone
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
+    pub deadline: Duration,
+
     /// Seed of the choice of faults [default: a random number, which is printed]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,

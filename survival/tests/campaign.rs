@@ -6,6 +6,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+/// The campaign waits as long for a condition that a mistake keeps from coming true.
+const DEADLINE: &str = "24s";
+
 /// Runs a campaign, and returns its output and its report.
 fn campaign(arguments: &[&str]) -> (Output, Value) {
     let results = tempfile::tempdir().expect("a directory");
@@ -22,7 +25,8 @@ fn campaign(arguments: &[&str]) -> (Output, Value) {
 /// A campaign in which the first subscriber makes a mistake fails, with these kinds of faults and no others.
 #[track_caller]
 fn fails_with(mistake: &str, expected: &[&str]) {
-    let arguments = ["--duration", "2s", "--faults", "none", "--sabotage", mistake];
+    let arguments =
+        ["--duration", "2s", "--deadline", DEADLINE, "--faults", "none", "--sabotage", mistake];
     let (output, report) = campaign(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -72,7 +76,8 @@ fn leaked_descriptors_are_noticed() {
 
 #[test]
 fn client_that_outlives_its_timeout_is_noticed() {
-    let arguments = ["--duration", "8s", "--faults", "pause-client", "--sabotage", "undead"];
+    let arguments = ["--duration", "8s", "--deadline", DEADLINE, "--faults", "pause-client"];
+    let arguments = [&arguments[..], &["--sabotage", "undead"]].concat();
     let (output, report) = campaign(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");

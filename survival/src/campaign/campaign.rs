@@ -25,10 +25,6 @@ use crate::words::Order;
 pub(super) const TICK: Duration = Duration::from_millis(5);
 /// How long faults come before a checkpoint.
 const ROUND: Duration = Duration::from_secs(9);
-/// A condition that does not come true in this time, without faults, never does.
-pub(super) const DEADLINE: Duration = Duration::from_secs(60);
-/// Resources that linger are gone after this time.
-pub(super) const LINGERING: Duration = Duration::from_secs(30);
 
 /// Runs the campaign.
 pub(crate) fn run(options: &CampaignOptions) -> Result<(), Failure> {
@@ -132,7 +128,7 @@ impl<'a> Campaign<'a> {
         if survives {
             self.end(bare_driver.as_ref())?;
             let mut excess = Vec::new();
-            self.await_none(&mut excess, LINGERING, "leaked", |_| {
+            self.await_none(&mut excess, self.lingering(), "leaked", |_| {
                 let now = leaks::descriptors(pid_of_this_process());
                 let text = || format!("supervisor: {now:?} descriptors, {descriptors:?} before");
                 (now > descriptors).then(text).into_iter().collect()
@@ -146,10 +142,11 @@ impl<'a> Campaign<'a> {
     fn start_driver(&mut self) -> Result<Option<DriverState>, Failure> {
         self.launch(0)?;
         let dir = self.disk.aeron_dir();
-        let is_ready = self.wait("the driver does not start", DEADLINE, |campaign| {
-            campaign.look_at(0)?;
-            Ok(campaign.members[0].is_ready)
-        })?;
+        let is_ready =
+            self.wait("the driver does not start", self.options.deadline, |campaign| {
+                campaign.look_at(0)?;
+                Ok(campaign.members[0].is_ready)
+            })?;
         if !is_ready {
             return Err(Failure::Run(format!("the driver does not start\n{}", self.report)));
         }
@@ -202,9 +199,11 @@ impl<'a> Campaign<'a> {
         let dir = self.disk.aeron_dir();
         if let Some(bare) = bare_driver {
             let mut left = Vec::new();
-            self.await_none(&mut left, LINGERING, "leaked", |_| match DriverState::of(&dir) {
-                Some(state) => state.excess_over(bare),
-                None => vec!["the driver's files cannot be read".to_owned()],
+            self.await_none(&mut left, self.lingering(), "leaked", |_| {
+                match DriverState::of(&dir) {
+                    Some(state) => state.excess_over(bare),
+                    None => vec!["the driver's files cannot be read".to_owned()],
+                }
             })?;
         }
         self.end_members(0..1)?;
@@ -229,7 +228,7 @@ impl<'a> Campaign<'a> {
                 process.order(Order::End);
             }
         }
-        self.wait("a process does not end", DEADLINE, |campaign| {
+        self.wait("a process does not end", self.options.deadline, |campaign| {
             campaign.step()?;
             Ok(campaign.members[range.clone()].iter().all(|member| member.process.is_none()))
         })?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_benchmarks::command_line::failure::Failure;
 
-use super::campaign::{Campaign, DEADLINE, LINGERING, TICK};
+use super::campaign::{Campaign, TICK};
 use crate::leaks::{self, DriverState, Holdings};
 use crate::member::{Member, Role};
 use crate::words::Order;
@@ -39,10 +39,11 @@ impl Campaign<'_> {
         self.checkpoint = self.report.checkpoints;
         self.order(Order::Checkpoint(self.checkpoint));
         let mut missing = Vec::new();
-        let is_whole = self.await_none(&mut missing, DEADLINE, "stuck", Self::missing)?;
+        let is_whole =
+            self.await_none(&mut missing, self.options.deadline, "stuck", Self::missing)?;
         if is_whole {
             let mut excess = Vec::new();
-            self.await_none(&mut excess, LINGERING, "leaked", Self::excess)?;
+            self.await_none(&mut excess, self.lingering(), "leaked", Self::excess)?;
         }
         self.checkpoint = 0;
         self.order(Order::Resume);
@@ -72,6 +73,11 @@ impl Campaign<'_> {
             }
             std::thread::sleep(4 * TICK);
         }
+    }
+
+    /// How long resources may linger.
+    pub(super) fn lingering(&self) -> Duration {
+        self.options.deadline / 2
     }
 
     pub(super) fn order(&mut self, order: Order) {

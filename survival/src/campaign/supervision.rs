@@ -13,8 +13,6 @@ use crate::faults::{FaultKind, Length};
 use crate::member::{Pause, Role};
 use crate::words::Notice;
 
-/// A client that was paused past its timeout says within this time that it has ended.
-const UNDEAD: Duration = Duration::from_secs(20);
 /// How many counters a publisher has after a succession: enough to use up those that have been free for longer.
 const COUNTERS_OF_A_SUCCESSOR: usize = 96;
 
@@ -59,7 +57,8 @@ impl Campaign<'_> {
             process.signal(Signal::CONT)?;
             member.paused = None;
             if member.is_ready && pause.length != Length::Short {
-                member.must_end_by = Some(now + UNDEAD);
+                // A client that was paused past its timeout ends sooner.
+                member.must_end_by = Some(now + self.options.deadline / 3);
             }
         }
         if member.starved_until.is_some_and(|until| until <= now) {
