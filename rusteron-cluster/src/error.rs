@@ -56,6 +56,10 @@ pub enum ClusterErrorKind {
     ActiveMarkFile,
     /// A mark file is damaged, or belongs to another component or another version.
     InvalidMarkFile,
+    /// A recording of the log or of a snapshot is damaged or incomplete.
+    InvalidRecording,
+    /// A service could not process a recorded log: it failed in the same way in both runs.
+    ServiceFailed,
     /// A file of the cluster's directory cannot be written or read.
     Io(std::io::ErrorKind),
     /// The client failed, not the cluster.
@@ -93,6 +97,8 @@ impl fmt::Display for ClusterError {
             ClusterErrorKind::Closed => "session closed",
             ClusterErrorKind::ActiveMarkFile => "active mark file",
             ClusterErrorKind::InvalidMarkFile => "invalid mark file",
+            ClusterErrorKind::InvalidRecording => "invalid recording",
+            ClusterErrorKind::ServiceFailed => "the service failed",
             ClusterErrorKind::Io(_) => "file",
             // The text of the client's error begins with its kind.
             ClusterErrorKind::Client(_) => return f.write_str(self.message()),

@@ -9,14 +9,14 @@ use rusteron_archive::{
     Archive, ArchiveError, ArchiveErrorKind, RecordingPos, ReplayParams, SourceLocation,
 };
 use rusteron_client::{
-    Aeron, BufferClaim, ExclusivePublication, OfferError, Position, Publication, Subscription,
-    UncheckedChannel,
+    Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
 };
 
 use crate::service::channel::with_parameter;
 use crate::service::context::ServiceContext;
 use crate::service::error::TerminationCause;
 use crate::service::mark_file::MarkFile;
+use crate::service::message_claim::Claim;
 use crate::service::monitor::Monitor;
 use crate::service::network::Network;
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
@@ -132,8 +132,8 @@ impl Network for AeronNetwork {
         self.publication.offer_parts(parts)
     }
 
-    fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
-        self.publication.try_claim(length)
+    fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError> {
+        self.publication.try_claim(length).map(Claim::Published)
     }
 
     fn idle(&mut self, work_count: usize) -> Result<(), TerminationCause> {

@@ -92,6 +92,7 @@ impl<'a> ClientSession<'a> {
     /// As for [`offer`](Self::offer).
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Sent, OfferError> {
         if self.role != Role::Leader {
+            self.network.mock_answer(self.info.id(), parts);
             return Ok(Sent::Mocked);
         }
         let header = self.header();
@@ -128,7 +129,11 @@ impl<'a> ClientSession<'a> {
             let bytes = &mut self.scratch[..length];
             // As a claimed range of a publication.
             bytes.fill(0);
-            return Ok(SessionClaim::Mocked(bytes));
+            return Ok(SessionClaim::Mocked(MockedClaim {
+                bytes,
+                session_id: self.info.id(),
+                network: self.network,
+            }));
         }
         let header = self.header();
         let publication = self.info.publication().ok_or(OfferError::NotConnected)?;
@@ -205,7 +210,15 @@ pub enum SessionClaim<'a> {
     #[doc(hidden)]
     Claimed(BufferClaim<'a>),
     #[doc(hidden)]
-    Mocked(&'a mut [u8]),
+    Mocked(MockedClaim<'a>),
+}
+
+/// A claim of a member that does not lead.
+#[doc(hidden)]
+pub struct MockedClaim<'a> {
+    bytes: &'a mut [u8],
+    session_id: i64,
+    network: &'a mut dyn Network,
 }
 
 impl SessionClaim<'_> {
@@ -217,7 +230,10 @@ impl SessionClaim<'_> {
     pub fn commit(self) -> Result<Sent, OfferError> {
         match self {
             Self::Claimed(claim) => claim.commit().map(Sent::At),
-            Self::Mocked(_) => Ok(Sent::Mocked),
+            Self::Mocked(MockedClaim { bytes, session_id, network }) => {
+                network.mock_answer(session_id, &[IoSlice::new(bytes)]);
+                Ok(Sent::Mocked)
+            }
         }
     }
 
@@ -235,7 +251,7 @@ impl Deref for SessionClaim<'_> {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Claimed(claim) => &claim[HEADER_LENGTH..],
-            Self::Mocked(bytes) => bytes,
+            Self::Mocked(claim) => claim.bytes,
         }
     }
 }
@@ -244,7 +260,7 @@ impl DerefMut for SessionClaim<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Claimed(claim) => &mut claim[HEADER_LENGTH..],
-            Self::Mocked(bytes) => bytes,
+            Self::Mocked(claim) => claim.bytes,
         }
     }
 }

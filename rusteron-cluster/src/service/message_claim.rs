@@ -1,11 +1,13 @@
 //! Claimed ranges of a service.
 
 use std::fmt;
+use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
 use rusteron_client::{BufferClaim, OfferError};
 
 use crate::service::client_session::HEADER_LENGTH;
+use crate::service::network::Network;
 
 /// A range claimed for one message to the services of the cluster.
 ///
@@ -13,12 +15,40 @@ use crate::service::client_session::HEADER_LENGTH;
 /// message is lost on this member only.
 #[must_use = "dropping a claim aborts it"]
 pub struct MessageClaim<'a> {
-    claim: BufferClaim<'a>,
+    claim: Claim<'a>,
+}
+
+/// A range for a message to the consensus module.
+pub(crate) enum Claim<'a> {
+    /// In the log buffer of a publication.
+    Published(BufferClaim<'a>),
+    /// In memory. The network gets the message when the claim is committed.
+    Recorded { bytes: Vec<u8>, network: &'a mut dyn Network },
+}
+
+impl Deref for Claim<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Published(claim) => claim,
+            Self::Recorded { bytes, .. } => bytes,
+        }
+    }
+}
+
+impl DerefMut for Claim<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Published(claim) => claim,
+            Self::Recorded { bytes, .. } => bytes,
+        }
+    }
 }
 
 impl<'a> MessageClaim<'a> {
     /// `claim` is at least as long as the header.
-    pub(crate) fn new(mut claim: BufferClaim<'a>, header: &[u8; HEADER_LENGTH]) -> Self {
+    pub(crate) fn new(mut claim: Claim<'a>, header: &[u8; HEADER_LENGTH]) -> Self {
         claim[..HEADER_LENGTH].copy_from_slice(header);
         Self { claim }
     }
@@ -29,12 +59,17 @@ impl<'a> MessageClaim<'a> {
     /// [`OfferError::Unblocked`] if the claim was held for so long that the media driver has
     /// unblocked its range.
     pub fn commit(self) -> Result<(), OfferError> {
-        self.claim.commit().map(drop)
+        match self.claim {
+            Claim::Published(claim) => claim.commit().map(drop),
+            Claim::Recorded { bytes, network } => network.offer(&[IoSlice::new(&bytes)]).map(drop),
+        }
     }
 
     /// Aborts the claim.
     pub fn abort(self) {
-        self.claim.abort();
+        if let Claim::Published(claim) = self.claim {
+            claim.abort();
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The container of replicated services.
 //!
 //! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `aeron_network`, `log`
-//! and `agent` do the I/O.
+//! and `agent` do the I/O. `replay` runs a service over a recorded log, without a cluster.
 
 mod ack_ledger;
 mod aeron_network;
@@ -24,6 +24,7 @@ mod message_claim;
 mod monitor;
 mod network;
 mod panic;
+mod replay;
 #[cfg(test)]
 mod script;
 mod session;
@@ -41,6 +42,7 @@ pub use container::ServiceContainer;
 pub use context::ServiceContext;
 pub use error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause, UnknownSession};
 pub use message_claim::MessageClaim;
+pub use replay::{Comparison, DeterminismCheck, Divergence, Effect, RecordedLog};
 pub use session::SessionInfo;
 pub use snapshot_reader::SnapshotReader;
 pub use snapshot_writer::SnapshotWriter;

@@ -3,9 +3,10 @@
 use std::fmt::Display;
 use std::io::IoSlice;
 
-use rusteron_client::{BufferClaim, OfferError, Position, Publication};
+use rusteron_client::{OfferError, Position, Publication};
 
 use crate::service::error::TerminationCause;
+use crate::service::message_claim::Claim;
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 
 /// The outside of a container's state machine. Tests have a scripted one.
@@ -14,7 +15,7 @@ pub(crate) trait Network {
     fn offer(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError>;
 
     /// Claims a range for a message to the consensus module, once.
-    fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError>;
+    fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError>;
 
     /// Idles if there was no work, and keeps everything but the service alive. An error ends the
     /// container.
@@ -26,6 +27,9 @@ pub(crate) trait Network {
         channel: &str,
         stream_id: i32,
     ) -> Result<Publication, rusteron_client::Error>;
+
+    /// Called with each answer of a member that does not lead. The answer goes nowhere.
+    fn mock_answer(&mut self, _session_id: i64, _parts: &[IoSlice<'_>]) {}
 
     /// Counts an error and records its text.
     fn record_error(&mut self, error: &dyn Display);

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io::IoSlice;
 
-use rusteron_client::{BufferClaim, Error, OfferError, Position, Publication};
+use rusteron_client::{Error, OfferError, Position, Publication};
 
 use crate::codec::{self, MessageHeader};
 use crate::service::error::TerminationCause;
+use crate::service::message_claim::Claim;
 use crate::service::network::Network;
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 
@@ -69,7 +70,7 @@ impl Network for Script {
         Ok(0)
     }
 
-    fn try_claim(&mut self, _length: usize) -> Result<BufferClaim<'_>, OfferError> {
+    fn try_claim(&mut self, _length: usize) -> Result<Claim<'_>, OfferError> {
         Err(OfferError::BackPressured)
     }
 

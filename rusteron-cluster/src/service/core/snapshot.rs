@@ -12,7 +12,7 @@ use crate::service::snapshot_writer::{SnapshotError, SnapshotSink, SnapshotWrite
 
 impl<S: ClusteredService> Core<S> {
     /// Takes a snapshot, and acknowledges it or its failure.
-    pub(super) fn take_snapshot(
+    pub(crate) fn take_snapshot(
         &mut self,
         network: &mut dyn Network,
         leadership_term_id: i64,

@@ -1,6 +1,7 @@
 //! Services in Rust beside Java's consensus module.
 
 mod agent;
+mod determinism;
 mod ends;
 mod languages;
 mod ledger;

@@ -1,0 +1,230 @@
+//! A recording in an archive's directory.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::{ClusterError, ClusterErrorKind, Result};
+
+const HEADER_LENGTH: usize = 32;
+const FRAME_ALIGNMENT: i64 = 32;
+
+/// Flags of the first and the last fragment of a message.
+const BEGIN: u8 = 0x80;
+const END: u8 = 0x40;
+
+/// Types of frames.
+const PADDING: u16 = 0;
+const DATA: u16 = 1;
+
+/// A recording in an archive's directory: files of equal length, one behind the other.
+///
+/// Reads the files alone. The archive need not run.
+#[derive(Debug, Clone)]
+pub(super) struct Recording {
+    /// Position at which a file begins, in ascending order.
+    segments: Vec<(i64, PathBuf)>,
+}
+
+impl Recording {
+    pub(super) fn open(archive_dir: &Path, recording_id: i64) -> Result<Self> {
+        let prefix = format!("{recording_id}-");
+        let cannot = |error| io_error(archive_dir, &error);
+        let mut segments = Vec::new();
+        for entry in fs::read_dir(archive_dir).map_err(cannot)? {
+            let path = entry.map_err(cannot)?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let position = name.strip_prefix(&prefix).and_then(|name| name.strip_suffix(".rec"));
+            // Files that the archive is deleting have another ending.
+            if let Some(position) = position.and_then(|position| position.parse().ok()) {
+                segments.push((position, path.clone()));
+            }
+        }
+        segments.sort();
+        if segments.is_empty() {
+            let dir = archive_dir.display();
+            return Err(invalid(format!("{dir}: no file of recording {recording_id}")));
+        }
+        Ok(Self { segments })
+    }
+
+    /// Returns the position of the first file.
+    pub(super) fn first_position(&self) -> i64 {
+        self.segments[0].0
+    }
+
+    /// Passes all messages to the handler, with the position behind each, from a position between two messages.
+    /// Stops early if the handler returns `false`. Returns the position behind the last frame.
+    pub(super) fn read(
+        &self,
+        from: i64,
+        mut handler: impl FnMut(i64, &[u8]) -> Result<bool>,
+    ) -> Result<i64> {
+        let mut position = from;
+        let mut message = Vec::new();
+        let mut body = Vec::new();
+        for (index, (base, path)) in self.segments.iter().enumerate() {
+            let cannot = |error| io_error(path, &error);
+            let file = File::open(path).map_err(cannot)?;
+            let length = file.metadata().map_err(cannot)?.len();
+            let end = base + i64::try_from(length).unwrap_or(i64::MAX);
+            if end <= position {
+                continue;
+            }
+            if *base > position {
+                return Err(invalid(format!("no file with position {position}, before {path:?}")));
+            }
+            let mut file = BufReader::with_capacity(1 << 20, file);
+            file.seek_relative(position - base).map_err(cannot)?;
+            while position < end {
+                let mut header = [0; HEADER_LENGTH];
+                let is_whole = read_whole(&mut file, &mut header).map_err(cannot)?;
+                let frame = Frame::decode(&header);
+                if !is_whole || frame.length == 0 {
+                    // The end of the recording. An archive makes a file when it needs the file.
+                    if index + 1 < self.segments.len() {
+                        let text = format!("{path:?} ends at position {position}: more files");
+                        return Err(invalid(text));
+                    }
+                    return Ok(position);
+                }
+                let next = frame.length.checked_add(FRAME_ALIGNMENT - 1);
+                let next = next
+                    .map_or(i64::MAX, |next| position + next / FRAME_ALIGNMENT * FRAME_ALIGNMENT);
+                if frame.length < HEADER_LENGTH as i64 || next > end || !frame.is_known() {
+                    return Err(invalid(format!("{path:?}: damaged at position {position}")));
+                }
+                body.resize((next - position) as usize - HEADER_LENGTH, 0);
+                if !read_whole(&mut file, &mut body).map_err(cannot)? {
+                    // The archive was killed meanwhile.
+                    return Ok(position);
+                }
+                position = next;
+                if frame.kind == PADDING {
+                    continue;
+                }
+                if frame.flags & BEGIN != 0 {
+                    message.clear();
+                }
+                message.extend_from_slice(&body[..frame.length as usize - HEADER_LENGTH]);
+                if frame.flags & END != 0 && !handler(position, &message)? {
+                    return Ok(position);
+                }
+            }
+        }
+        Ok(position)
+    }
+}
+
+struct Frame {
+    length: i64,
+    flags: u8,
+    kind: u16,
+}
+
+impl Frame {
+    fn decode(header: &[u8; HEADER_LENGTH]) -> Self {
+        let [a, b, c, d, _, flags, kind_low, kind_high, ..] = *header;
+        Self {
+            length: i32::from_le_bytes([a, b, c, d]).into(),
+            flags,
+            kind: u16::from_le_bytes([kind_low, kind_high]),
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        matches!(self.kind, PADDING | DATA)
+    }
+}
+
+/// Returns `false` at the end of the file.
+fn read_whole(file: &mut impl Read, target: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(target) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn io_error(path: &Path, error: &io::Error) -> ClusterError {
+    ClusterError::new(ClusterErrorKind::Io(error.kind()), format!("{}: {error}", path.display()))
+}
+
+pub(super) fn invalid(text: impl Into<String>) -> ClusterError {
+    ClusterError::new(ClusterErrorKind::InvalidRecording, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(flags: u8, kind: u16, payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; HEADER_LENGTH];
+        frame[..4].copy_from_slice(&((HEADER_LENGTH + payload.len()) as i32).to_le_bytes());
+        frame[5] = flags;
+        frame[6..8].copy_from_slice(&kind.to_le_bytes());
+        frame.extend(payload);
+        frame.resize(frame.len().next_multiple_of(32), 0);
+        frame
+    }
+
+    /// Writes files of 256 bytes.
+    fn write(dir: &Path, frames: &[Vec<u8>]) -> Recording {
+        let mut bytes = frames.concat();
+        bytes.resize(bytes.len().next_multiple_of(256), 0);
+        for (index, segment) in bytes.chunks(256).enumerate() {
+            fs::write(dir.join(format!("7-{}.rec", 256 * index)), segment).expect("a file");
+        }
+        fs::write(dir.join("77-0.rec"), [0; 256]).expect("a file");
+        Recording::open(dir, 7).expect("a recording")
+    }
+
+    fn messages(recording: &Recording, from: i64) -> Result<(Vec<(i64, Vec<u8>)>, i64)> {
+        let mut messages = Vec::new();
+        let end = recording.read(from, |position, message| {
+            messages.push((position, message.to_vec()));
+            Ok(true)
+        })?;
+        Ok((messages, end))
+    }
+
+    #[test]
+    fn fragments_padding_and_files() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let frames = [
+            frame(BEGIN | END, DATA, b"one"),
+            frame(BEGIN, DATA, &[1; 32]),
+            frame(0, DATA, &[2; 32]),
+            frame(0, PADDING, &[9; 32]),
+            frame(END, DATA, b"end"),
+            frame(BEGIN | END, DATA, b"two"),
+        ];
+        let recording = write(dir.path(), &frames);
+        let long = [&[1; 32][..], &[2; 32], b"end"].concat();
+        let all = vec![(64, b"one".to_vec()), (320, long), (384, b"two".to_vec())];
+        assert_eq!(messages(&recording, 0).expect("messages"), (all.clone(), 384));
+        assert_eq!(messages(&recording, 64).expect("messages"), (all[1..].to_vec(), 384));
+        assert_eq!(messages(&recording, 384).expect("messages"), (Vec::new(), 384));
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let fails = |frames: &[Vec<u8>], text: &str| {
+            let error = messages(&write(dir.path(), frames), 0).expect_err(text);
+            assert_eq!(error.kind(), ClusterErrorKind::InvalidRecording);
+            assert!(error.message().contains(text), "{error}");
+        };
+        fails(&[frame(BEGIN | END, 5, b"one")], "damaged at position 0");
+        let mut short = frame(BEGIN | END, DATA, b"one");
+        short[0] = 31;
+        fails(&[short], "damaged at position 0");
+        // A frame that does not end in its file.
+        fails(&[frame(BEGIN | END, DATA, &[0; 300])], "damaged at position 0");
+        fails(&[vec![0; 300]], "more files");
+        fs::remove_file(dir.path().join("7-0.rec")).expect("a file");
+        let rest = Recording::open(dir.path(), 7).expect("a recording");
+        assert!(messages(&rest, 0).is_err());
+        assert!(Recording::open(dir.path(), 8).is_err());
+    }
+}
