@@ -67,6 +67,10 @@ test-cluster *args:
 prove-survival *args:
     cargo run --release -p rusteron-survival --bin prove_survival -- "$@"
 
+# Kill and pause the processes of a cluster with Rust services for two minutes, and check every answer and state (Linux, Java); `--help` lists the options
+prove-cluster-survival *args:
+    cargo run --release -p rusteron-survival --bin prove_cluster_survival -- "$@"
+
 # Run the client's, driver's and archive's tests under AddressSanitizer and LeakSanitizer (needs clang 22)
 test-address-sanitizer *args:
     .ci/sanitize address "$@"

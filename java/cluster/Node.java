@@ -20,6 +20,8 @@ import java.util.concurrent.atomic.AtomicReference;
  *
  * <pre>Node SERVICE|none [stdin]</pre>
  *
+ * With {@code -Drusteron.driver.external=true}, the media driver is another process.
+ *
  * SERVICE is the name of a class with a constructor without arguments. {@code none} starts no service. Aeron's
  * properties configure everything else. Prints {@code started} when all parts run, errors as they happen, and
  * {@code stopped} at the end.
@@ -64,6 +66,18 @@ public final class Node
         final ConsensusModule.Context moduleContext = new ConsensusModule.Context()
             .errorHandler(errorHandler("consensus module"))
             .terminationHook(barrier::signal);
+        if (Boolean.getBoolean("rusteron.driver.external"))
+        {
+            try (Archive archive = Archive.launch(archiveContext);
+                ConsensusModule module = ConsensusModule.launch(moduleContext))
+            {
+                toggle.set(module.context().controlToggleCounter());
+                print("started beside archive " + archive.context().archiveId());
+                barrier.await();
+            }
+            print("stopped");
+            return;
+        }
         try (ClusteredMediaDriver driver = ClusteredMediaDriver.launch(driverContext, archiveContext, moduleContext);
             ClusteredServiceContainer container = service == null ? null : ClusteredServiceContainer.launch(
                 new ClusteredServiceContainer.Context()

@@ -21,6 +21,8 @@ mod campaign;
 #[cfg(target_os = "linux")]
 mod child;
 #[cfg(target_os = "linux")]
+mod cluster;
+#[cfg(target_os = "linux")]
 mod disk;
 mod faults;
 #[cfg(target_os = "linux")]
@@ -37,6 +39,10 @@ mod report;
 mod settings;
 mod words;
 
+#[cfg(target_os = "linux")]
+pub use cluster::{
+    ClusterCampaignOptions, ClusterCommand, ClusterFault, ClusterSurvivalOptions, MemberOptions,
+};
 pub use faults::FaultKind;
 pub use options::{CampaignOptions, Command, PartOptions, Sabotage, SurvivalOptions};
 
@@ -62,4 +68,17 @@ pub fn run(options: SurvivalOptions) -> Result<(), Failure> {
 #[cfg(not(target_os = "linux"))]
 pub fn run(_options: SurvivalOptions) -> Result<(), Failure> {
     Err(Failure::Run("the campaign needs Linux: /proc, prlimit, tmpfs".to_owned()))
+}
+
+/// Runs the campaign on a cluster, or the process of a member that the options name.
+///
+/// # Errors
+/// [`Failure::Run`] if members have diverged, if an answer was lost or repeated, if something did not come back, or if
+/// the processes could not be run; [`Failure::Usage`] for an option that cannot be used.
+#[cfg(target_os = "linux")]
+pub fn run_cluster(options: ClusterSurvivalOptions) -> Result<(), Failure> {
+    match &options.command {
+        Some(command) => cluster::play(command),
+        None => cluster::run(&options.campaign),
+    }
 }

@@ -16,14 +16,14 @@ use std::time::Duration;
 use rusteron_benchmarks::command_line::failure::Failure;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use crate::options::{Command, PartOptions};
+use crate::options::Command;
 use crate::words::{Notice, Order};
 
 /// Plays a part until the supervisor asks for its end.
 pub(crate) fn play(command: Command) -> Result<(), Failure> {
     let (Command::Driver(options) | Command::Publisher(options) | Command::Subscriber(options)) =
         &command;
-    follow(options)?;
+    follow(options.supervisor)?;
     // A caught panic, such as a panic of a callback, is a crash all the same.
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -39,13 +39,13 @@ pub(crate) fn play(command: Command) -> Result<(), Failure> {
 }
 
 /// Lets this process die with its supervisor.
-fn follow(options: &PartOptions) -> Result<(), Failure> {
+pub(crate) fn follow(supervisor: i32) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::run("cannot follow the supervisor", error))?;
     // It may have died before.
     let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    if parent != options.supervisor {
-        return Err(Failure::Run(format!("started by {parent}, not by {}", options.supervisor)));
+    if parent != supervisor {
+        return Err(Failure::Run(format!("started by {parent}, not by {supervisor}")));
     }
     Ok(())
 }

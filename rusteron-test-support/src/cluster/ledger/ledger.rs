@@ -1,5 +1,6 @@
 //! A replicated service that digests its events.
 
+use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
@@ -40,11 +41,21 @@ const NEVER: i64 = 365 * 24 * 3600 * 1000;
 pub struct Ledger {
     state: State,
     file: DigestFile,
+    /// Makes the ledger diverge: the order of iteration is digested.
+    unordered: Option<HashMap<i64, i64>>,
 }
+
+/// Requests that a diverging ledger iterates.
+const UNORDERED: i64 = 32;
 
 impl Ledger {
     pub fn new(file: DigestFile) -> Self {
-        Self { state: State::new(), file }
+        Self { state: State::new(), file, unordered: None }
+    }
+
+    /// Makes a ledger with a mistake that oracles must notice: it digests the order in which a `HashMap` iterates.
+    pub fn diverging(file: DigestFile) -> Self {
+        Self { unordered: Some(HashMap::new()), ..Self::new(file) }
     }
 
     fn digest(
@@ -73,6 +84,13 @@ impl Ledger {
             (Some(b'n'), Some(id)) => {
                 let next = state.numbers.len() as i64 + 1;
                 let number = *state.numbers.entry(id).or_insert(next);
+                if let (true, Some(unordered)) = (number == next, &mut self.unordered) {
+                    unordered.insert(number % UNORDERED, number);
+                    let order: Vec<u8> =
+                        unordered.values().flat_map(|number| number.to_le_bytes()).collect();
+                    let (position, time) = (cluster.log_position(), cluster.time());
+                    state.digest(b'h', position, time, number, &order);
+                }
                 if number == next {
                     self.act(cluster, number)?;
                 }

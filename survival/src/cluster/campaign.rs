@@ -1,0 +1,414 @@
+//! The campaign from its start to its end.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_benchmarks::command_line::interrupt::Interrupt;
+use rusteron_benchmarks::command_line::json_file::JsonFile;
+use rusteron_test_support::cluster::ledger::Digests;
+use rusteron_test_support::{connect, free_port, has_java, launch_with_long_timeouts};
+
+use super::client::{Client, Shared};
+use super::faults::{Blow, ClusterFault};
+use super::node::{Node, Ports, Process, Settings};
+use super::options::ClusterCampaignOptions;
+use super::report::Report;
+use crate::random::{Random, mix};
+
+const MEMBERS: usize = 3;
+/// How often the supervisor looks at everything.
+const TICK: Duration = Duration::from_millis(20);
+/// New answers that show that the cluster goes on.
+const ANSWERS: u64 = 50;
+/// Processes whose peers have gone end within this time.
+const END_DEADLINE: Duration = Duration::from_secs(90);
+/// The time between snapshots, roughly.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Runs the campaign.
+pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
+    if options.faults.is_empty() {
+        return Err(Failure::usage("--faults <FAULTS>", "", "at least one"));
+    }
+    if !has_java() {
+        return Err(Failure::Run(
+            "the campaign needs a JDK, and Aeron's Java artefacts".to_owned(),
+        ));
+    }
+    let unusable = |error| Failure::usage("--results <DIR>", options.results.display(), error);
+    // Digests of another campaign are no use.
+    for member in 0..MEMBERS {
+        let _ = fs::remove_file(options.results.join(format!("digests-{member}")));
+    }
+    fs::create_dir_all(&options.results).map_err(unusable)?;
+    let results = options.results.canonicalize().map_err(unusable)?;
+    let json = JsonFile::open(&results.join("prove_cluster_survival.json"))?;
+    let interrupt = Interrupt::on_signals()?;
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = options.seed.unwrap_or(mix(clock.as_nanos() as u64) >> 32);
+    println!("prove_cluster_survival: seed {seed}, {:?}", options.duration);
+
+    let base = Path::new("/dev/shm");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("rusteron-cluster-survival-");
+    let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
+    let root = root.map_err(|error| Failure::run("cannot make a directory", error))?;
+    let (nodes, endpoints) = new_nodes(options, root.path(), &results)?;
+    let shared = Shared::default();
+    let driver = launch_with_long_timeouts();
+    let mut report = Report::default();
+    report.seed = seed;
+    let mut campaign = Campaign {
+        options,
+        interrupt,
+        nodes,
+        shared: &shared,
+        random: Random::new(seed),
+        digests: Digests::default(),
+        read: vec![0; MEMBERS],
+        start: Instant::now(),
+        report,
+    };
+    let numbers = thread::scope(|scope| {
+        let clients: Vec<_> = (0..options.clients)
+            .map(|index| {
+                let client = Client::new(&shared, connect(&driver), endpoints.clone(), index);
+                scope.spawn(move || client.run())
+            })
+            .collect();
+        let outcome = campaign.run(|| clients.iter().all(|client| client.is_finished()));
+        shared.is_aborted.store(true, Ordering::Relaxed);
+        let numbers: Vec<_> = clients
+            .into_iter()
+            .map(|client| client.join().map_err(|_| Failure::Run("a client panicked".to_owned())))
+            .collect();
+        outcome?;
+        numbers.into_iter().collect::<Result<Vec<_>, _>>()
+    })?;
+    campaign.finish(&numbers)?;
+    let Campaign { report, nodes, .. } = campaign;
+    drop(nodes);
+    println!("{report}");
+    json.write(&report.to_json())?;
+    println!("Results: {}", results.display());
+    match report.faults() {
+        0 => Ok(()),
+        count => {
+            println!("Data of the members: {}", root.keep().display());
+            Err(Failure::Run(format!("{count} faults")))
+        }
+    }
+}
+
+/// Describes the members. Returns the endpoints for clients, too.
+fn new_nodes(
+    options: &ClusterCampaignOptions,
+    root: &Path,
+    results: &Path,
+) -> Result<(Vec<Node>, String), Failure> {
+    let program =
+        std::env::current_exe().map_err(|error| Failure::run("cannot find this program", error))?;
+    let new_ports = || Ports {
+        archive: free_port(),
+        ingress: free_port(),
+        consensus: free_port(),
+        log: free_port(),
+    };
+    let ports: Vec<Ports> = (0..MEMBERS).map(|_| new_ports()).collect();
+    let member = |(id, ports): (usize, &Ports)| {
+        let Ports { archive, ingress, consensus, log } = ports;
+        format!(
+            "{id},localhost:{ingress},localhost:{consensus},localhost:{log},localhost:0,localhost:{archive}"
+        )
+    };
+    let members: Vec<String> = ports.iter().enumerate().map(member).collect();
+    let endpoint = |(id, ports): (usize, &Ports)| format!("{id}=localhost:{}", ports.ingress);
+    let endpoints: Vec<String> = ports.iter().enumerate().map(endpoint).collect();
+    let new_node = |(id, &ports): (usize, &Ports)| {
+        Node::new(Settings {
+            id,
+            program: program.clone(),
+            dir: root.join(format!("node{id}")),
+            results: results.to_owned(),
+            ports,
+            members: members.join("|"),
+            diverge: options.diverge,
+        })
+    };
+    Ok((ports.iter().enumerate().map(new_node).collect(), endpoints.join(",")))
+}
+
+struct Campaign<'a> {
+    options: &'a ClusterCampaignOptions,
+    interrupt: Arc<Interrupt>,
+    nodes: Vec<Node>,
+    shared: &'a Shared,
+    random: Random,
+    digests: Digests,
+    /// Bytes of each file of digests that were read.
+    read: Vec<usize>,
+    start: Instant,
+    report: Report,
+}
+
+impl Campaign<'_> {
+    /// Runs faults until the time is over or a condition is broken, and then lets the clients finish.
+    fn run(&mut self, have_clients_finished: impl Fn() -> bool) -> Result<(), Failure> {
+        for node in &mut self.nodes {
+            node.start()?;
+        }
+        if !self.await_all("the start", self.options.deadline)? {
+            return Ok(());
+        }
+        println!("{:6.1} s: all members run", self.start.elapsed().as_secs_f64());
+        let begin = Instant::now();
+        let mut next_snapshot = begin + SNAPSHOT_INTERVAL / 3;
+        while begin.elapsed() < self.options.duration && !self.is_broken() {
+            if Instant::now() >= next_snapshot {
+                self.shared.snapshot_requested.store(true, Ordering::Relaxed);
+                next_snapshot = Instant::now()
+                    + self.random.between(SNAPSHOT_INTERVAL / 2, SNAPSHOT_INTERVAL * 3 / 2);
+            }
+            if !self.round(begin)? {
+                return Ok(());
+            }
+        }
+        if self.is_broken() {
+            return Ok(());
+        }
+        // All requests a second time.
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let deadline = Instant::now() + self.options.deadline + self.options.duration / 4;
+        if !self.wait(deadline, |_| have_clients_finished())? {
+            let text = "the cluster has not answered all requests again".to_owned();
+            self.report.fault("stalled", text);
+        }
+        Ok(())
+    }
+
+    /// Strikes once or more, and waits until all is well again. Returns whether to go on.
+    fn round(&mut self, begin: Instant) -> Result<bool, Failure> {
+        let pause = self.random.between(Duration::from_millis(200), Duration::from_millis(3000));
+        self.wait(Instant::now() + pause, |_| false)?;
+        let mut names = Vec::new();
+        let struck = Instant::now();
+        loop {
+            let blow = Blow::next(&self.options.faults, MEMBERS, &mut self.random);
+            names.push(self.strike(&blow)?);
+            match blow.followed_after {
+                Some(time) if names.len() < 3 => self.wait(Instant::now() + time, |_| false)?,
+                _ => break,
+            };
+        }
+        let answered = self.shared.answered.load(Ordering::Relaxed) + ANSWERS;
+        let deadline = struck + self.options.deadline;
+        let shared = self.shared;
+        let goes_on =
+            self.wait(deadline, |_| shared.answered.load(Ordering::Relaxed) >= answered)?;
+        let names = names.join(", ");
+        if self.interrupt.is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        if !goes_on && !self.is_broken() {
+            self.report.fault("stalled", format!("no answers after {names}"));
+            return Ok(false);
+        }
+        self.report.answered_after.push(struck.elapsed());
+        if !self.await_all(&names, self.options.deadline)? {
+            return Ok(false);
+        }
+        self.report.recovered_after.push(struck.elapsed());
+        println!(
+            "{:6.1} s: {names}: all well after {:.1} s, {} answers, term {}, {} faults",
+            begin.elapsed().as_secs_f64(),
+            struck.elapsed().as_secs_f64(),
+            self.shared.answers.load(Ordering::Relaxed),
+            self.shared.term.load(Ordering::Relaxed),
+            self.report.faults(),
+        );
+        Ok(true)
+    }
+
+    /// Carries a fault out. Returns its description.
+    fn strike(&mut self, blow: &Blow) -> Result<String, Failure> {
+        let leader = self.shared.leader.load(Ordering::Relaxed);
+        let leader = usize::try_from(leader).ok().filter(|leader| *leader < MEMBERS);
+        let member = leader.filter(|_| blow.is_for_leader).unwrap_or(blow.member);
+        let is_leader = leader == Some(member);
+        let count = match (blow.fault, blow.process()) {
+            (ClusterFault::KillAll, _) => {
+                let kill = |node: &mut Node| node.kill(None);
+                self.nodes.iter_mut().map(kill).sum::<Result<usize, _>>()?
+            }
+            (_, Some(process)) if blow.is_pause() => {
+                usize::from(self.nodes[member].pause(process, blow.duration)?)
+            }
+            (_, process) => self.nodes[member].kill(process)?,
+        };
+        let mut text = format!("{:?} of member {member}", blow.fault);
+        if is_leader {
+            text += " (leader)";
+        }
+        if blow.is_pause() {
+            text += &format!(" for {:.1} s", blow.duration.as_secs_f64());
+        }
+        if count > 0 {
+            *self.report.caused.entry(blow.fault).or_default() += 1;
+        } else {
+            text += ", which does not run";
+        }
+        Ok(text)
+    }
+
+    /// Waits until all members run, and have caught up with all that was digested up to now.
+    fn await_all(&mut self, after: &str, timeout: Duration) -> Result<bool, Failure> {
+        let deadline = Instant::now() + timeout;
+        self.check()?;
+        // One line more than now, so that a member that stands still is noticed.
+        let target = self.nodes.iter().map(|node| node.position).max().unwrap_or(0) + 1;
+        let is_back = |campaign: &Self| {
+            campaign.nodes.iter().all(|node| node.is_whole() && node.position >= target)
+        };
+        let is_back = self.wait(deadline, is_back)?;
+        if self.interrupt.is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        if !is_back && !self.is_broken() {
+            let positions: Vec<_> = self.nodes.iter().map(|node| node.position).collect();
+            let text = format!("positions {positions:?} of {target}, {timeout:?} after {after}");
+            self.report.fault("stalled", text);
+        }
+        Ok(is_back)
+    }
+
+    /// Supervises and checks until a condition is true, the deadline, or the first fault. Returns the condition.
+    fn wait(
+        &mut self,
+        deadline: Instant,
+        condition: impl Fn(&Self) -> bool,
+    ) -> Result<bool, Failure> {
+        let mut next_check = Instant::now();
+        loop {
+            let now = Instant::now();
+            self.supervise(now)?;
+            if now >= next_check {
+                self.check()?;
+                next_check = now + 10 * TICK;
+            }
+            if condition(self) {
+                return Ok(true);
+            }
+            if now >= deadline || self.is_broken() || self.interrupt.is_requested() {
+                return Ok(false);
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.report.faults() > 0
+    }
+
+    fn supervise(&mut self, now: Instant) -> Result<(), Failure> {
+        for (id, node) in self.nodes.iter_mut().enumerate() {
+            for end in node.supervise(now)? {
+                let text = format!("{:?}: {}, {}", end.process, end.status, end.last_words);
+                if !end.is_expected(node.was_struck()) {
+                    self.report.fault("crashed", format!("member {id}, {text}"));
+                }
+                let words: String =
+                    end.last_words.chars().filter(|c| !c.is_ascii_digit()).collect();
+                let kind = format!("{:?}: {}, {words}", end.process, end.status);
+                *self.report.ends.entry(kind).or_default() += 1;
+            }
+            if node.ending_since.is_some_and(|since| now.duration_since(since) >= END_DEADLINE) {
+                for process in node.lingering() {
+                    // A service whose consensus module has not come waits for the next one.
+                    if process == Process::Service && node.has_worked() {
+                        let text = format!("member {id}'s service goes on alone");
+                        self.report.fault("stuck", text);
+                    }
+                    *self.report.ends.entry(format!("{process:?} lingered")).or_default() += 1;
+                    node.kill(Some(process))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads new digests, and compares them.
+    fn check(&mut self) -> Result<(), Failure> {
+        for (name, text) in self.shared.take_violations() {
+            self.report.fault(name, text);
+        }
+        for (position, digest) in self.shared.take_digests() {
+            self.compare(position, digest, Path::new("answers"));
+        }
+        for member in 0..MEMBERS {
+            let file = self.nodes[member].digests();
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            let new = text.get(self.read[member]..).unwrap_or_default();
+            for line in new.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                self.read[member] += line.len();
+                let parsed = line.trim_end().split_once(' ').and_then(|(position, digest)| {
+                    Some((position.parse().ok()?, u64::from_str_radix(digest, 16).ok()?))
+                });
+                let Some((position, digest)) = parsed else {
+                    return Err(Failure::Run(format!("{}: {line:?}", file.display())));
+                };
+                self.nodes[member].position = position;
+                self.compare(position, digest, &file);
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, position: i64, digest: u64, source: &Path) {
+        if let Err(text) = self.digests.add(position, digest, source) {
+            self.report.fault("diverged", text);
+        }
+    }
+
+    /// Checks the numbers of all requests, and completes the report.
+    fn finish(&mut self, numbers: &[HashMap<i64, i64>]) -> Result<(), Failure> {
+        self.check()?;
+        if !self.is_broken() {
+            let mut all: Vec<i64> = numbers.iter().flat_map(HashMap::values).copied().collect();
+            all.sort_unstable();
+            let count = all.len() as i64;
+            if !all.iter().copied().eq(1..=count) {
+                let text = format!(
+                    "{count} requests have the numbers {:?} to {:?}",
+                    all.first(),
+                    all.last()
+                );
+                self.report.fault("repeated", text);
+            }
+        }
+        let Self { shared, nodes, report, digests, .. } = self;
+        let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+        let starts = |process| nodes.iter().map(|node| u64::from(node.starts(process))).sum();
+        report.figures = vec![
+            ("requests answered", load(&shared.answered)),
+            ("answers", load(&shared.answers)),
+            ("sessions", load(&shared.sessions)),
+            ("terms", u64::try_from(shared.term.load(Ordering::Relaxed)).unwrap_or(0) + 1),
+            ("new leaders, by session", load(&shared.new_leaders)),
+            ("snapshots", load(&shared.snapshots_accepted)),
+            ("snapshots loaded", nodes.iter().map(Node::loaded_snapshots).sum()),
+            ("starts of drivers", starts(Process::Driver)),
+            ("starts of consensus modules", starts(Process::Module)),
+            ("starts of services", starts(Process::Service)),
+            ("positions with digests", digests.len() as u64),
+            ("digests compared", digests.compared() as u64),
+        ];
+        report.elapsed = self.start.elapsed();
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Which faults there are, and which comes next.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::node::Process;
+use crate::random::Random;
+
+/// The kinds of faults that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum ClusterFault {
+    /// SIGKILL for a service
+    KillService,
+    /// SIGKILL for a consensus module with its archive
+    KillModule,
+    /// SIGKILL for a media driver
+    KillDriver,
+    /// SIGKILL for all processes of a member
+    KillNode,
+    /// SIGKILL for all processes of all members
+    KillAll,
+    /// SIGSTOP and SIGCONT for a service
+    PauseService,
+    /// SIGSTOP and SIGCONT for a consensus module with its archive
+    PauseModule,
+    /// SIGSTOP and SIGCONT for a media driver
+    PauseDriver,
+}
+
+impl ClusterFault {
+    /// All faults.
+    pub const ALL: [Self; 8] = [
+        Self::KillService,
+        Self::KillModule,
+        Self::KillDriver,
+        Self::KillNode,
+        Self::KillAll,
+        Self::PauseService,
+        Self::PauseModule,
+        Self::PauseDriver,
+    ];
+
+    /// How often it comes, compared with the others.
+    fn weight(self) -> usize {
+        match self {
+            Self::KillAll => 3,
+            Self::KillNode => 15,
+            _ => 14,
+        }
+    }
+
+    /// The name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::KillService => "kills of services",
+            Self::KillModule => "kills of consensus modules",
+            Self::KillDriver => "kills of drivers",
+            Self::KillNode => "kills of members",
+            Self::KillAll => "kills of all members",
+            Self::PauseService => "pauses of services",
+            Self::PauseModule => "pauses of consensus modules",
+            Self::PauseDriver => "pauses of drivers",
+        }
+    }
+}
+
+/// A fault that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Blow {
+    pub(super) fault: ClusterFault,
+    /// Strikes the leader's member; otherwise that of this number.
+    pub(super) is_for_leader: bool,
+    pub(super) member: usize,
+    /// Of a pause.
+    pub(super) duration: Duration,
+    /// The next fault comes after this time, without waiting for the member.
+    pub(super) followed_after: Option<Duration>,
+}
+
+impl Blow {
+    /// Chooses the next fault of these kinds, which are not empty.
+    pub(super) fn next(faults: &[ClusterFault], members: usize, random: &mut Random) -> Self {
+        let total = faults.iter().map(|fault| fault.weight()).sum();
+        let mut number = random.below(total);
+        let fault = faults.iter().find(|fault| {
+            let is_chosen = number < fault.weight();
+            number = number.saturating_sub(fault.weight());
+            is_chosen
+        });
+        let millis = Duration::from_millis;
+        // Shorter than the liveness timeouts of ten seconds, or longer.
+        let is_short = random.percent(60);
+        let short = random.between(millis(200), millis(7_000));
+        let long = random.between(millis(11_000), millis(20_000));
+        let pause = random.between(millis(0), millis(6_000));
+        Self {
+            fault: fault.copied().unwrap_or(ClusterFault::KillNode),
+            is_for_leader: random.percent(50),
+            member: random.below(members),
+            duration: if is_short { short } else { long },
+            followed_after: random.percent(25).then_some(pause),
+        }
+    }
+
+    /// The process that is struck; `None` for all.
+    pub(super) fn process(&self) -> Option<Process> {
+        match self.fault {
+            ClusterFault::KillService | ClusterFault::PauseService => Some(Process::Service),
+            ClusterFault::KillModule | ClusterFault::PauseModule => Some(Process::Module),
+            ClusterFault::KillDriver | ClusterFault::PauseDriver => Some(Process::Driver),
+            ClusterFault::KillNode | ClusterFault::KillAll => None,
+        }
+    }
+
+    pub(super) fn is_pause(&self) -> bool {
+        matches!(
+            self.fault,
+            ClusterFault::PauseService | ClusterFault::PauseModule | ClusterFault::PauseDriver
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn all_faults_come() {
+        let mut random = Random::new(1);
+        let blows: Vec<Blow> =
+            (0..500).map(|_| Blow::next(&ClusterFault::ALL, 3, &mut random)).collect();
+        let faults: BTreeSet<_> = blows.iter().map(|blow| blow.fault).collect();
+        assert_eq!(faults, ClusterFault::ALL.into());
+        let members: BTreeSet<_> = blows.iter().map(|blow| blow.member).collect();
+        assert_eq!(members, [0, 1, 2].into());
+        let one = Blow::next(&[ClusterFault::PauseModule], 3, &mut random);
+        assert!(one.is_pause() && one.process() == Some(Process::Module));
+    }
+}

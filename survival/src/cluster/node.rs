@@ -1,0 +1,350 @@
+//! A member of the cluster: its processes, and their supervision.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rusteron_benchmarks::command_line::failure::Failure;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
+const RESTART_DELAY: Duration = Duration::from_millis(10_500);
+
+/// The effects of a fault are over after this time.
+const RECENT: Duration = Duration::from_secs(120);
+
+/// The processes of a member, in the order of their start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Process {
+    Driver,
+    Module,
+    Service,
+}
+
+impl Process {
+    pub(super) const ALL: [Self; 3] = [Self::Driver, Self::Module, Self::Service];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Driver => "driver",
+            Self::Module => "module",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// Settings of all members. Timeouts of clients, drivers and images are Aeron's defaults, ten seconds.
+const PROPERTIES: [&str; 15] = [
+    "aeron.archive.threading.mode=SHARED",
+    "aeron.archive.segment.file.length=16m",
+    "aeron.archive.recording.events.enabled=false",
+    "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+    "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0",
+    "aeron.cluster.service.count=1",
+    "aeron.cluster.ingress.channel=aeron:udp",
+    "aeron.cluster.log.channel=aeron:udp?term-length=1m",
+    "aeron.cluster.leader.heartbeat.interval=200ms",
+    "aeron.cluster.leader.heartbeat.timeout=5s",
+    "aeron.cluster.startup.canvass.timeout=15s",
+    "aeron.cluster.election.timeout=1s",
+    "aeron.cluster.session.timeout=20s",
+    "aeron.cluster.authorisation.service.supplier=ALLOW_ALL",
+    "aeron.cluster.termination.timeout=30s",
+];
+
+/// The UDP ports of a member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ports {
+    pub(super) archive: u16,
+    pub(super) ingress: u16,
+    pub(super) consensus: u16,
+    pub(super) log: u16,
+}
+
+/// The places of a member, and how its processes are started.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) id: usize,
+    pub(super) program: PathBuf,
+    /// For the data of driver, archive and consensus module.
+    pub(super) dir: PathBuf,
+    /// For the output of the processes.
+    pub(super) results: PathBuf,
+    pub(super) ports: Ports,
+    /// All members, in the words of Aeron's property.
+    pub(super) members: String,
+    pub(super) diverge: bool,
+}
+
+/// A process that runs. Dropping it kills the process.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    pid: Pid,
+    /// The file with the output.
+    log: PathBuf,
+    resumes_at: Option<Instant>,
+}
+
+/// An end of a process.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) process: Process,
+    pub(super) status: ExitStatus,
+    /// The last line of the output.
+    pub(super) last_words: String,
+}
+
+impl End {
+    /// Returns whether a service has ended as it should when its consensus module or driver has gone, or when it was
+    /// killed. While its peers are dying, a service can also fail to start. A consensus module may end in any way.
+    pub(super) fn is_expected(&self, was_struck: bool) -> bool {
+        const GONE: [&str; 3] =
+            ["ConsensusModuleGone", "ClientClosed", "ConsensusModuleTerminated"];
+        const DYING: [&str; 2] = ["StartFailed", "Failed"];
+        let is_killed = self.status.signal() == Some(9);
+        let cause = self.last_words.strip_prefix("ended: ").unwrap_or_default();
+        let is_one_of = |causes: &[&str]| causes.iter().any(|name| cause.starts_with(name));
+        match self.process {
+            Process::Service => {
+                let is_right = is_one_of(&GONE) || was_struck && is_one_of(&DYING);
+                is_killed || self.status.success() && is_right
+            }
+            Process::Driver => is_killed,
+            Process::Module => true,
+        }
+    }
+}
+
+/// A member, and its life so far.
+#[derive(Debug)]
+pub(super) struct Node {
+    settings: Settings,
+    processes: [Option<Running>; 3],
+    starts: [u32; 3],
+    /// When the first process of a member that is ending was seen to have ended.
+    pub(super) ending_since: Option<Instant>,
+    restart_at: Option<Instant>,
+    last_struck: Option<Instant>,
+    /// The last position with a digest of the service.
+    pub(super) position: i64,
+    /// The same when the present service was started.
+    position_at_start: i64,
+}
+
+impl Node {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            processes: [None, None, None],
+            starts: [0; 3],
+            ending_since: None,
+            restart_at: None,
+            last_struck: None,
+            position: 0,
+            position_at_start: 0,
+        }
+    }
+
+    /// Returns whether a fault has struck this member a short time ago.
+    pub(super) fn was_struck(&self) -> bool {
+        self.last_struck.is_some_and(|time| time.elapsed() < RECENT)
+    }
+
+    /// Returns whether the present service has worked.
+    pub(super) fn has_worked(&self) -> bool {
+        self.position != self.position_at_start
+    }
+
+    pub(super) fn digests(&self) -> PathBuf {
+        self.settings.results.join(format!("digests-{}", self.settings.id))
+    }
+
+    /// Starts all processes that do not run.
+    pub(super) fn start(&mut self) -> Result<(), Failure> {
+        for process in Process::ALL {
+            if self.processes[process as usize].is_none() {
+                self.start_process(process)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_process(&mut self, process: Process) -> Result<(), Failure> {
+        let Settings { id, program, dir, results, ports, members, diverge } = &self.settings;
+        let cannot = |error: io::Error| Failure::run("cannot start a process", error);
+        self.starts[process as usize] += 1;
+        if process == Process::Service {
+            self.position_at_start = self.position;
+        }
+        let start = self.starts[process as usize];
+        if process == Process::Driver && start > 1 {
+            // The new driver deletes it, too, but the others must not see it before.
+            let _ = fs::remove_dir_all(dir.join("driver"));
+        }
+        fs::create_dir_all(dir).map_err(cannot)?;
+        let log = results.join(format!("{}-{id}-{start}.log", process.name()));
+        let output = File::create(&log).map_err(cannot)?;
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            // Settings of Aeron's that a user may have.
+            if name.to_string_lossy().starts_with("AERON_") {
+                command.env_remove(name);
+            }
+        }
+        let supervisor = std::process::id().to_string();
+        command
+            .arg(process.name())
+            .args(["--supervisor", &supervisor])
+            .arg("--aeron-dir")
+            .arg(dir.join("driver"))
+            .arg("--cluster-dir")
+            .arg(dir.join("cluster"))
+            .arg("--digests")
+            .arg(self.digests());
+        if *diverge {
+            command.arg("--diverge");
+        }
+        if process == Process::Module {
+            let property =
+                |name: &str, path: &str| format!("-D{name}={}", dir.join(path).display());
+            command
+                .arg("--")
+                .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+                .args([
+                    property("aeron.dir", "driver"),
+                    property("aeron.archive.dir", "archive"),
+                    property("aeron.cluster.dir", "cluster"),
+                    format!(
+                        "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
+                        ports.archive
+                    ),
+                    format!("-Daeron.cluster.member.id={id}"),
+                    format!("-Daeron.cluster.members={members}"),
+                ]);
+            command.args(PROPERTIES.map(|property| format!("-D{property}")));
+        }
+        command.stdin(Stdio::piped()).stdout(output.try_clone().map_err(cannot)?).stderr(output);
+        let child = command.spawn().map_err(cannot)?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid else { return Err(cannot(io::ErrorKind::InvalidData.into())) };
+        self.processes[process as usize] = Some(Running { child, pid, log, resumes_at: None });
+        Ok(())
+    }
+
+    /// Returns whether all processes run, and none is paused.
+    pub(super) fn is_whole(&self) -> bool {
+        self.processes
+            .iter()
+            .all(|process| process.as_ref().is_some_and(|running| running.resumes_at.is_none()))
+    }
+
+    /// Kills a process, or all. Returns the number of killed processes.
+    pub(super) fn kill(&mut self, process: Option<Process>) -> Result<usize, Failure> {
+        let mut count = 0;
+        for each in Process::ALL {
+            if process.is_none_or(|process| process == each) {
+                if let Some(running) = &self.processes[each as usize] {
+                    signal(running.pid, Signal::KILL)?;
+                    self.last_struck = Some(Instant::now());
+                    count += 1;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Pauses a process. Returns whether it ran.
+    pub(super) fn pause(&mut self, process: Process, duration: Duration) -> Result<bool, Failure> {
+        let Some(running) = &mut self.processes[process as usize] else { return Ok(false) };
+        if running.resumes_at.is_some() {
+            return Ok(false);
+        }
+        signal(running.pid, Signal::STOP)?;
+        running.resumes_at = Some(Instant::now() + duration);
+        self.last_struck = running.resumes_at;
+        Ok(true)
+    }
+
+    /// Lets paused processes go on when their time has come, notices ends, and starts a member whose consensus module
+    /// and service have both ended. Returns the ends.
+    pub(super) fn supervise(&mut self, now: Instant) -> Result<Vec<End>, Failure> {
+        let mut ends = Vec::new();
+        for process in Process::ALL {
+            let Some(running) = &mut self.processes[process as usize] else { continue };
+            if running.resumes_at.is_some_and(|time| now >= time) {
+                signal(running.pid, Signal::CONT)?;
+                running.resumes_at = None;
+            }
+            let status = running.child.try_wait();
+            let status =
+                status.map_err(|error| Failure::run("cannot wait for a process", error))?;
+            if let Some(status) = status {
+                let last_words = last_line(&running.log);
+                self.processes[process as usize] = None;
+                ends.push(End { process, status, last_words });
+                self.ending_since.get_or_insert(now);
+                self.restart_at = None;
+            }
+        }
+        if self.ending_since.is_some() {
+            let [driver, others @ ..] = &self.processes;
+            let is_driver_paused = driver.as_ref().is_some_and(|it| it.resumes_at.is_some());
+            if others.iter().all(Option::is_none) && !is_driver_paused {
+                let restart_at = *self.restart_at.get_or_insert(now + RESTART_DELAY);
+                if now >= restart_at {
+                    self.ending_since = None;
+                    self.restart_at = None;
+                    self.start()?;
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    /// The processes that run although they should have ended.
+    pub(super) fn lingering(&self) -> Vec<Process> {
+        let is_lingering = |process: &Process| {
+            let running = self.processes[*process as usize].as_ref();
+            running.is_some_and(|running| running.resumes_at.is_none())
+        };
+        [Process::Module, Process::Service].into_iter().filter(is_lingering).collect()
+    }
+
+    pub(super) fn starts(&self, process: Process) -> u32 {
+        self.starts[process as usize]
+    }
+
+    /// Starts of services that have loaded a snapshot.
+    pub(super) fn loaded_snapshots(&self) -> u64 {
+        let log =
+            |start| self.settings.results.join(format!("service-{}-{start}.log", self.settings.id));
+        let has_loaded = |start: &u32| {
+            fs::read_to_string(log(*start)).is_ok_and(|text| text.contains("loaded "))
+        };
+        (1..=self.starts(Process::Service)).filter(has_loaded).count() as u64
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        for running in self.processes.iter_mut().flatten() {
+            // It may have ended, and then there is nothing to kill.
+            let _ = running.child.kill();
+            let _ = running.child.wait();
+        }
+    }
+}
+
+fn signal(pid: Pid, signal: Signal) -> Result<(), Failure> {
+    // The process is ours and was not waited for, so that the number is not another one's.
+    kill_process(pid, signal).map_err(|error| Failure::run("cannot signal", error))
+}
+
+fn last_line(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().last().unwrap_or_default().to_owned()
+}

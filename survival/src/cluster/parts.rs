@@ -1,0 +1,112 @@
+//! The processes of a member.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{self, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_client::IdleStrategyKind;
+use rusteron_cluster::{ClusterErrorKind, ServiceContainer, ServiceContext};
+use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
+use rusteron_test_support::java_run;
+
+use super::options::{ClusterCommand, MemberOptions};
+
+const PAUSE: Duration = Duration::from_millis(50);
+/// A media driver is there after this time, and an old mark file no longer active.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Runs a process of a member until it is killed or ends by itself.
+pub(crate) fn play(command: &ClusterCommand) -> Result<(), Failure> {
+    match command {
+        ClusterCommand::Driver(options) => {
+            crate::parts::follow(options.supervisor)?;
+            driver(options)
+        }
+        ClusterCommand::Module(options) => {
+            crate::parts::follow(options.supervisor)?;
+            module(options)
+        }
+        ClusterCommand::Service(options) => {
+            crate::parts::follow(options.supervisor)?;
+            service(options)
+        }
+    }
+}
+
+fn driver(options: &MemberOptions) -> Result<(), Failure> {
+    let mut context = Context::new()?;
+    context
+        .set_dir(&options.aeron_dir)?
+        // Of a driver that was killed.
+        .set_dir_delete_on_start(true)?
+        .set_dir_warn_if_exists(false)?
+        .set_threading_mode(ThreadingMode::Shared)?
+        .set_shared_idle_strategy(IdleStrategyKind::Backoff)?
+        .set_term_buffer_length(1 << 20)?
+        .set_ipc_term_buffer_length(1 << 20)?
+        .set_term_buffer_sparse_file(true)?;
+    let _driver = MediaDriver::launch(context)?;
+    loop {
+        thread::park();
+    }
+}
+
+/// Becomes the JVM, which the kernel kills with the supervisor, too.
+fn module(options: &MemberOptions) -> Result<(), Failure> {
+    await_driver(options)?;
+    let error = Command::new(java_run())
+        .args(["cluster/Node.java", "none", "stdin", "-Drusteron.driver.external=true"])
+        .args(&options.arguments)
+        .exec();
+    Err(Failure::run("cannot start Java", error))
+}
+
+fn service(options: &MemberOptions) -> Result<(), Failure> {
+    await_driver(options)?;
+    let deadline = Instant::now() + START_TIMEOUT;
+    let container = loop {
+        let file = DigestFile::open(&options.digests)
+            .map_err(|error| Failure::run(options.digests.display(), error))?;
+        let mut context = ServiceContext::new();
+        context
+            .set_aeron_dir(&options.aeron_dir)
+            .set_cluster_dir(&options.cluster_dir)
+            .set_service_name("ledger")
+            .set_error_handler(|error| println!("error: {error}"));
+        let ledger = if options.diverge { Ledger::diverging(file) } else { Ledger::new(file) };
+        match ServiceContainer::launch(context, ledger) {
+            Ok(container) => break container,
+            Err(error) if Instant::now() >= deadline => {
+                return Err(Failure::run("cannot start the service", error));
+            }
+            Err(error) => {
+                println!("refused: {error}");
+                let is_temporary = matches!(
+                    error.kind(),
+                    ClusterErrorKind::ActiveMarkFile | ClusterErrorKind::Client(_)
+                );
+                if !is_temporary {
+                    return Err(Failure::run("cannot start the service", error));
+                }
+                thread::sleep(10 * PAUSE);
+            }
+        }
+    };
+    let cause = container.join();
+    println!("ended: {cause:?}");
+    Ok(())
+}
+
+fn await_driver(options: &MemberOptions) -> Result<(), Failure> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while !options.aeron_dir.join("cnc.dat").exists() {
+        if Instant::now() >= deadline {
+            return Err(Failure::Run(format!("process {}: no media driver", process::id())));
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The campaign on a cluster: a short one, and one with ledgers that diverge.
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Output};
+
+use rusteron_test_support::has_java;
+use serde_json::Value;
+
+/// Runs a campaign in a directory of its own. Returns its output and report.
+fn campaign(arguments: &[&str]) -> (Output, Value) {
+    let results = tempfile::tempdir().expect("a directory");
+    let output = Command::new(env!("CARGO_BIN_EXE_prove_cluster_survival"))
+        .args(["--seed", "7", "--results"])
+        .arg(results.path())
+        .args(arguments)
+        .output()
+        .expect("the program starts");
+    let report = std::fs::read(results.path().join("prove_cluster_survival.json"));
+    let report = serde_json::from_slice(&report.expect("a report"));
+    (output, report.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+}
+
+#[test]
+#[ignore = "takes two minutes: just prove-cluster-survival"]
+fn killed_services_are_survived() {
+    if !has_java() {
+        return;
+    }
+    let (output, report) = campaign(&["--duration", "20s", "--faults", "kill-service"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let faults = report["faults"].as_object().expect("faults");
+    assert!(faults.values().all(|count| count.as_u64() == Some(0)), "{text}");
+    let figure = |name: &str| report["figures"][name].as_str().and_then(|text| text.parse().ok());
+    assert!(figure("kills of services") > Some(0_u64), "{text}");
+    assert!(figure("requests answered") > Some(100), "{text}");
+    assert!(figure("digests compared") > Some(0), "{text}");
+}
+
+#[test]
+#[ignore = "takes half a minute: just prove-cluster-survival --diverge"]
+fn diverging_services_are_noticed() {
+    if !has_java() {
+        return;
+    }
+    let arguments = ["--duration", "60s", "--faults", "pause-service", "--diverge"];
+    let (output, report) = campaign(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(report["faults"]["diverged"].as_u64() > Some(0), "{text}");
+    assert!(text.contains("diverged: position"), "{text}");
+}
+
+#[test]
+fn unknown_cluster_fault_is_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_prove_cluster_survival"))
+        .args(["--faults", "nonsense"])
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+}
