@@ -123,6 +123,11 @@ run-archive-java *args:
 run-cluster-java *args:
     java/run-cluster "$@"
 
+# Run a cluster of three members whose service is in Rust, beside Java's consensus modules; `--help` lists the options
+run-cluster-rust *args:
+    cargo build --release -p rusteron-cluster-examples
+    java/run-cluster --rust "$@"
+
 # Measure IPC throughput with an embedded driver; `--help` lists the options
 benchmark-rust-ipc-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin ipc_throughput -- "$@"

@@ -1,16 +1,9 @@
-//! The programs that use a cluster, with Java's.
-
-#![cfg(unix)]
+//! Clients of Java's services.
 
 use rusteron_test_support::cluster::{JavaCluster, Options, Service};
-use rusteron_test_support::{Finished, command, free_port, run};
+use rusteron_test_support::{command, free_port, run};
 
-/// Runs a program with a cluster. Its timeout is long, for loaded machines.
-fn with_cluster(cluster: &JavaCluster, path: &str, arguments: &[&str]) -> Finished {
-    let mut command = command(path, ["--ingress-endpoints", &cluster.ingress_endpoints()]);
-    command.args(arguments).env("AERON_CLUSTER_MESSAGE_TIMEOUT", "60s");
-    run(command)
-}
+use crate::with_cluster;
 
 #[test]
 fn echoes_are_measured() {

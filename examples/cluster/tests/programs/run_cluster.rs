@@ -1,0 +1,95 @@
+//! The script behind `just run-cluster-rust`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rusteron_test_support::{
+    ChildProcess, await_that, command, has_java, java_run, run, send_signal,
+};
+
+/// The script with one member, in a directory and at ports of its own.
+struct Script {
+    dir: tempfile::TempDir,
+    port: u16,
+}
+
+impl Script {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        // Below the ports that the system gives away.
+        let port = 10_000 + (std::process::id() % 200) as u16 * 100;
+        Self { dir, port }
+    }
+
+    fn start(&self, arguments: &[&str]) -> ChildProcess {
+        let mut script = Command::new(java_run().with_file_name("run-cluster"));
+        script
+            .args([
+                "--rust",
+                "--members",
+                "1",
+                "--service",
+                env!("CARGO_BIN_EXE_cluster_echo_service"),
+            ])
+            .args(["--port", &self.port.to_string(), "--dir"])
+            .arg(self.dir.path())
+            .args(["-XX:TieredStopAtLevel=1", "-Daeron.driver.timeout=60000"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        ChildProcess::spawn(&mut script)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("member-0").join(name)
+    }
+
+    fn pid(&self, name: &str) -> u32 {
+        fs::read_to_string(self.path(name)).expect("a pid").trim().parse().expect("a pid")
+    }
+
+    fn echo(&self) {
+        let program = env!("CARGO_BIN_EXE_cluster_echo");
+        let endpoint = format!("0=localhost:{}", self.port + 2);
+        let arguments = ["--ingress-endpoints", &endpoint, "--messages", "10", "--warmup", "1"];
+        let mut command = command(program, arguments);
+        command.env("AERON_CLUSTER_MESSAGE_TIMEOUT", "60s");
+        run(command).assert_exit_code(0);
+    }
+}
+
+fn has_process(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+#[test]
+fn script_starts_and_ends_a_member() {
+    if !has_java() {
+        return;
+    }
+    let script = Script::new();
+    let mut running = script.start(&[]);
+    running.await_line("next: cargo run --release --bin cluster_echo -- --ingress-endpoints 0=");
+    script.echo();
+    let pids = [script.pid("pid"), script.pid("service.pid")];
+    assert!(pids.into_iter().all(has_process), "{pids:?}");
+    running.signal("TERM");
+    assert_eq!(running.wait().code(), Some(130));
+    assert!(!pids.into_iter().any(has_process), "{pids:?}");
+}
+
+#[test]
+fn killed_service_ends_its_member() {
+    if !has_java() {
+        return;
+    }
+    let script = Script { port: Script::new().port + 50, ..Script::new() };
+    let mut running = script.start(&["--member", "0"]);
+    running.await_line("member 0: service ");
+    script.echo();
+    send_signal(script.pid("service.pid"), "KILL");
+    // The Java process notices the end of its service.
+    await_that("the end of the member", || running.try_wait().is_some());
+    assert!(!has_process(script.pid("pid")));
+}
