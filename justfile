@@ -148,6 +148,10 @@ benchmark-recording-throughput *args:
 benchmark-cluster *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_cluster -- "$@"
 
+# Compare an echo service in Rust and in Java, in processes of their own beside a Java consensus module: round trips, rate, memory (Linux; needs Java); results in target/benchmarks
+benchmark-cluster-service *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_cluster_service -- "$@"
+
 # Compare round trips over IPC and UDP of Rust, C and Java in turn; results in target/benchmarks
 benchmark-ipc-latency *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_latency -- "$@"

@@ -56,3 +56,8 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/from-java.md")]
 pub struct FromJava;
+
+/// Compiles the service in the guide to replicated services.
+#[cfg(all(doctest, feature = "cluster"))]
+#[doc = include_str!("../../docs/guide/cluster-service.md")]
+pub struct ClusterService;

@@ -1,5 +1,6 @@
 //! Measuring a stream within this process: loops, samples, statistics, bounds.
 
+pub mod allocations;
 pub mod cache_line;
 pub mod channel;
 pub mod connection;

@@ -1,7 +1,13 @@
-//! A cluster of one Java member with an echo service, as a process of its own.
+//! A cluster of one Java member with an echo service, as processes of their own.
 
+use std::env;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use rusteron_client::CncFile;
 
 use tempfile::TempDir;
 
@@ -14,21 +20,117 @@ use crate::processes::program::Program;
 /// How long the member may take to start.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// How often a wait for the member looks whether it is ready.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The types of the member's counters for its role and its election, and their values when the member leads.
+const LEADS: [(i32, i64); 2] = [(201, 2), (207, 17)];
+
+/// The language of a service in a process of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Service {
+    /// rusteron-cluster
+    Rust,
+    /// Aeron's container
+    Java,
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Rust => "Rust",
+            Self::Java => "Java",
+        })
+    }
+}
+
 /// A member in directories of its own, which go with it.
 #[derive(Debug)]
 pub struct ClusterNode {
     // Dropped in this order.
+    service: Option<Program>,
     program: Program,
     dir: TempDir,
     ingress: String,
 }
 
 impl ClusterNode {
-    /// Starts a member whose threads idle by a strategy, and waits until it leads. Interrupts end the wait.
+    /// Starts a member whose threads idle by a strategy, and waits until it leads. The service is one of the member's
+    /// threads. Interrupts end the wait.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
     pub fn start(java: &Java, idle: &str, interrupt: &Interrupt) -> Result<Self, Failure> {
+        let mut node = Self::launch(java, idle, "EchoService")?;
+        while let Some(line) = node.program.line(interrupt)? {
+            if line.ends_with("is LEADER") {
+                return Ok(node);
+            }
+        }
+        Err(Failure::Interrupted)
+    }
+
+    /// The same with the service in a process of its own.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_with(
+        java: &Java,
+        idle: &str,
+        service: Service,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let mut node = Self::launch(java, idle, "none")?;
+        while let Some(line) = node.program.line(interrupt)? {
+            if line.ends_with(" started") {
+                break;
+            }
+        }
+        let dirs = [node.aeron_dir(), node.dir.path().join("cluster")];
+        node.service = Some(match service {
+            Service::Java => {
+                let [aeron, cluster] = dirs.map(|dir| dir.display().to_string());
+                let options = [
+                    format!("-Daeron.dir={aeron}"),
+                    format!("-Daeron.cluster.dir={cluster}"),
+                    format!("-Daeron.cluster.idle.strategy={idle}"),
+                ];
+                java.start(
+                    "cluster/Container.java",
+                    &options,
+                    &["EchoService".to_owned()],
+                    DEADLINE,
+                )?
+            }
+            Service::Rust => {
+                let program = env::current_exe()
+                    .map_err(|error| Failure::run("cannot tell where this program is", error))?;
+                let mut command = Command::new(program);
+                command.args(["--serve", idle]).args(dirs);
+                Program::start("service in Rust".to_owned(), command, DEADLINE)?
+            }
+        });
+        let start = Instant::now();
+        while !node.leads() {
+            node.check()?;
+            if start.elapsed() >= DEADLINE {
+                return Err(Failure::Run("the member does not lead".to_owned()));
+            }
+            if interrupt.wait_until(Instant::now() + TICK, || false) {
+                return Err(Failure::Interrupted);
+            }
+        }
+        Ok(node)
+    }
+
+    fn leads(&self) -> bool {
+        let Ok(cnc) = CncFile::open(self.aeron_dir(), Duration::ZERO) else { return false };
+        LEADS.iter().all(|&(type_id, value)| {
+            cnc.counters().iter().any(|it| it.type_id == type_id && it.value == value)
+        })
+    }
+
+    fn launch(java: &Java, idle: &str, service: &str) -> Result<Self, Failure> {
         let shm = Path::new("/dev/shm");
         let base = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
         let dir = tempfile::Builder::new().prefix("rusteron-cluster-").tempdir_in(&base).map_err(
@@ -55,15 +157,14 @@ impl ClusterNode {
             "aeron.cluster.member.id=0".to_owned(),
         ]
         .map(|property| format!("-D{property}"));
-        let arguments = ["EchoService", "stdin"].map(str::to_owned);
+        let arguments = [service, "stdin"].map(str::to_owned);
         let program = java.start("cluster/Node.java", &options, &arguments, DEADLINE)?;
-        let mut node = Self { program, dir, ingress };
-        while let Some(line) = node.program.line(interrupt)? {
-            if line.ends_with("is LEADER") {
-                return Ok(node);
-            }
-        }
-        Err(Failure::Interrupted)
+        Ok(Self { service: None, program, dir, ingress })
+    }
+
+    /// The service, if it is a process of its own.
+    pub fn service(&mut self) -> Option<&mut Program> {
+        self.service.as_mut()
     }
 
     /// Where its media driver is.
@@ -81,6 +182,7 @@ impl ClusterNode {
     /// # Errors
     /// [`Failure::Run`] with the member's standard error.
     pub fn check(&mut self) -> Result<(), Failure> {
+        self.service.as_mut().map_or(Ok(()), Program::check)?;
         self.program.check()
     }
 }

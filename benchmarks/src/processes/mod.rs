@@ -4,6 +4,7 @@ pub mod archive_process;
 pub mod cluster_node;
 pub mod driver_process;
 pub mod driver_totals;
+pub mod echo_service;
 pub mod java;
 pub mod network_namespaces;
 pub mod process_usage;

@@ -65,6 +65,14 @@ pub fn cpu_time(pid: u32) -> Result<Duration, Failure> {
     Sample::take(pid).map(|sample| sample.cpu)
 }
 
+/// Returns the resident memory of a process in bytes, and the part of it that is shared, such as log buffers.
+///
+/// # Errors
+/// [`Failure::Run`] if the process is gone, or this is not Linux.
+pub fn resident(pid: u32) -> Result<(u64, u64), Failure> {
+    Sample::take(pid).map(|sample| (sample.resident, sample.shared))
+}
+
 /// The usage of a process during some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {

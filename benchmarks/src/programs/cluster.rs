@@ -14,14 +14,13 @@ use crate::command_line::interrupt::Interrupt;
 use crate::command_line::number::Grouped;
 use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, JavaOptions, RunOptions};
-use crate::contenders::cluster::{Bench, Client, Outcome, Plan};
+use crate::contenders::cluster::{Bench, Client, Plan};
 use crate::contenders::latency::Transport;
 use crate::contenders::ping_pong::MIN_MESSAGE_LENGTH;
 use crate::measuring::connection::Connection;
-use crate::measuring::statistics::Statistics;
 use crate::processes::cluster_node::ClusterNode;
 use crate::processes::java::Java;
-use crate::programs::latency::PERCENTILES;
+use crate::programs::cluster_cases::Case;
 use crate::reports::chart::{BarChart, Heading, settings_note};
 use crate::reports::comparison;
 use crate::reports::host;
@@ -120,101 +119,6 @@ impl ClusterOptions {
     }
 }
 
-/// All runs of a client under the same conditions.
-#[derive(Debug)]
-struct Contender {
-    client: Client,
-    runs: Vec<Outcome>,
-}
-
-impl Contender {
-    /// The statistics of a percentile over the runs, in microseconds; `None` if there are none.
-    fn percentile(&self, quantile: f64) -> Option<Statistics> {
-        let value = |run: &Outcome| micros(run.round_trips.value_at_quantile(quantile));
-        Statistics::new(self.runs.iter().map(value))
-    }
-
-    fn to_json(&self) -> Value {
-        let object = |value: &dyn Fn(f64) -> Value| {
-            let values = PERCENTILES.map(|(name, quantile)| (name.to_owned(), value(quantile)));
-            Value::Object(values.into_iter().collect())
-        };
-        let run = |run: &Outcome| {
-            json!({
-                "rate": run.rate,
-                "count": run.round_trips.len(),
-                "micros": object(&|quantile| json!(micros(run.round_trips.value_at_quantile(quantile)))),
-            })
-        };
-        json!({
-            "name": self.client.to_string(),
-            "micros": object(&|quantile| json!(self.percentile(quantile).map(|it| it.to_json()))),
-            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
-        })
-    }
-}
-
-/// Clients that were measured under the same conditions.
-#[derive(Debug)]
-struct Case {
-    transport: Transport,
-    window: u64,
-    contenders: Vec<Contender>,
-}
-
-impl Case {
-    fn name(&self) -> String {
-        format!("{}, window {}", self.transport.name(), self.window)
-    }
-
-    fn rates(&self) -> comparison::Case {
-        let names = self.contenders.iter().map(|contender| contender.client.to_string());
-        let mut case = comparison::Case::new(self.name(), names);
-        for (rates, contender) in case.contenders.iter_mut().zip(&self.contenders) {
-            rates.runs = contender.runs.iter().map(|run| vec![run.rate]).collect();
-        }
-        case
-    }
-
-    /// The lines of a table of round trips.
-    fn table(&self) -> Vec<String> {
-        let row = |what: &str, values: [String; PERCENTILES.len()]| {
-            format!("  {what:<28}{}", values.map(|value| format!("{value:>10}")).join(" "))
-        };
-        let mut lines = vec![
-            format!("{}, microseconds: medians of the runs' percentiles", self.name()),
-            row("contender", PERCENTILES.map(|(name, _)| name.to_owned())),
-        ];
-        let medians = |contender: &Contender| {
-            PERCENTILES.map(|(_, quantile)| contender.percentile(quantile).map(|it| it.median()))
-        };
-        let first = self.contenders.first().map(medians);
-        for (index, contender) in self.contenders.iter().enumerate() {
-            let own = medians(contender);
-            let text = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.1}"));
-            lines.push(row(&contender.client.to_string(), own.map(text)));
-            if let (1.., Some(first)) = (index, first) {
-                let mut ratios = [const { String::new() }; PERCENTILES.len()];
-                for (ratio, (first, own)) in ratios.iter_mut().zip(first.iter().zip(own)) {
-                    *ratio =
-                        first.zip(own).map_or_else(String::new, |(a, b)| format!("{:.3}", a / b));
-                }
-                lines.push(row("    first / it", ratios));
-            }
-        }
-        lines
-    }
-
-    fn to_json(&self) -> Value {
-        let contenders = self.contenders.iter().map(Contender::to_json);
-        json!({
-            "name": self.name(),
-            "rates": self.rates().to_json(),
-            "contenders": contenders.collect::<Vec<_>>(),
-        })
-    }
-}
-
 /// Runs the program.
 ///
 /// # Errors
@@ -258,15 +162,8 @@ fn compare(
     bench: &Bench<'_>,
     output: &mut Output<'_>,
 ) -> Result<Vec<Case>, Failure> {
-    let windows = run_options::distinct(&options.windows);
     let clients = run_options::distinct(&options.contenders);
-    let contenders =
-        || clients.iter().map(|&client| Contender { client, runs: Vec::new() }).collect();
-    let mut cases: Vec<Case> = run_options::distinct(&options.transports)
-        .into_iter()
-        .flat_map(|transport| windows.iter().map(move |&window| (transport, window)))
-        .map(|(transport, window)| Case { transport, window, contenders: contenders() })
-        .collect();
+    let mut cases = Case::all(&options.transports, &options.windows, &clients);
     // The Java machine of the member gets ready as well, before the first run.
     for case in &cases {
         let plan = Plan { measure: options.java.java_warmup, ..options.plan(case, Client::Java) };
@@ -274,8 +171,8 @@ fn compare(
     }
     for number in 1..=options.run.runs {
         for case in &mut cases {
-            for index in comparison::in_turn(0..case.contenders.len(), number) {
-                let client = case.contenders[index].client;
+            for index in comparison::in_turn(0..clients.len(), number) {
+                let client = clients[index];
                 let outcome = bench.measure(client, &options.plan(case, client))?;
                 if bench.interrupt.is_requested() {
                     // A run that was cut short would not be comparable with the others.
@@ -342,27 +239,9 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::contenders::ping_pong;
 
     #[test]
     fn the_definition_is_consistent() {
         ClusterOptions::command().debug_assert();
-    }
-
-    #[test]
-    fn tables_compare_with_the_first_client() {
-        let contender = |client, rate, micros: u64| {
-            let mut round_trips = ping_pong::histogram().expect("a histogram");
-            round_trips.saturating_record_n(micros * 1000, 100);
-            Contender { client, runs: vec![Outcome { round_trips, rate }] }
-        };
-        let contenders = vec![contender(Client::Rust, 3e4, 20), contender(Client::Java, 2e4, 40)];
-        let case = Case { transport: Transport::Udp, window: 1, contenders };
-        let lines = case.table();
-        assert!(lines[0].starts_with("udp, window 1"), "{lines:#?}");
-        assert_eq!(lines[2].split_whitespace().take(2).collect::<Vec<_>>(), ["Rust", "20.0"]);
-        assert!(lines[4].contains(" 0.500"), "{lines:#?}");
-        let rates = comparison::table(&[case.rates()], "msgs/sec");
-        assert!(rates[2].contains(" 1.500 "), "{rates:#?}");
     }
 }

@@ -7,6 +7,8 @@ mod bounds;
 mod child;
 mod cluster;
 #[cfg(target_os = "linux")]
+mod cluster_service;
+#[cfg(target_os = "linux")]
 mod driver_resources;
 mod idle_strategies;
 mod ipc_throughput;

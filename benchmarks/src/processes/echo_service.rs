@@ -1,0 +1,95 @@
+//! The echo service in Rust, as a process of its own.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_client::IdleStrategyKind;
+use rusteron_cluster::{
+    CloseReason, Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer,
+    ServiceContext, ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader,
+    SnapshotWriter,
+};
+
+use crate::command_line::failure::Failure;
+use crate::measuring::allocations;
+
+/// A new leader waits so long for a client's subscription, as the service in Java does.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Answers each message with its bytes, as `java/cluster/EchoService.java` does.
+#[derive(Debug, Default)]
+struct EchoService {
+    messages: u64,
+    /// The process's allocations at the first message of a session, and at the last.
+    allocations: Option<[u64; 2]>,
+}
+
+impl ClusteredService for EchoService {
+    fn on_start(
+        &mut self,
+        _: &mut Lifecycle<'_>,
+        _: Option<&mut SnapshotReader<'_>>,
+    ) -> ServiceResult {
+        Ok(())
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        message: &SessionMessage<'_>,
+    ) -> ServiceResult {
+        let MessageSource::Client { session_id } = message.source else { return Ok(()) };
+        let now = allocations::count();
+        self.allocations.get_or_insert([now; 2])[1] = now;
+        self.messages += 1;
+        let mut since = None;
+        loop {
+            match cluster.session(session_id)?.offer(message.payload) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_retryable() => {
+                    if since.get_or_insert_with(Instant::now).elapsed() >= CONNECT_TIMEOUT {
+                        return Err(ServiceError::failed(format!("no answer: {error}")));
+                    }
+                    cluster.idle(0)?;
+                }
+                Err(error) => return Err(ServiceError::failed(format!("no answer: {error}"))),
+            }
+        }
+    }
+
+    /// Prints the session's messages, and the allocations from the first to the last.
+    fn on_session_close(
+        &mut self,
+        _: &mut Cluster<'_>,
+        _: &SessionInfo,
+        _: i64,
+        _: CloseReason,
+    ) -> ServiceResult {
+        let [first, last] = self.allocations.take().unwrap_or_default();
+        println!("session {} {}", std::mem::take(&mut self.messages), last - first);
+        Ok(())
+    }
+
+    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        Ok(())
+    }
+}
+
+/// Runs the service of a member until the member ends. The end of standard input ends this process at once.
+///
+/// # Errors
+/// [`Failure::Run`] if there is no member, or with the cause of the end.
+pub fn serve(aeron_dir: &Path, cluster_dir: &Path, idle: IdleStrategyKind) -> Result<(), Failure> {
+    thread::spawn(|| {
+        // A failed read counts as the end.
+        let _ = io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let mut context = ServiceContext::new();
+    context.set_aeron_dir(aeron_dir).set_cluster_dir(cluster_dir).set_idle_strategy(idle);
+    let container = ServiceContainer::launch(context, EchoService::default())
+        .map_err(|error| Failure::run("service", error))?;
+    Err(Failure::run("service", container.join()))
+}

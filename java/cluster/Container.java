@@ -1,0 +1,60 @@
+import io.aeron.cluster.service.ClusteredService;
+import io.aeron.cluster.service.ClusteredServiceContainer;
+import org.agrona.concurrent.ShutdownSignalBarrier;
+
+import java.io.IOException;
+
+/**
+ * A service in a process of its own, beside a member that {@code Node none} starts.
+ *
+ * <pre>Container SERVICE</pre>
+ *
+ * SERVICE is the name of a class with a constructor without arguments. Aeron's properties configure everything else.
+ * SIGTERM ends the process in order. The end of standard input ends the process at once.
+ */
+public final class Container
+{
+    public static void main(final String[] args) throws ReflectiveOperationException
+    {
+        if (args.length != 1)
+        {
+            System.err.println("usage: Container SERVICE");
+            System.exit(2);
+        }
+        endWithStandardInput();
+        final ClusteredService service =
+            (ClusteredService)Class.forName(args[0]).getDeclaredConstructor().newInstance();
+        try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier();
+            ClusteredServiceContainer ignore = ClusteredServiceContainer.launch(
+                new ClusteredServiceContainer.Context()
+                    .clusteredService(service)
+                    .errorHandler((error) -> Node.print("service: " + error))
+                    .terminationHook(barrier::signal)))
+        {
+            barrier.await();
+        }
+    }
+
+    private static void endWithStandardInput()
+    {
+        final Thread thread = new Thread(
+            () ->
+            {
+                try
+                {
+                    while (System.in.read() >= 0)
+                    {
+                        continue;
+                    }
+                }
+                catch (final IOException ignore)
+                {
+                    // A failed read counts as the end.
+                }
+                Runtime.getRuntime().halt(0);
+            },
+            "standard-input");
+        thread.setDaemon(true);
+        thread.start();
+    }
+}
