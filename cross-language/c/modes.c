@@ -13,6 +13,12 @@
 #define CALLBACK_LIMIT 12
 /* Longer results are printed as their length and hash. */
 #define RESULT_LIMIT 120
+/* Calls in the first block of the warm-up. */
+#define FIRST_BLOCK 100
+/* Blocks in a row that are no faster before the warm-up ends. */
+#define STEADY_BLOCKS 3
+/* A faster block takes less than this share of an earlier block's time for a call. */
+#define FASTER 0.95
 
 static const operation_t OPERATIONS[] = {
     { "ping", 1, KIND_VOID, KIND_VOID },
@@ -179,7 +185,7 @@ typedef struct measurement_stct
 {
     const modes_t *modes;
     const transport_t *transport;
-    /* Of all callers and the main thread, before and after the timed calls. */
+    /* Of all callers and the main thread, before and after timed and counted calls. */
     pthread_barrier_t barrier;
 }
 measurement_t;
@@ -188,7 +194,10 @@ typedef struct measured_caller_stct
 {
     measurement_t *measurement;
     pthread_t thread;
+    size_t warmup_calls;
+    bool is_steady;
     int64_t *times;
+    size_t counted_calls;
 }
 measured_caller_t;
 
@@ -204,7 +213,35 @@ static json_t *checked_call(
     return result;
 }
 
-/* A concurrent caller: connects, warms up, awaits the common beginning, and times its calls. */
+/* Calls in blocks, each twice as long as the block before, until some in a row are no faster than the fastest. */
+static void warm_up(
+    measured_caller_t *measured, void *connection, const operation_t *operation, json_t *argument)
+{
+    const modes_t *modes = measured->measurement->modes;
+    const int64_t deadline = now_ns() + (int64_t)modes->warmup_ms * 1000000;
+    double fastest = -1;
+    int steady_blocks = 0;
+    for (size_t block = FIRST_BLOCK; steady_blocks < STEADY_BLOCKS; block *= 2)
+    {
+        const int64_t start = now_ns();
+        for (size_t i = 0; i < block; i++)
+        {
+            if (now_ns() >= deadline)
+            {
+                return;
+            }
+            json_decref(checked_call(measured->measurement->transport, connection, operation, argument));
+            measured->warmup_calls++;
+        }
+        const double time = (double)(now_ns() - start) / (double)block;
+        const bool is_faster = fastest < 0 || time < FASTER * fastest;
+        steady_blocks = is_faster ? 0 : steady_blocks + 1;
+        fastest = fastest < 0 || time < fastest ? time : fastest;
+    }
+    measured->is_steady = true;
+}
+
+/* A concurrent caller: connects, warms up, and after a common beginning each, times its calls and counts them. */
 static void *run_caller(void *clientd)
 {
     measured_caller_t *measured = clientd;
@@ -231,10 +268,7 @@ static void *run_caller(void *clientd)
         fail("%s: wrong result", operation->name);
     }
     json_decref(result);
-    for (size_t i = 0; i < modes->warmup; i++)
-    {
-        json_decref(checked_call(transport, connection, operation, argument));
-    }
+    warm_up(measured, connection, operation, argument);
     /* All are ready, and begin. */
     pthread_barrier_wait(&measurement->barrier);
     pthread_barrier_wait(&measurement->barrier);
@@ -243,6 +277,14 @@ static void *run_caller(void *clientd)
         const int64_t start = now_ns();
         json_decref(checked_call(transport, connection, operation, argument));
         measured->times[i] = now_ns() - start;
+    }
+    pthread_barrier_wait(&measurement->barrier);
+    pthread_barrier_wait(&measurement->barrier);
+    const int64_t deadline = now_ns() + (int64_t)modes->counted_ms * 1000000;
+    while (now_ns() < deadline)
+    {
+        json_decref(checked_call(transport, connection, operation, argument));
+        measured->counted_calls++;
     }
     pthread_barrier_wait(&measurement->barrier);
     json_decref(argument);
@@ -276,12 +318,6 @@ static void write_samples(const char *path, const int64_t *times, size_t count)
     }
 }
 
-static void print_measured(int64_t elapsed_ns, size_t calls)
-{
-    printf("{\"elapsed_ns\":%" PRId64 ",\"calls\":%zu,"
-        "\"allocations_per_call\":null,\"allocated_bytes_per_call\":null}\n", elapsed_ns, calls);
-}
-
 /* Times the calls of concurrent callers. */
 static void measure(const modes_t *modes, const transport_t *transport)
 {
@@ -309,11 +345,28 @@ static void measure(const modes_t *modes, const transport_t *transport)
     pthread_barrier_wait(&measurement.barrier);
     pthread_barrier_wait(&measurement.barrier);
     const int64_t elapsed = now_ns() - start;
+    if (modes->counted_ms > 0)
+    {
+        puts("counting");
+        fflush(stdout);
+    }
+    const int64_t counted_start = now_ns();
+    pthread_barrier_wait(&measurement.barrier);
+    pthread_barrier_wait(&measurement.barrier);
+    const int64_t counted_elapsed = now_ns() - counted_start;
+    size_t warmup_calls = 0, counted_calls = 0;
+    bool is_steady = true;
     for (size_t i = 0; i < callers; i++)
     {
         pthread_join(measured[i].thread, NULL);
+        warmup_calls += measured[i].warmup_calls;
+        counted_calls += measured[i].counted_calls;
+        is_steady = is_steady && measured[i].is_steady;
     }
-    print_measured(elapsed, callers * calls);
+    printf("{\"elapsed_ns\":%" PRId64 ",\"calls\":%zu,\"warmup_calls\":%zu,\"is_steady\":%s,"
+        "\"counted_ns\":%" PRId64 ",\"counted_calls\":%zu,"
+        "\"allocations_per_call\":null,\"allocated_bytes_per_call\":null}\n",
+        elapsed, callers * calls, warmup_calls, is_steady ? "true" : "false", counted_elapsed, counted_calls);
     write_samples(modes->samples, times, callers * calls);
     pthread_barrier_destroy(&measurement.barrier);
     free(measured);
@@ -339,7 +392,7 @@ static void connect_cycles(const modes_t *modes, const transport_t *transport)
         transport->close(connection);
         times[i] = now_ns() - start;
     }
-    print_measured(now_ns() - begin, cycles);
+    printf("{\"elapsed_ns\":%" PRId64 ",\"calls\":%zu}\n", now_ns() - begin, cycles);
     write_samples(modes->samples, times, cycles);
     json_decref(argument);
     free(times);
@@ -375,7 +428,11 @@ bool modes_option(modes_t *modes, int option, const char *argument)
             return true;
 
         case 'w':
-            modes->warmup = strtoul(argument, NULL, 10);
+            modes->warmup_ms = strtoul(argument, NULL, 10);
+            return true;
+
+        case 'd':
+            modes->counted_ms = strtoul(argument, NULL, 10);
             return true;
 
         case 't':

@@ -45,13 +45,14 @@ typedef struct modes_stct
     size_t payload;
     size_t connect_cycles;
     size_t calls;
-    size_t warmup;
+    size_t warmup_ms;
+    size_t counted_ms;
     size_t callers;
     const char *samples;
 }
 modes_t;
 
-#define MODES_DEFAULTS { .encoding = ENCODING_BINARY, .calls = 10000, .warmup = 10000, .callers = 1 }
+#define MODES_DEFAULTS { .encoding = ENCODING_BINARY, .calls = 10000, .warmup_ms = 6000, .callers = 1 }
 
 /* Entries of an array of `struct option`, and their handler, which returns false for other options. */
 #define MODES_OPTIONS \
@@ -60,7 +61,8 @@ modes_t;
     { "measure", required_argument, NULL, 'm' }, \
     { "connect-cycles", required_argument, NULL, 'c' }, \
     { "calls", required_argument, NULL, 'n' }, \
-    { "warmup", required_argument, NULL, 'w' }, \
+    { "warmup-ms", required_argument, NULL, 'w' }, \
+    { "counted-ms", required_argument, NULL, 'd' }, \
     { "callers", required_argument, NULL, 't' }, \
     { "samples", required_argument, NULL, 's' }
 bool modes_option(modes_t *modes, int option, const char *argument);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "aeron_client_error.h"
 #include "aeronc.h"
 
 #define REQUEST_STREAM 3001
@@ -129,19 +130,36 @@ static void on_message(void *clientd, const uint8_t *buffer, size_t length, aero
     session->has_message = true;
 }
 
+/*
+ * Whether the last error says that the driver still closes a socket of the address, and there is time to try again. The
+ * last caller over UDP may have used the same address.
+ */
+static bool is_address_closing(int64_t deadline_ns)
+{
+    if (-AERON_ERROR_CODE_RESOURCE_TEMPORARILY_UNAVAILABLE != aeron_errcode() || session_now_ns() >= deadline_ns)
+    {
+        return false;
+    }
+    sleep_ns(1000000);
+    return true;
+}
+
 static session_result_t add_streams(session_t *session, const session_options_t *options, int64_t deadline_ns)
 {
-    aeron_async_add_subscription_t *add_subscription;
-    if (aeron_async_add_subscription(
-        &add_subscription, session->aeron, options->response_channel, RESPONSE_STREAM, NULL, NULL, NULL, NULL) < 0)
-    {
-        return SESSION_AERON;
-    }
+    aeron_async_add_subscription_t *add_subscription = NULL;
     while (NULL == session->responses)
     {
-        if (aeron_async_add_subscription_poll(&session->responses, add_subscription) < 0)
+        int result = NULL != add_subscription ?
+            aeron_async_add_subscription_poll(&session->responses, add_subscription) :
+            aeron_async_add_subscription(
+                &add_subscription, session->aeron, options->response_channel, RESPONSE_STREAM, NULL, NULL, NULL, NULL);
+        if (result < 0)
         {
-            return SESSION_AERON;
+            if (!is_address_closing(deadline_ns))
+            {
+                return SESSION_AERON;
+            }
+            add_subscription = NULL;
         }
         idle(session);
     }
@@ -164,16 +182,19 @@ static session_result_t add_streams(session_t *session, const session_options_t 
         return SESSION_INVALID_REQUEST;
     }
 
-    aeron_async_add_exclusive_publication_t *add_publication;
-    if (aeron_async_add_exclusive_publication(&add_publication, session->aeron, channel, REQUEST_STREAM) < 0)
-    {
-        return SESSION_AERON;
-    }
+    aeron_async_add_exclusive_publication_t *add_publication = NULL;
     while (NULL == session->requests)
     {
-        if (aeron_async_add_exclusive_publication_poll(&session->requests, add_publication) < 0)
+        int result = NULL != add_publication ?
+            aeron_async_add_exclusive_publication_poll(&session->requests, add_publication) :
+            aeron_async_add_exclusive_publication(&add_publication, session->aeron, channel, REQUEST_STREAM);
+        if (result < 0)
         {
-            return SESSION_AERON;
+            if (!is_address_closing(deadline_ns))
+            {
+                return SESSION_AERON;
+            }
+            add_publication = NULL;
         }
         idle(session);
     }

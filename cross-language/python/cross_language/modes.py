@@ -22,6 +22,13 @@ Connect = Callable[[], "AbstractContextManager[Call]"]
 # The greatest argument that a program's callback accepts.
 _CALLBACK_LIMIT = 12
 
+# Calls in the first block of the warm-up.
+_FIRST_BLOCK = 100
+# Blocks in a row that are no faster before the warm-up ends.
+_STEADY_BLOCKS = 3
+# A faster block takes less than this share of an earlier block's time for a call.
+_FASTER = 0.95
+
 
 def square(argument: int) -> int:
     """Answers a callback of a caller's program."""
@@ -40,11 +47,18 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
         help="calls that --measure times, in each concurrent caller",
     )
     parser.add_argument(
-        "--warmup",
-        metavar="N",
+        "--warmup-ms",
+        metavar="MS",
         type=at_least(0),
-        default=10_000,
-        help="calls before the timed ones, in each concurrent caller",
+        default=6_000,
+        help="longest time of the calls before the timed ones, which end as soon as they become no faster",
+    )
+    parser.add_argument(
+        "--counted-ms",
+        metavar="MS",
+        type=at_least(0),
+        default=0,
+        help="time of calls after the timed ones, during which the processor's time can be read; 0 for none",
     )
     parser.add_argument(
         "--callers",
@@ -108,14 +122,16 @@ def check(cases: str, call: Call) -> None:
 
 def measure(parsed: argparse.Namespace, connect: Connect) -> None:
     """Times calls of concurrent callers, and prints a line of JSON."""
-    start = 0
+    # The beginning and end of the timed calls, and of those that are counted.
+    marks: list[int] = []
 
-    def record_start() -> None:
-        nonlocal start
-        start = time.perf_counter_ns()
+    def mark() -> None:
+        if len(marks) == 2 and parsed.counted_ms > 0:
+            print("counting", flush=True)
+        marks.append(time.perf_counter_ns())
 
-    begin = threading.Barrier(parsed.callers, record_start)
-    callers = [_TimedCaller(parsed, connect, begin) for _ in range(parsed.callers)]
+    stages = threading.Barrier(parsed.callers, mark)
+    callers = [_TimedCaller(parsed, connect, stages) for _ in range(parsed.callers)]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -123,20 +139,31 @@ def measure(parsed: argparse.Namespace, connect: Connect) -> None:
     for caller in callers:
         if caller.error is not None:
             raise caller.error
-    elapsed = max(caller.end for caller in callers) - start
-    _report(parsed.samples, elapsed, [sample for caller in callers for sample in caller.times])
+    report = {
+        "warmup_calls": sum(caller.warmup_calls for caller in callers),
+        "is_steady": all(caller.is_steady for caller in callers),
+        "counted_ns": marks[3] - marks[2],
+        "counted_calls": sum(caller.counted_calls for caller in callers),
+        # The runtime does not tell.
+        "allocations_per_call": None,
+        "allocated_bytes_per_call": None,
+    }
+    _report(parsed.samples, marks[1] - marks[0], [sample for caller in callers for sample in caller.times], report)
 
 
 class _TimedCaller(threading.Thread):
-    """Connects, warms up, awaits the common beginning, and times calls."""
+    """Connects, warms up, and after a common beginning each, times calls and counts them."""
 
-    def __init__(self, parsed: argparse.Namespace, connect: Connect, begin: threading.Barrier) -> None:
+    def __init__(self, parsed: argparse.Namespace, connect: Connect, stages: threading.Barrier) -> None:
         super().__init__(daemon=True)
-        self._payload, self._warmup, self._calls = parsed.measure, parsed.warmup, parsed.calls
+        self._payload, self._calls = parsed.measure, parsed.calls
+        self._warmup_ns, self._counted_ns = parsed.warmup_ms * 1_000_000, parsed.counted_ms * 1_000_000
         self._connect = connect
-        self._begin = begin
+        self._stages = stages
+        self.warmup_calls = 0
+        self.is_steady = False
         self.times: list[int] = []
-        self.end = 0
+        self.counted_calls = 0
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -148,7 +175,7 @@ class _TimedCaller(threading.Thread):
             pass
         except BaseException as error:
             self.error = error
-            self._begin.abort()
+            self._stages.abort()
 
     def _time(self, call: Call) -> None:
         operation, argument, expected = Operation.PING, None, None
@@ -158,17 +185,40 @@ class _TimedCaller(threading.Thread):
             operation, expected = Operation.REVERSE, argument[::-1]
         if call(operation, argument) != expected:
             raise RuntimeError(f"{operation.name}: wrong result")
-        for _ in range(self._warmup):
-            call(operation, argument)
+        self._warm_up(call, operation, argument)
         clock = time.perf_counter_ns
         times = [0] * self._calls
-        self._begin.wait()
+        self._stages.wait()
         for index in range(self._calls):
             start = clock()
             call(operation, argument)
             times[index] = clock() - start
-        self.end = clock()
         self.times = times
+        self._stages.wait()
+        self._stages.wait()
+        deadline = clock() + self._counted_ns
+        while clock() < deadline:
+            call(operation, argument)
+            self.counted_calls += 1
+        self._stages.wait()
+
+    def _warm_up(self, call: Call, operation: Operation, argument: Any) -> None:
+        """Calls in blocks, each twice as long as the block before, until some in a row are no faster than the fastest."""
+        clock = time.perf_counter_ns
+        deadline = clock() + self._warmup_ns
+        block, steady_blocks, fastest = _FIRST_BLOCK, 0, float("inf")
+        while steady_blocks < _STEADY_BLOCKS:
+            start = clock()
+            for _ in range(block):
+                if clock() >= deadline:
+                    return
+                call(operation, argument)
+                self.warmup_calls += 1
+            duration = (clock() - start) / block
+            steady_blocks = 0 if duration < _FASTER * fastest else steady_blocks + 1
+            fastest = min(fastest, duration)
+            block *= 2
+        self.is_steady = True
 
 
 def connect_cycles(parsed: argparse.Namespace, connect: Connect) -> None:
@@ -181,18 +231,12 @@ def connect_cycles(parsed: argparse.Namespace, connect: Connect) -> None:
         with connect() as call:
             call(Operation.PING, None)
         times.append(clock() - start)
-    _report(parsed.samples, clock() - begin, times)
+    _report(parsed.samples, clock() - begin, times, {})
 
 
-def _report(path: str | None, elapsed: int, times: list[int]) -> None:
+def _report(path: str | None, elapsed: int, times: list[int], more: dict[str, Any]) -> None:
     if path is not None:
         with open(path, "w", encoding="ascii") as file:
             file.writelines(f"{sample}\n" for sample in times)
-    report = {
-        "elapsed_ns": elapsed,
-        "calls": len(times),
-        # The runtime does not tell.
-        "allocations_per_call": None,
-        "allocated_bytes_per_call": None,
-    }
+    report = {"elapsed_ns": elapsed, "calls": len(times), **more}
     print(json.dumps(report, separators=(",", ":")))

@@ -3,11 +3,12 @@
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Aeron, AnyIdleStrategy, ChannelUri, Context, ExclusivePublication, Header, IdleStrategy,
-    IdleStrategyKind, OfferError, Subscription,
+    Aeron, AnyIdleStrategy, ChannelUri, Context, ErrorKind, ExclusivePublication, Header,
+    IdleStrategy, IdleStrategyKind, OfferError, Subscription,
 };
 
 use crate::contract::{REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM};
@@ -78,7 +79,9 @@ impl Caller {
             context.set_dir(dir)?;
         }
         let aeron = Aeron::connect(context)?;
-        let responses = aeron.add_subscription(&options.response_channel, RESPONSE_STREAM)?;
+        let deadline = Instant::now() + options.timeout;
+        let add_responses = || aeron.add_subscription(&options.response_channel, RESPONSE_STREAM);
+        let responses = added(add_responses, deadline)?;
         let channel: ChannelUri =
             options.request_channel.parse::<ChannelUri>().map_err(rusteron_client::Error::from)?;
         let channel = channel
@@ -86,11 +89,10 @@ impl Caller {
             .response_correlation_id(responses.registration_id())
             .build()
             .map_err(rusteron_client::Error::from)?;
-        let requests = aeron.add_exclusive_publication(&channel, REQUEST_STREAM)?;
+        let requests =
+            added(|| aeron.add_exclusive_publication(&channel, REQUEST_STREAM), deadline)?;
         let mut idle = options.idle.new_strategy();
-        requests
-            .await_connected(Instant::now() + options.timeout, &mut idle)
-            .map_err(|_| CallError::NotConnected)?;
+        requests.await_connected(deadline, &mut idle).map_err(|_| CallError::NotConnected)?;
         Ok(Self {
             requests,
             responses,
@@ -226,6 +228,25 @@ impl Caller {
         Envelope::answer(template, correlation_id, status, encoding).write(&mut self.buffer);
         body.write(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
         self.offer(deadline)
+    }
+}
+
+/// Adds a publication or subscription. Tries again until the deadline while the driver closes a socket of the address:
+/// the last caller over UDP may have used the same.
+fn added<T>(
+    mut add: impl FnMut() -> rusteron_client::Result<T>,
+    deadline: Instant,
+) -> rusteron_client::Result<T> {
+    loop {
+        match add() {
+            Err(error)
+                if error.kind() == ErrorKind::ResourceTemporarilyUnavailable
+                    && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            result => return result,
+        }
     }
 }
 

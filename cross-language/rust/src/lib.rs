@@ -2,6 +2,7 @@
 //!
 //! `CONTRACT.md` beside this crate defines operations, messages, errors and deadlines.
 
+mod allocations;
 mod binary;
 mod body;
 mod caller;
@@ -14,6 +15,7 @@ mod server;
 mod service;
 mod value;
 
+pub use allocations::CountingAllocator;
 pub use body::{Body, Kind, Malformed};
 pub use caller::{CallError, Caller, CallerOptions};
 pub use contract::{

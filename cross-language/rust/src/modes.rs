@@ -6,11 +6,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::{Body, CallError, Encoding, Operation};
+use crate::{Body, CallError, Encoding, Operation, allocations};
 
 /// The greatest argument that a program's callback accepts.
 const CALLBACK_LIMIT: i64 = 12;
@@ -20,9 +20,6 @@ const RESULT_LIMIT: usize = 120;
 /// The error of a program: a text for its user.
 pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Returns the number of allocations of this process so far, and of the bytes they had.
-pub type AllocationCounts = fn() -> (usize, usize);
-
 /// Settings of measuring.
 #[derive(Debug, Clone, Args)]
 pub struct Measuring {
@@ -30,9 +27,13 @@ pub struct Measuring {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     calls: u32,
 
-    /// Calls before the timed ones, in each concurrent caller
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    warmup: u32,
+    /// Longest time of the calls before the timed ones, which end as soon as they become no faster, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 6_000)]
+    warmup_ms: u64,
+
+    /// Time of calls after the timed ones, during which allocations are counted, in milliseconds; 0 for none
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    counted_ms: u64,
 
     /// Concurrent callers of `--measure`, each a thread with a connection of its own
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -87,6 +88,20 @@ fn shortened(text: &str) -> String {
     format!("{} bytes {hash:016x}", text.len())
 }
 
+/// Calls in the first block of the warm-up.
+const FIRST_BLOCK: u32 = 100;
+/// Blocks in a row that are no faster before the warm-up ends.
+const STEADY_BLOCKS: u32 = 3;
+/// A faster block takes less than this share of an earlier block's time for a call.
+const FASTER: f64 = 0.95;
+
+/// The stage that a concurrent caller has finished.
+enum Stage {
+    WarmedUp { calls: u64, is_steady: bool },
+    Timed(Vec<u64>),
+    Counted(u64),
+}
+
 impl Measuring {
     /// Times calls of concurrent callers, and prints a line of JSON. `payload` is the length of the text that is sent
     /// and returned, or 0 for `ping`. `connect` connects a caller in the caller's thread.
@@ -97,7 +112,6 @@ impl Measuring {
         &self,
         payload: usize,
         connect: impl Fn() -> Result<C, ProgramError> + Sync,
-        allocations: AllocationCounts,
     ) -> Result<(), ProgramError>
     where
         C: FnMut(Operation, &Body) -> Result<Body, CallError>,
@@ -109,53 +123,78 @@ impl Measuring {
                     let (begin, begins) = mpsc::channel();
                     let (events, connect) = (events.clone(), &connect);
                     scope.spawn(move || {
-                        // Closed after the times are sent: closing is not measured.
+                        // Closed after all stages: closing is not measured.
                         let mut connection = None;
-                        let times = connect().and_then(|call| {
-                            self.run_caller(payload, connection.insert(call), || {
+                        let last = connect().and_then(|call| {
+                            self.run_caller(payload, connection.insert(call), |stage| {
                                 // Both fail only after another caller has failed.
-                                events.send(Ok(Vec::new()))?;
+                                events.send(Ok(stage))?;
                                 Ok(begins.recv()?)
                             })
                         });
-                        let _ = events.send(times);
+                        let _ = events.send(last);
                     });
                     begin
                 })
                 .collect();
-            for _ in &begin_senders {
-                received.recv()??;
+            let await_stage = || -> Result<Vec<Stage>, ProgramError> {
+                begin_senders.iter().map(|_| received.recv()?).collect()
+            };
+            let begin_stage = || begin_senders.iter().try_for_each(|begin| begin.send(()));
+
+            let (mut warmup_calls, mut is_steady) = (0, true);
+            for stage in await_stage()? {
+                if let Stage::WarmedUp { calls, is_steady: is_caller_steady } = stage {
+                    warmup_calls += calls;
+                    is_steady &= is_caller_steady;
+                }
             }
-            let allocated_before = allocations();
             let start = Instant::now();
-            for begin in &begin_senders {
-                begin.send(())?;
-            }
-            let times: Vec<Vec<u64>> = begin_senders
-                .iter()
-                .map(|_| received.recv()?)
-                .collect::<Result<_, ProgramError>>()?;
+            begin_stage()?;
+            let stages = await_stage()?;
             let elapsed = start.elapsed();
-            let allocated = allocations();
-            let calls = f64::from(self.calls) * f64::from(self.callers);
-            self.write_samples(&times.concat())?;
+            let times = stages.into_iter().flat_map(|stage| match stage {
+                Stage::Timed(times) => times,
+                _ => Vec::new(),
+            });
+            let times: Vec<u64> = times.collect();
+
+            if self.counted_ms > 0 {
+                println!("counting");
+            }
+            allocations::start();
+            let start = Instant::now();
+            begin_stage()?;
+            let counted = await_stage()?.into_iter().map(|stage| match stage {
+                Stage::Counted(calls) => calls,
+                _ => 0,
+            });
+            let counted: u64 = counted.sum();
+            let counted_elapsed = start.elapsed();
+            let (allocations, bytes) = allocations::stop();
+            let per_call = |count: usize| match counted {
+                0 => "null".to_owned(),
+                _ => format!("{:.2}", count as f64 / counted as f64),
+            };
             println!(
-                r#"{{"elapsed_ns":{},"calls":{calls},"allocations_per_call":{:.2},"allocated_bytes_per_call":{:.1}}}"#,
+                r#"{{"elapsed_ns":{},"calls":{},"warmup_calls":{warmup_calls},"is_steady":{is_steady},"counted_ns":{},"counted_calls":{counted},"allocations_per_call":{},"allocated_bytes_per_call":{}}}"#,
                 elapsed.as_nanos(),
-                (allocated.0 - allocated_before.0) as f64 / calls,
-                (allocated.1 - allocated_before.1) as f64 / calls,
+                times.len(),
+                counted_elapsed.as_nanos(),
+                per_call(allocations),
+                per_call(bytes),
             );
-            Ok(())
+            Ok(self.write_samples(&times)?)
         })
     }
 
-    /// Warms up, awaits the common beginning, and returns the times of the calls.
+    /// Runs a caller's stages. `finish` hands a stage over, and awaits the common beginning of the next.
     fn run_caller(
         &self,
         payload: usize,
         mut call: impl FnMut(Operation, &Body) -> Result<Body, CallError>,
-        await_begin: impl FnOnce() -> Result<(), ProgramError>,
-    ) -> Result<Vec<u64>, ProgramError> {
+        finish: impl Fn(Stage) -> Result<(), ProgramError>,
+    ) -> Result<Stage, ProgramError> {
         let text: String = ('a'..='z').cycle().take(payload).collect();
         let (operation, argument, expected) = match payload {
             0 => (Operation::Ping, Body::Void, Body::Void),
@@ -167,17 +206,47 @@ impl Measuring {
         if call(operation, &argument)? != expected {
             return Err(format!("{operation}: wrong result").into());
         }
-        for _ in 0..self.warmup {
-            call(operation, &argument)?;
-        }
+        let mut call = || call(operation, &argument);
+        finish(self.warm_up(&mut call)?)?;
         let mut times = Vec::with_capacity(self.calls as usize);
-        await_begin()?;
         for _ in 0..self.calls {
             let start = Instant::now();
-            call(operation, &argument)?;
+            call()?;
             times.push(start.elapsed().as_nanos() as u64);
         }
-        Ok(times)
+        finish(Stage::Timed(times))?;
+        let deadline = Instant::now() + Duration::from_millis(self.counted_ms);
+        let mut counted = 0;
+        while Instant::now() < deadline {
+            call()?;
+            counted += 1;
+        }
+        Ok(Stage::Counted(counted))
+    }
+
+    /// Calls in blocks, each twice as long as the block before, until some in a row are no faster than the fastest.
+    fn warm_up<R>(
+        &self,
+        mut call: impl FnMut() -> Result<R, CallError>,
+    ) -> Result<Stage, ProgramError> {
+        let deadline = Instant::now() + Duration::from_millis(self.warmup_ms);
+        let (mut calls, mut block, mut steady_blocks) = (0_u64, FIRST_BLOCK, 0);
+        let mut fastest = f64::INFINITY;
+        while steady_blocks < STEADY_BLOCKS {
+            let start = Instant::now();
+            for _ in 0..block {
+                if Instant::now() >= deadline {
+                    return Ok(Stage::WarmedUp { calls, is_steady: false });
+                }
+                call()?;
+                calls += 1;
+            }
+            let time = start.elapsed().as_secs_f64() / f64::from(block);
+            steady_blocks = if time < FASTER * fastest { 0 } else { steady_blocks + 1 };
+            fastest = fastest.min(time);
+            block = block.saturating_mul(2);
+        }
+        Ok(Stage::WarmedUp { calls, is_steady: true })
     }
 
     /// Connects, calls `ping` and closes, again and again. Prints a line of JSON. A sample is one cycle.
@@ -203,9 +272,7 @@ impl Measuring {
         }
         let elapsed = begin.elapsed().as_nanos();
         self.write_samples(&times)?;
-        println!(
-            r#"{{"elapsed_ns":{elapsed},"calls":{cycles},"allocations_per_call":null,"allocated_bytes_per_call":null}}"#
-        );
+        println!(r#"{{"elapsed_ns":{elapsed},"calls":{cycles}}}"#);
         Ok(())
     }
 

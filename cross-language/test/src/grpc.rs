@@ -22,14 +22,14 @@ pub const LANGUAGES: [Language; 4] =
 
 impl Language {
     /// Starts the server, which listens to `HOST:PORT` or `unix:PATH`.
-    pub fn start_server(self, address: &str) -> ChildProcess {
+    pub fn start_server(self, address: &str, options: &[&str]) -> ChildProcess {
         let program = match self {
             Self::Rust => vec![in_project("target/release/grpc_server")],
             Self::Java => vec![in_project("grpc/java/run"), "GrpcServer".to_owned()],
             Self::Python => vec![in_project("grpc/python/run"), "server".to_owned()],
             Self::Go => vec![in_project("grpc/go/target/server")],
         };
-        start_server(&program, &[&["--listen", address]])
+        start_server(&program, &[&["--listen", address], options])
     }
 
     /// The command line of the caller, with output and errors piped.

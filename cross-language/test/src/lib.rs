@@ -4,6 +4,8 @@ mod cases;
 pub mod grpc;
 pub mod in_process;
 pub mod programs;
+pub mod provenance;
+pub mod statistics;
 mod wrong_input;
 
 pub use cases::cases;

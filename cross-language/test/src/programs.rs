@@ -39,18 +39,28 @@ pub const LONG: &[&str] = &["--timeout-ms", "60000"];
 impl Server {
     /// Starts the server. Its messages and errors are lines of its output.
     pub fn start(self, driver: &MediaDriver, options: &[&str]) -> ChildProcess {
+        self.start_in(path(driver.aeron_dir()), options)
+    }
+
+    /// The same, with the directory of a driver.
+    pub fn start_in(self, aeron_dir: &str, options: &[&str]) -> ChildProcess {
         let program = match self {
             Self::Rust => vec![beside_this("server")],
             Self::Java => vec![in_project("java/run"), "Server".to_owned()],
             Self::Python => vec![in_project("python/run"), "server".to_owned()],
         };
-        start_server(&program, &[&["--aeron-dir", path(driver.aeron_dir())], options])
+        start_server(&program, &[&["--aeron-dir", aeron_dir], options])
     }
 }
 
 impl Caller {
     /// The caller's command line, with output and errors piped.
     pub fn command(self, driver: &MediaDriver, options: &[&[&str]]) -> Command {
+        self.command_in(path(driver.aeron_dir()), options)
+    }
+
+    /// The same, with the directory of a driver.
+    pub fn command_in(self, aeron_dir: &str, options: &[&[&str]]) -> Command {
         let (program, first) = match self {
             Self::Rust => (beside_this("caller"), None),
             Self::Java => (in_project("java/run"), Some("Caller")),
@@ -58,9 +68,8 @@ impl Caller {
             Self::C => (in_project("c/target/caller"), None),
             Self::Go => (in_project("go/target/caller"), None),
         };
-        let dir = driver.aeron_dir().to_str().expect("UTF-8");
         let options = options.concat();
-        command(&program, first.into_iter().chain(["--aeron-dir", dir]).chain(options))
+        command(&program, first.into_iter().chain(["--aeron-dir", aeron_dir]).chain(options))
     }
 
     /// Runs the caller to its end.

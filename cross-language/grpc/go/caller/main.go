@@ -61,7 +61,10 @@ type connection struct {
 }
 
 func connect(server string, timeout time.Duration) (modes.Connection, error) {
-	channel, err := grpc.NewClient(server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	channel, err := grpc.NewClient(server,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithInitialWindowSize(messages.WindowLength),
+		grpc.WithInitialConnWindowSize(messages.WindowLength))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// WindowLength is that of the flow control of HTTP/2, in bytes: equal in all languages.
+const WindowLength = 1 << 20
+
 // Message returns the message of a body.
 func Message(kind service.Kind, body any) (proto.Message, error) {
 	switch body := body.(type) {

@@ -44,7 +44,8 @@ func run(address string) error {
 	if err != nil {
 		return err
 	}
-	grpcServer := grpc.NewServer()
+	grpcServer := grpc.NewServer(
+		grpc.InitialWindowSize(messages.WindowLength), grpc.InitialConnWindowSize(messages.WindowLength))
 	protocol.RegisterServiceServer(grpcServer, &server{})
 	fmt.Println("serving")
 	return grpcServer.Serve(listener)

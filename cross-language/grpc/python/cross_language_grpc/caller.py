@@ -28,6 +28,7 @@ class Caller:
         self._channel = grpc.insecure_channel(
             server,
             options=[
+                messages.WINDOW_OPTION,
                 # Otherwise, all channels of a process share a connection.
                 ("grpc.use_local_subchannel_pool", 1),
                 # The path of a Unix socket is no authority of HTTP/2.

@@ -9,6 +9,9 @@ import service_pb2
 from cross_language.body import CallObject, CreateObject, ObjectValue, Value
 from cross_language.contract import Kind, Malformed
 
+WINDOW_OPTION = ("grpc.http2.lookahead_bytes", 1 << 20)
+"""The window of HTTP/2's flow control, in bytes: equal in all languages."""
+
 _VALUE = service_pb2.Value
 
 

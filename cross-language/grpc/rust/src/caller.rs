@@ -9,6 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::WINDOW_LENGTH;
 use crate::messages::Message;
 use crate::protocol::service_client::ServiceClient;
 use crate::protocol::{
@@ -44,6 +45,8 @@ impl Caller {
         let runtime = runtime.map_err(|_| CallError::Closed)?;
         let endpoint = Endpoint::from_shared(uri)
             .map_err(|error| CallError::Invalid(Malformed::new(error.to_string())))?
+            .initial_stream_window_size(WINDOW_LENGTH)
+            .initial_connection_window_size(WINDOW_LENGTH)
             .timeout(timeout)
             .connect_timeout(timeout);
         let channel = runtime.block_on(endpoint.connect()).map_err(|_| CallError::NotConnected)?;

@@ -12,3 +12,6 @@ mod server;
 
 pub use caller::Caller;
 pub use server::Service;
+
+/// Of the flow control of HTTP/2, in bytes: equal in all languages.
+pub const WINDOW_LENGTH: u32 = 1 << 20;

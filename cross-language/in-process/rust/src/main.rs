@@ -1,16 +1,16 @@
 //! Calls the cross-language service in the caller's own process.
 
-use std::alloc::System;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, ValueEnum};
 use cross_language::modes::{Measuring, ProgramError, check, square};
-use cross_language::{Body, CallError, Encoding, InProcess, Kind, Operation, Status};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use cross_language::{
+    Body, CallError, CountingAllocator, Encoding, InProcess, Kind, Operation, Status,
+};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Calls the cross-language service in this process
 #[derive(Debug, Parser)]
@@ -77,7 +77,7 @@ where
     if let Some(path) = &mode.check {
         check(path, connect()?)
     } else if let Some(payload) = mode.measure {
-        measuring.measure(payload, connect, allocations)
+        measuring.measure(payload, connect)
     } else {
         measuring.connect_cycles(mode.connect_cycles.unwrap_or(0), connect)
     }
@@ -107,9 +107,4 @@ fn direct() -> impl FnMut(Operation, &Body) -> Result<Body, CallError> {
         let called = session.execute_body(operation, argument.clone(), square);
         called.map_err(|failure| CallError::Failed(failure.status, failure.text))
     }
-}
-
-fn allocations() -> (usize, usize) {
-    let stats = ALLOCATOR.stats();
-    (stats.allocations + stats.reallocations, stats.bytes_allocated)
 }

@@ -33,8 +33,14 @@ final class Modes
     private static final long CALLBACK_LIMIT = 12;
     /** Longer results are printed as their length and hash. */
     private static final int RESULT_LIMIT = 120;
+    /** Calls in the first block of the warm-up. */
+    private static final int FIRST_BLOCK = 100;
+    /** Blocks in a row that are no faster before the warm-up ends. */
+    private static final int STEADY_BLOCKS = 3;
+    /** A faster block takes less than this share of an earlier block's time for a call. */
+    private static final double FASTER = 0.95;
     private static final Set<String> OPTIONS = Set.of(
-        "--check", "--measure", "--connect-cycles", "--calls", "--warmup", "--callers", "--samples");
+        "--check", "--measure", "--connect-cycles", "--calls", "--warmup-ms", "--counted-ms", "--callers", "--samples");
 
     private Modes()
     {
@@ -133,42 +139,87 @@ final class Modes
     {
         final int payload = options.integer("--measure", 0);
         final int calls = options.integer("--calls", 10_000);
-        final int warmup = options.integer("--warmup", 10_000);
         final int callers = options.integer("--callers", 1);
+        final int countedMs = options.integer("--counted-ms", 0);
         // Of all callers and this thread. A caller that fails ends it.
         final Phaser phases = new Phaser(callers + 1);
         final ExecutorService threads = Executors.newCachedThreadPool();
-        final List<Future<long[]>> results = new ArrayList<>();
+        final List<Measured> measured = new ArrayList<>();
+        final List<Future<Void>> results = new ArrayList<>();
         for (int i = 0; i < callers; i++)
         {
-            results.add(threads.submit(() -> runCaller(factory, payload, calls, warmup, phases)));
+            final Measured caller = new Measured();
+            measured.add(caller);
+            results.add(threads.submit(() -> runCaller(factory, payload, calls, options, phases, caller)));
         }
-        final long allocated;
         final long elapsed;
+        final long countedElapsed;
+        final long allocated;
         try
         {
             // All are ready, begin, and have finished.
             awaitAll(phases);
-            allocated = allocatedBytes();
             // Before the callers begin: afterwards, this thread may have to wait for a core.
             final long start = System.nanoTime();
             awaitAll(phases);
             awaitAll(phases);
             elapsed = System.nanoTime() - start;
+            if (countedMs > 0)
+            {
+                OUT.println("counting");
+                OUT.flush();
+            }
+            final long allocatedBefore = allocatedBytes();
+            final long countedStart = System.nanoTime();
+            awaitAll(phases);
+            awaitAll(phases);
+            countedElapsed = System.nanoTime() - countedStart;
+            allocated = allocatedBytes() - allocatedBefore;
+            OUT.println(report(measured, elapsed, (long)calls * callers, countedElapsed, allocated));
+            OUT.flush();
+            // The callers close.
+            awaitAll(phases);
         }
         catch (final BrokenBarrierException ex)
         {
             throw failure(results, ex);
         }
-        final double allocatedPerCall = (double)(allocatedBytes() - allocated) / ((long)calls * callers);
-        final List<long[]> times = new ArrayList<>();
-        for (final Future<long[]> result : results)
+        for (final Future<Void> result : results)
         {
-            times.add(result.get());
+            result.get();
         }
         threads.shutdown();
-        writeSamples(options, times);
-        print(elapsed, (long)calls * callers, String.format(Locale.ROOT, "%.1f", allocatedPerCall));
+        writeSamples(options, measured);
+    }
+
+    /** The stages of a concurrent caller. Read after a common barrier. */
+    private static final class Measured
+    {
+        long warmupCalls;
+        boolean isSteady;
+        long[] times;
+        long countedCalls;
+    }
+
+    private static String report(
+        final List<Measured> measured, final long elapsed, final long calls, final long countedElapsed,
+        final long allocated)
+    {
+        long warmupCalls = 0;
+        long counted = 0;
+        boolean isSteady = true;
+        for (final Measured caller : measured)
+        {
+            warmupCalls += caller.warmupCalls;
+            counted += caller.countedCalls;
+            isSteady &= caller.isSteady;
+        }
+        final String allocatedPerCall =
+            counted == 0 ? "null" : String.format(Locale.ROOT, "%.1f", (double)allocated / counted);
+        return "{\"elapsed_ns\":" + elapsed + ",\"calls\":" + calls +
+            ",\"warmup_calls\":" + warmupCalls + ",\"is_steady\":" + isSteady +
+            ",\"counted_ns\":" + countedElapsed + ",\"counted_calls\":" + counted +
+            ",\"allocations_per_call\":null,\"allocated_bytes_per_call\":" + allocatedPerCall + "}";
     }
 
     private static void awaitAll(final Phaser phases) throws BrokenBarrierException
@@ -180,10 +231,10 @@ final class Modes
     }
 
     /** Returns the failure of the caller that has ended the phases. */
-    private static Exception failure(final List<Future<long[]>> results, final BrokenBarrierException broken)
+    private static Exception failure(final List<Future<Void>> results, final BrokenBarrierException broken)
         throws InterruptedException
     {
-        for (final Future<long[]> result : results)
+        for (final Future<Void> result : results)
         {
             try
             {
@@ -200,10 +251,10 @@ final class Modes
         return broken;
     }
 
-    /** A concurrent caller: connects, warms up, awaits the common beginning, and times its calls. */
-    private static long[] runCaller(
-        final Connection.Factory factory, final int payload, final int calls, final int warmup,
-        final Phaser phases)
+    /** A concurrent caller: connects, warms up, and after a common beginning each, times its calls and counts. */
+    private static Void runCaller(
+        final Connection.Factory factory, final int payload, final int calls, final Options options,
+        final Phaser phases, final Measured measured)
         throws Exception
     {
         try (Connection connection = factory.connect())
@@ -216,10 +267,7 @@ final class Modes
             {
                 throw new IllegalStateException(operation + ": wrong result");
             }
-            for (int i = 0; i < warmup; i++)
-            {
-                connection.call(operation, text);
-            }
+            warmUp(connection, operation, text, options.integer("--warmup-ms", 6_000) * 1_000_000L, measured);
             final long[] times = new long[calls];
             awaitAll(phases);
             awaitAll(phases);
@@ -229,8 +277,18 @@ final class Modes
                 connection.call(operation, text);
                 times[i] = System.nanoTime() - start;
             }
+            measured.times = times;
             awaitAll(phases);
-            return times;
+            awaitAll(phases);
+            final long deadline = System.nanoTime() + options.integer("--counted-ms", 0) * 1_000_000L;
+            while (System.nanoTime() - deadline < 0)
+            {
+                connection.call(operation, text);
+                measured.countedCalls++;
+            }
+            awaitAll(phases);
+            awaitAll(phases);
+            return null;
         }
         catch (final Throwable ex)
         {
@@ -238,6 +296,34 @@ final class Modes
             phases.forceTermination();
             throw ex;
         }
+    }
+
+    /** Calls in blocks, each twice as long as the block before, until some in a row are no faster than the fastest. */
+    private static void warmUp(
+        final Connection connection, final Operation operation, final Object argument, final long longestNs,
+        final Measured measured)
+        throws Exception
+    {
+        final long deadline = System.nanoTime() + longestNs;
+        double fastest = Double.POSITIVE_INFINITY;
+        int steadyBlocks = 0;
+        for (int block = FIRST_BLOCK; steadyBlocks < STEADY_BLOCKS; block *= 2)
+        {
+            final long start = System.nanoTime();
+            for (int i = 0; i < block; i++)
+            {
+                if (System.nanoTime() - deadline >= 0)
+                {
+                    return;
+                }
+                connection.call(operation, argument);
+                measured.warmupCalls++;
+            }
+            final double time = (double)(System.nanoTime() - start) / block;
+            steadyBlocks = time < FASTER * fastest ? 0 : steadyBlocks + 1;
+            fastest = Math.min(fastest, time);
+        }
+        measured.isSteady = true;
     }
 
     /** Bytes that the living threads have allocated. */
@@ -267,31 +353,26 @@ final class Modes
             times[i] = System.nanoTime() - start;
         }
         final long elapsed = System.nanoTime() - begin;
-        writeSamples(options, List.of(times));
-        print(elapsed, times.length, "null");
+        final Measured measured = new Measured();
+        measured.times = times;
+        writeSamples(options, List.of(measured));
+        OUT.println("{\"elapsed_ns\":" + elapsed + ",\"calls\":" + times.length + "}");
     }
 
-    private static void writeSamples(final Options options, final List<long[]> samples) throws IOException
+    private static void writeSamples(final Options options, final List<Measured> measured) throws IOException
     {
         if (options.has("--samples"))
         {
             try (PrintWriter file = new PrintWriter(options.get("--samples", null), StandardCharsets.UTF_8))
             {
-                for (final long[] times : samples)
+                for (final Measured caller : measured)
                 {
-                    for (final long time : times)
+                    for (final long time : caller.times)
                     {
                         file.println(time);
                     }
                 }
             }
         }
-    }
-
-    private static void print(final long elapsed, final long calls, final String allocatedBytesPerCall)
-    {
-        OUT.println(
-            "{\"elapsed_ns\":" + elapsed + ",\"calls\":" + calls +
-            ",\"allocations_per_call\":null,\"allocated_bytes_per_call\":" + allocatedBytesPerCall + "}");
     }
 }

@@ -10,15 +10,20 @@ import crosslanguage.codecs.RequestEncoder;
 import crosslanguage.codecs.ResponseDecoder;
 import crosslanguage.codecs.Status;
 import io.aeron.Aeron;
+import io.aeron.ErrorCode;
 import io.aeron.ExclusivePublication;
 import io.aeron.FragmentAssembler;
 import io.aeron.Publication;
 import io.aeron.Subscription;
+import io.aeron.exceptions.RegistrationException;
 import io.aeron.logbuffer.Header;
 import org.agrona.DirectBuffer;
 import org.agrona.ExpandableArrayBuffer;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
+
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 
 /** A session with a server, for one thread. After a {@link CallException}, close it and connect anew. */
 final class ServiceCaller implements AutoCloseable
@@ -42,6 +47,8 @@ final class ServiceCaller implements AutoCloseable
     private final Bodies bodies = new Bodies();
     private final ExpandableArrayBuffer buffer = new ExpandableArrayBuffer();
     private final UnsafeBuffer message = new UnsafeBuffer(0, 0);
+    /** Memory of the message, kept for the next: new memory for each is slow, because no cache has it. */
+    private byte[] messageBytes = new byte[0];
     private final MessageHeaderEncoder headerEncoder = new MessageHeaderEncoder();
     private final MessageHeaderDecoder headerDecoder = new MessageHeaderDecoder();
     private final RequestEncoder requestEncoder = new RequestEncoder();
@@ -64,12 +71,11 @@ final class ServiceCaller implements AutoCloseable
         this.timeoutNs = timeoutNs;
         this.idle = idle;
         this.callbackHandler = callbackHandler;
-        responses = aeron.addSubscription(responseChannel, Contract.RESPONSE_STREAM);
-        requests = aeron.addExclusivePublication(
-            requestChannel + (requestChannel.indexOf('?') < 0 ? '?' : '|') +
-            "response-correlation-id=" + responses.registrationId(),
-            Contract.REQUEST_STREAM);
         final long deadline = System.nanoTime() + timeoutNs;
+        responses = added(() -> aeron.addSubscription(responseChannel, Contract.RESPONSE_STREAM), deadline);
+        final String channel = requestChannel + (requestChannel.indexOf('?') < 0 ? '?' : '|') +
+            "response-correlation-id=" + responses.registrationId();
+        requests = added(() -> aeron.addExclusivePublication(channel, Contract.REQUEST_STREAM), deadline);
         while (!requests.isConnected())
         {
             if (System.nanoTime() - deadline > 0)
@@ -78,6 +84,29 @@ final class ServiceCaller implements AutoCloseable
                 throw new CallException(CallException.Reason.NOT_CONNECTED, "no server is connected");
             }
             idle.idle(0);
+        }
+    }
+
+    /**
+     * Adds a publication or subscription. Tries again until the deadline while the driver closes a socket of the address:
+     * the last caller over UDP may have used the same.
+     */
+    private static <T> T added(final Supplier<T> add, final long deadline)
+    {
+        while (true)
+        {
+            try
+            {
+                return add.get();
+            }
+            catch (final RegistrationException ex)
+            {
+                if (ex.errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE || System.nanoTime() - deadline >= 0)
+                {
+                    throw ex;
+                }
+            }
+            LockSupport.parkNanos(1_000_000);
         }
     }
 
@@ -284,9 +313,12 @@ final class ServiceCaller implements AutoCloseable
 
     private void onMessage(final DirectBuffer buffer, final int offset, final int length, final Header header)
     {
-        final byte[] bytes = new byte[length];
-        buffer.getBytes(offset, bytes);
-        message.wrap(bytes);
+        if (messageBytes.length < length)
+        {
+            messageBytes = new byte[length];
+        }
+        buffer.getBytes(offset, messageBytes, 0, length);
+        message.wrap(messageBytes, 0, length);
         hasMessage = true;
     }
 }

@@ -1,6 +1,5 @@
 //! The caller.
 
-use std::alloc::System;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,13 +8,13 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use cross_language::modes::{Measuring, ProgramError, check, square};
 use cross_language::{
-    Body, Caller, CallerOptions, Encoding, Operation, REQUEST_CHANNEL, RESPONSE_CHANNEL, Status,
+    Body, Caller, CallerOptions, CountingAllocator, Encoding, Operation, REQUEST_CHANNEL,
+    RESPONSE_CHANNEL, Status,
 };
 use rusteron_client::IdleStrategyKind;
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Calls the cross-language service
 #[derive(Debug, Parser)]
@@ -106,17 +105,12 @@ fn run(options: Options) -> Result<(), ProgramError> {
     } else if let Some(path) = mode.wrong_input {
         wrong_input(&mut connect()?, &fs::read_to_string(path)?)
     } else if let Some(payload) = mode.measure {
-        measuring.measure(payload, connect_call, allocations)
+        measuring.measure(payload, connect_call)
     } else if let Some(cycles) = mode.connect_cycles {
         measuring.connect_cycles(cycles, connect_call)
     } else {
         endless(&mut connect()?, encoding)
     }
-}
-
-fn allocations() -> (usize, usize) {
-    let stats = ALLOCATOR.stats();
-    (stats.allocations + stats.reallocations, stats.bytes_allocated)
 }
 
 /// Sends the message in `LABEL HEX` for each line.

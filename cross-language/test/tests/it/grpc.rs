@@ -36,6 +36,20 @@ fn over_unix_socket(server: Language) {
 
 /// Objects belong to the server. Therefore each caller has a new one.
 fn check(server: Language, caller: Language, address: &str) {
-    let _server = server.start_server(address);
+    let _server = server.start_server(address, &[]);
     caller.check(address);
+}
+
+/// The other ways of serving, which the measurements compare.
+#[test]
+#[ignore = "needs grpc/build"]
+fn other_ways_of_serving_are_equal() {
+    let dir = tempfile::tempdir().unwrap();
+    for (server, options) in
+        [(Language::Rust, ["--runtime", "multi-thread"]), (Language::Python, ["--kind", "threads"])]
+    {
+        let address = format!("unix:{}/{server:?}", dir.path().display());
+        let _server = server.start_server(&address, &options);
+        Language::Rust.check(&address);
+    }
 }

@@ -87,7 +87,8 @@ public final class GrpcCaller
             {
                 builder = NettyChannelBuilder.forTarget(server);
             }
-            channel = builder.usePlaintext().directExecutor().build();
+            channel = builder.usePlaintext().directExecutor()
+                .flowControlWindow(GrpcMessages.WINDOW_LENGTH).build();
             stub = ServiceGrpc.newBlockingStub(channel);
             timeoutNs = options.nanos("--timeout-ms");
         }

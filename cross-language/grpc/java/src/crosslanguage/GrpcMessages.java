@@ -18,6 +18,9 @@ import java.util.Map;
 /** Conversions between bodies, of the types that {@link Kind} says, and the messages of service.proto. */
 final class GrpcMessages
 {
+    /** Of the flow control of HTTP/2, in bytes: equal in all languages. */
+    static final int WINDOW_LENGTH = 1 << 20;
+
     private GrpcMessages()
     {
     }

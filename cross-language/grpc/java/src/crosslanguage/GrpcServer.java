@@ -57,7 +57,8 @@ public final class GrpcServer extends ServiceGrpc.ServiceImplBase
             builder = NettyServerBuilder.forAddress(new InetSocketAddress(address.substring(0, colon), port));
         }
         // No operation blocks, so none needs a thread of its own.
-        final io.grpc.Server server = builder.directExecutor().addService(new GrpcServer()).build().start();
+        final io.grpc.Server server = builder.directExecutor()
+            .flowControlWindow(GrpcMessages.WINDOW_LENGTH).addService(new GrpcServer()).build().start();
         System.out.println("serving");
         server.awaitTermination();
     }

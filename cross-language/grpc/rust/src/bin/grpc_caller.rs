@@ -1,18 +1,16 @@
 //! The caller over gRPC.
 
-use std::alloc::System;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use cross_language::Body;
 use cross_language::modes::{Measuring, ProgramError, check, square};
+use cross_language::{Body, CountingAllocator};
 use cross_language_grpc::Caller;
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Calls the cross-language service over gRPC
 #[derive(Debug, Parser)]
@@ -68,12 +66,7 @@ fn run(options: Options) -> Result<(), ProgramError> {
     let (mode, measuring) = (options.mode, options.measuring);
     match (mode.check, mode.measure, mode.connect_cycles) {
         (Some(path), ..) => check(&path, connect()?),
-        (_, Some(payload), _) => measuring.measure(payload, connect, allocations),
+        (_, Some(payload), _) => measuring.measure(payload, connect),
         (.., cycles) => measuring.connect_cycles(cycles.unwrap_or(1), connect),
     }
-}
-
-fn allocations() -> (usize, usize) {
-    let stats = ALLOCATOR.stats();
-    (stats.allocations + stats.reallocations, stats.bytes_allocated)
 }

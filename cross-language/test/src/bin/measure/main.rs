@@ -3,10 +3,11 @@
 //! `measure run` appends rounds to the results, within which the transports take turns, and writes tables and charts of
 //! all rounds. `measure render` only writes those.
 
+mod machine;
 mod plan;
+mod processes;
 mod render;
 mod run;
-mod statistics;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use plan::Transport;
+use rusteron_client::IdleStrategyKind;
 
 /// Measures the cross-language service
 #[derive(Debug, Parser)]
@@ -38,6 +40,13 @@ enum Command {
     Run(RunOptions),
     /// Write tables (tables.md) and charts (SVG) of the results
     Render,
+    /// Run a media driver until standard input has a line: for `run`
+    #[command(hide = true)]
+    Driver {
+        /// Action of the driver's thread without work
+        #[arg(long, value_name = "IDLE")]
+        idle: IdleStrategyKind,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -49,6 +58,10 @@ struct RunOptions {
     /// A hundredth of the calls, for a look
     #[arg(long)]
     quick: bool,
+
+    /// The runs that the goals name alone
+    #[arg(long)]
+    core: bool,
 
     /// Callers' languages
     #[arg(long, value_name = "LANGUAGE", value_delimiter = ',')]
@@ -65,13 +78,14 @@ struct RunOptions {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    std::fs::create_dir_all(&options.results)?;
     match options.command {
         Command::Run(run_options) => {
+            std::fs::create_dir_all(&options.results)?;
             let result = run::run(&options.results, &run_options);
             render::render(&options.results)?;
             result
         }
         Command::Render => render::render(&options.results),
+        Command::Driver { idle } => processes::drive(idle),
     }
 }

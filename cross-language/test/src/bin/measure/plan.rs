@@ -5,8 +5,8 @@ use cross_language_test::grpc::Language;
 use cross_language_test::in_process::InProcess;
 use cross_language_test::programs::{Caller, Server};
 
-/// A way of calling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// A way of calling. The names on the command line are those in the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Transport {
     /// Aeron IPC, server and caller yield
     IpcYield,
@@ -25,20 +25,18 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::IpcYield => "ipc-yield",
-            Self::GrpcUnix => "grpc-unix",
-            Self::GrpcTcp => "grpc-tcp",
-            Self::InProcess => "in-process",
-            Self::IpcBackoff => "ipc-backoff",
-            Self::UdpYield => "udp-yield",
-            Self::IpcSpin => "ipc-spin",
-        }
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value().expect("no value is hidden");
+        value.get_name().to_owned()
     }
 
     pub(crate) fn is_grpc(self) -> bool {
         matches!(self, Self::GrpcUnix | Self::GrpcTcp)
+    }
+
+    /// The encoding of most runs.
+    pub(crate) fn encoding(self) -> &'static str {
+        if self.is_grpc() { "protobuf" } else { "binary" }
     }
 
     /// The idle strategy of programs over Aeron.
@@ -51,8 +49,10 @@ impl Transport {
     }
 }
 
-/// The languages that serve over Aeron, and Go, which serves over gRPC alone.
-pub(crate) const SERVERS: [&str; 4] = ["rust", "java", "python", "go"];
+/// The servers. Go serves over gRPC alone, as do the other ways of serving in Rust and Python, which show that each
+/// language is measured at its best.
+pub(crate) const SERVERS: [&str; 6] =
+    ["rust", "java", "python", "go", "rust-multi", "python-threads"];
 
 pub(crate) fn aeron_server(name: &str) -> Option<Server> {
     match name {
@@ -74,31 +74,25 @@ pub(crate) fn aeron_caller(name: &str) -> Option<Caller> {
     }
 }
 
-pub(crate) fn grpc_language(name: &str) -> Option<Language> {
+/// The language of a server or caller over gRPC, and the options of the server.
+pub(crate) fn grpc_language(name: &str) -> Option<(Language, &'static [&'static str])> {
     match name {
-        "rust" => Some(Language::Rust),
-        "java" => Some(Language::Java),
-        "python" => Some(Language::Python),
-        "go" => Some(Language::Go),
+        "rust" => Some((Language::Rust, &["--runtime", "current-thread"])),
+        "rust-multi" => Some((Language::Rust, &["--runtime", "multi-thread"])),
+        "java" => Some((Language::Java, &[])),
+        "python" => Some((Language::Python, &["--kind", "aio"])),
+        "python-threads" => Some((Language::Python, &["--kind", "threads"])),
+        "go" => Some((Language::Go, &[])),
         _ => None,
     }
 }
 
 pub(crate) fn in_process(name: &str) -> Option<InProcess> {
-    match name {
-        "rust" => Some(InProcess::Rust),
-        "c" => Some(InProcess::C),
-        "java-jni" => Some(InProcess::JavaJni),
-        "java-ffm" => Some(InProcess::JavaFfm),
-        "python-ctypes" => Some(InProcess::PythonCtypes),
-        "python-pyo3" => Some(InProcess::PythonPyo3),
-        "go" => Some(InProcess::Go),
-        _ => None,
-    }
+    cross_language_test::in_process::IN_PROCESS.into_iter().find(|caller| caller.name() == name)
 }
 
 /// The work of a caller's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Work {
     /// Calls of concurrent callers, with a text of so many bytes.
     Calls { payload: u32, callers: u32 },
@@ -114,44 +108,86 @@ pub(crate) struct Cell {
     pub(crate) work: Work,
 }
 
-const PAYLOADS: [u32; 4] = [0, 32, 1_024, 102_400];
+/// Lengths of texts, in bytes; 0 stands for `ping`.
+pub(crate) const PAYLOADS: [u32; 4] = [0, SHORT, MIDDLE, LONG];
+pub(crate) const SHORT: u32 = 32;
+pub(crate) const MIDDLE: u32 = 1_024;
+pub(crate) const LONG: u32 = 102_400;
+/// Concurrent callers.
+pub(crate) const CALLERS: [u32; 3] = [1, 2, MOST];
+pub(crate) const MOST: u32 = 4;
+
+const fn calls(payload: u32, callers: u32) -> Work {
+    Work::Calls { payload, callers }
+}
+
+/// The runs that the goals name: without payload, with 1 KB and 100 KB, and of four callers.
+const CORE: [Work; 4] = [calls(0, 1), calls(MIDDLE, 1), calls(LONG, 1), calls(0, MOST)];
 
 /// The runs over a transport with a server. Pairs with the server in Rust, or in the caller's language, have all of
-/// them. Other pairs have the call without payload.
-pub(crate) fn cells(transport: Transport, server: &str) -> Vec<Cell> {
+/// them. Other pairs have the call without payload. `is_core` chooses those that the goals name.
+pub(crate) fn cells(transport: Transport, server: &str, is_core: bool) -> Vec<Cell> {
+    let mut cells = all_cells(transport, server);
+    if is_core {
+        let is_goal =
+            matches!(transport, Transport::IpcYield | Transport::GrpcUnix | Transport::GrpcTcp);
+        cells.retain(|cell| {
+            is_goal && cell.encoding == transport.encoding() && CORE.contains(&cell.work)
+        });
+    }
+    cells
+}
+
+fn all_cells(transport: Transport, server: &str) -> Vec<Cell> {
     if transport == Transport::InProcess {
         return if server == "rust" { in_process_cells() } else { Vec::new() };
     }
     let callers: &[&'static str] = match (transport.is_grpc(), server) {
+        (true, "rust-multi") => &["rust", "java", "go"],
+        (true, "python-threads") => &["rust", "python"],
         (true, "go") => &["go"],
-        (false, "go") => &[],
         (true, _) => &["rust", "java", "python", "go"],
-        (false, _) => &["rust", "java", "python", "c", "go"],
+        (false, "rust" | "java" | "python") => &["rust", "java", "python", "c", "go"],
+        (false, _) => &[],
     };
     let mut cells = Vec::new();
     for &caller in callers {
         let is_complete = server == "rust" || server == caller;
         let mut add = |encoding, work| cells.push(Cell { caller, encoding, work });
-        let calls = |payload, callers| Work::Calls { payload, callers };
-        let encoding = if transport.is_grpc() { "protobuf" } else { "binary" };
+        let encoding = transport.encoding();
         match transport {
+            _ if server.contains('-') => {
+                add(encoding, calls(0, 1));
+                add(encoding, calls(MIDDLE, 1));
+                add(encoding, calls(0, MOST));
+            }
             Transport::IpcYield | Transport::GrpcUnix | Transport::GrpcTcp if is_complete => {
                 for payload in PAYLOADS {
                     add(encoding, calls(payload, 1));
-                    if transport == Transport::IpcYield {
-                        add("json", calls(payload, 1));
-                    }
                 }
                 add(encoding, calls(0, 2));
-                add(encoding, calls(0, 4));
+                add(encoding, calls(0, MOST));
+                add(encoding, calls(MIDDLE, MOST));
+                if transport == Transport::IpcYield {
+                    for payload in PAYLOADS {
+                        add("json", calls(payload, 1));
+                    }
+                    add("json", calls(0, MOST));
+                    add("json", calls(MIDDLE, MOST));
+                }
                 add(encoding, Work::Connect);
             }
             Transport::IpcYield | Transport::GrpcUnix | Transport::GrpcTcp => {
                 add(encoding, calls(0, 1));
             }
-            Transport::IpcBackoff | Transport::UdpYield if is_complete => {
+            Transport::UdpYield if is_complete => {
+                for payload in PAYLOADS {
+                    add(encoding, calls(payload, 1));
+                }
+            }
+            Transport::IpcBackoff if is_complete => {
                 add(encoding, calls(0, 1));
-                add(encoding, calls(1_024, 1));
+                add(encoding, calls(MIDDLE, 1));
             }
             Transport::IpcSpin if is_complete => add(encoding, calls(0, 1)),
             _ => {}
@@ -162,44 +198,43 @@ pub(crate) fn cells(transport: Transport, server: &str) -> Vec<Cell> {
 
 fn in_process_cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for caller in ["rust", "c", "java-jni", "java-ffm", "python-ctypes", "python-pyo3", "go"] {
+    for caller in cross_language_test::in_process::IN_PROCESS {
+        let caller = caller.name();
         let mut add = |encoding, work| cells.push(Cell { caller, encoding, work });
         for payload in PAYLOADS {
-            add("binary", Work::Calls { payload, callers: 1 });
+            add("binary", calls(payload, 1));
         }
-        add("json", Work::Calls { payload: 1_024, callers: 1 });
-        add("binary", Work::Calls { payload: 0, callers: 2 });
-        add("binary", Work::Calls { payload: 0, callers: 4 });
+        add("json", calls(MIDDLE, 1));
+        add("binary", calls(0, 2));
+        add("binary", calls(0, MOST));
+        add("binary", calls(MIDDLE, MOST));
         add("binary", Work::Connect);
     }
     // Rust's own values, without bytes.
     for payload in PAYLOADS {
-        let work = Work::Calls { payload, callers: 1 };
-        cells.push(Cell { caller: "rust", encoding: "none", work });
+        cells.push(Cell { caller: "rust", encoding: "none", work: calls(payload, 1) });
     }
     cells
 }
 
-/// Calls, or cycles, before the timed ones, and timed ones, of each concurrent caller. Slow calls get fewer.
-pub(crate) fn counts(transport: Transport, server: &str, cell: &Cell) -> (u32, u32) {
-    let has = |language| server == language || cell.caller == language;
-    let (has_python, has_java) = (has("python"), has("java"));
+/// Timed calls of each concurrent caller, or cycles. Slow calls get fewer.
+pub(crate) fn count(transport: Transport, server: &str, cell: &Cell) -> u32 {
+    let has_python = server.starts_with("python") || cell.caller == "python";
     match (transport, cell.work) {
-        (_, Work::Connect) => (0, 30),
-        // Two spinning processes and a driver on two cores wait for the operating system's slices.
-        (Transport::IpcSpin, _) => (100, 1_000),
-        (_, Work::Calls { payload: 10_000.., .. }) if has_java => (5_000, 1_000),
-        (_, Work::Calls { payload: 10_000.., .. }) => (500, 1_000),
-        // The compiler of a JVM needs so many calls of grpc-java until they become no faster.
-        (Transport::GrpcUnix | Transport::GrpcTcp, Work::Calls { callers, .. })
-            if has_java && !has_python =>
-        {
-            (60_000 / callers, 2_000)
+        (_, Work::Connect) => 200,
+        (_, Work::Calls { payload: LONG, .. }) => 1_000,
+        // A server that has slept long looks for requests once in a millisecond.
+        (Transport::IpcBackoff, _) => 1_000,
+        (Transport::GrpcUnix | Transport::GrpcTcp, Work::Calls { callers, .. }) if has_python => {
+            2_000 / callers
         }
-        (Transport::InProcess, _) => (100_000, 100_000),
-        (Transport::IpcBackoff, _) => (2_000, 2_000),
-        (Transport::GrpcUnix | Transport::GrpcTcp, _) if has_python => (1_000, 1_000),
-        (Transport::GrpcUnix | Transport::GrpcTcp, _) => (5_000, 2_000),
-        _ => (10_000, 10_000),
+        (Transport::GrpcUnix | Transport::GrpcTcp, Work::Calls { callers, .. }) => 10_000 / callers,
+        (Transport::InProcess, _) => 100_000,
+        _ => 10_000,
     }
 }
+
+/// The longest warm-up of a run, in milliseconds. Most become steady sooner.
+pub(crate) const WARMUP_MS: u32 = 5_000;
+/// Time of the calls in which allocations, processor time and memory are looked at, in milliseconds.
+pub(crate) const COUNTED_MS: u32 = 200;

@@ -6,36 +6,36 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use clap::ValueEnum;
+use cross_language_test::in_process::IN_PROCESS;
+use cross_language_test::provenance;
+use cross_language_test::statistics::{LEAST_FOR_P95, LEAST_FOR_P99, spread};
 use rusteron_benchmarks::reports::chart::{Bar, BarChart, Heading};
 use serde_json::Value;
 
+use crate::plan::{CALLERS, LONG, MIDDLE, MOST, PAYLOADS, Transport, WARMUP_MS, Work};
 use crate::run::{MACHINE, read};
-use crate::statistics::spread;
 
 /// The kind of a run, which all its rounds share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    transport: String,
+    transport: Transport,
     caller: String,
     server: String,
     encoding: String,
-    /// Bytes and concurrent callers. `None` stands for connect cycles.
-    call: Option<(u64, u64)>,
+    work: Work,
 }
 
 /// All rounds of all runs.
 struct Results {
     runs: BTreeMap<Key, Vec<Value>>,
-    /// Rows of servers, by transport and language.
-    servers: BTreeMap<(String, String), Vec<Value>>,
     /// Of the run with the most rounds.
     rounds: usize,
 }
 
-const IPC: &str = "ipc-yield";
-const UNIX: &str = "grpc-unix";
-const TCP: &str = "grpc-tcp";
-const IN_PROCESS: &str = "in-process";
+const IPC: Transport = Transport::IpcYield;
+const UNIX: Transport = Transport::GrpcUnix;
+const TCP: Transport = Transport::GrpcTcp;
 /// The pairs that have all measurements.
 const PAIRS: [(&str, &str); 8] = [
     ("rust", "rust"),
@@ -47,24 +47,27 @@ const PAIRS: [(&str, &str); 8] = [
     ("python", "python"),
     ("go", "go"),
 ];
-const PAYLOADS: [u64; 4] = [0, 32, 1_024, 102_400];
+/// The pairs over Aeron among these.
+const AERON_PAIRS: usize = 7;
 
 impl Results {
     fn read(dir: &Path) -> Result<Self, Box<dyn Error>> {
-        let mut results = Self { runs: BTreeMap::new(), servers: BTreeMap::new(), rounds: 0 };
-        for row in read(dir)? {
+        let rows = read(dir)?;
+        provenance::check(&rows)?;
+        let mut results = Self { runs: BTreeMap::new(), rounds: 0 };
+        for row in rows {
             let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-            if row["p50_ns"].is_null() {
-                let key = (text("transport"), text("server"));
-                results.servers.entry(key).or_default().push(row);
-                continue;
-            }
+            let number = |name: &str| row[name].as_u64().and_then(|number| number.try_into().ok());
+            let work = match number("payload").zip(number("callers")) {
+                Some((payload, callers)) => Work::Calls { payload, callers },
+                None => Work::Connect,
+            };
             let key = Key {
-                transport: text("transport"),
+                transport: Transport::from_str(&text("transport"), false)?,
                 caller: text("caller"),
                 server: text("server"),
                 encoding: text("encoding"),
-                call: row["payload"].as_u64().zip(row["callers"].as_u64()),
+                work,
             };
             let rows = results.runs.entry(key).or_default();
             rows.push(row);
@@ -99,15 +102,18 @@ impl Results {
 }
 
 /// The key of one of a pair's runs, in the transport's main encoding.
-fn key(transport: &str, (caller, server): (&str, &str), call: Option<(u64, u64)>) -> Key {
-    let encoding = if transport.starts_with("grpc") { "protobuf" } else { "binary" };
+fn key(transport: Transport, (caller, server): (&str, &str), work: Work) -> Key {
     Key {
-        transport: transport.to_owned(),
+        transport,
         caller: caller.to_owned(),
         server: server.to_owned(),
-        encoding: encoding.to_owned(),
-        call,
+        encoding: transport.encoding().to_owned(),
+        work,
     }
+}
+
+fn calls(payload: u32, callers: u32) -> Work {
+    Work::Calls { payload, callers }
 }
 
 fn name(language: &str) -> String {
@@ -122,6 +128,13 @@ fn language_of(caller: &str) -> &str {
 
 fn pair_name((caller, server): (&str, &str)) -> String {
     format!("{} → {}", name(caller), name(server))
+}
+
+fn payload_name(payload: u32) -> String {
+    match payload {
+        0 => "`ping`".to_owned(),
+        bytes => format!("{bytes} B"),
+    }
 }
 
 fn number(value: Option<f64>) -> String {
@@ -160,6 +173,7 @@ pub(crate) fn render(dir: &Path) -> Result<(), Box<dyn Error>> {
 fn tables(results: &Results) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     let out = &mut text;
+    goals(results, out)?;
     every_pair(results, out)?;
     payloads(results, out)?;
     throughput(results, out)?;
@@ -167,9 +181,81 @@ fn tables(results: &Results) -> Result<String, Box<dyn Error>> {
     waiting(results, out)?;
     connecting(results, out)?;
     in_process(results, out)?;
-    servers(results, out)?;
+    ways_of_serving(results, out)?;
+    resources(results, out)?;
     callers(results, out)?;
     Ok(text)
+}
+
+/// A goal: how many times better than gRPC every pair is.
+struct Goal {
+    text: String,
+    least: f64,
+    grpc: Transport,
+    work: Work,
+}
+
+/// The goals, with the pairs of least and greatest ratio.
+fn goals(results: &Results, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "## Goals\n")?;
+    writeln!(out, "| goal | measured: least and greatest ratio | met |")?;
+    writeln!(out, "|---|---|---|")?;
+    let mut goals = Vec::new();
+    for (work, text, least) in [
+        (calls(0, 1), "`ping` over Aeron IPC".to_owned(), [10.0, 20.0]),
+        (calls(MIDDLE, 1), format!("{MIDDLE} bytes"), [5.0, 5.0]),
+        (calls(LONG, 1), format!("{LONG} bytes"), [5.0, 5.0]),
+        (calls(0, MOST), format!("calls/s of {MOST} callers"), [10.0, 10.0]),
+    ] {
+        for ((grpc, name), least) in [(UNIX, "Unix socket"), (TCP, "TCP")].into_iter().zip(least) {
+            let text = format!("{text}: {least} times as fast as gRPC, {name}");
+            goals.push(Goal { text, least, grpc, work });
+        }
+    }
+    for goal in goals {
+        let mut ratios = Vec::new();
+        for server in ["rust", "java", "python"] {
+            for caller in ["rust", "java", "python", "go"] {
+                let pair = (caller, server);
+                let [ipc, grpc] = [IPC, goal.grpc].map(|transport| key(transport, pair, goal.work));
+                let ratio = match goal.work {
+                    Work::Calls { callers: 1, .. } => {
+                        results.p50(&grpc).zip(results.p50(&ipc)).map(|(grpc, ipc)| grpc / ipc)
+                    }
+                    _ => {
+                        let rate = |key: &Key| results.median(key, "calls_per_s");
+                        rate(&ipc).zip(rate(&grpc)).map(|(ipc, grpc)| ipc / grpc)
+                    }
+                };
+                ratios.extend(ratio.map(|ratio| (ratio, pair_name(pair))));
+            }
+        }
+        ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (Some(least), Some(greatest)) = (ratios.first(), ratios.last()) else { continue };
+        let missed: Vec<String> = ratios
+            .iter()
+            .filter(|(ratio, _)| *ratio < goal.least)
+            .map(|(ratio, pair)| format!("{pair} {ratio:.1}"))
+            .collect();
+        writeln!(
+            out,
+            "| {} | {:.1} ({}) to {:.1} ({}) | {} |",
+            goal.text,
+            least.0,
+            least.1,
+            greatest.0,
+            greatest.1,
+            if missed.is_empty() { "yes".to_owned() } else { format!("no: {}", missed.join(", ")) }
+        )?;
+    }
+    let java = |payload| number(results.p50(&key(IPC, ("java", "rust"), calls(payload, 1))));
+    writeln!(
+        out,
+        "| Java → Rust, binary, below 5 µs | {} µs; with {MIDDLE} bytes {} µs | |",
+        java(0),
+        java(MIDDLE)
+    )?;
+    writeln!(out)
 }
 
 fn every_pair(results: &Results, out: &mut String) -> std::fmt::Result {
@@ -182,7 +268,7 @@ fn every_pair(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "|---|--:|--:|--:|--:|--:|")?;
     for server in ["rust", "java", "python", "go"] {
         for caller in ["rust", "java", "python", "c", "go"] {
-            let p50 = |transport| results.p50(&key(transport, (caller, server), Some((0, 1))));
+            let p50 = |transport| results.p50(&key(transport, (caller, server), calls(0, 1)));
             let (ipc, unix, tcp) = (p50(IPC), p50(UNIX), p50(TCP));
             if ipc.or(unix).or(tcp).is_some() {
                 writeln!(
@@ -211,9 +297,9 @@ fn payloads(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
     for pair in PAIRS {
         for payload in &PAYLOADS[1..] {
-            let p50 = |transport| results.p50(&key(transport, pair, Some((*payload, 1))));
+            let p50 = |transport| results.p50(&key(transport, pair, calls(*payload, 1)));
             let (ipc, unix, tcp) = (p50(IPC), p50(UNIX), p50(TCP));
-            if ipc.or(unix).is_some() {
+            if ipc.or(unix).or(tcp).is_some() {
                 writeln!(
                     out,
                     "| {} | {payload} | {} | {} | {} | {} | {} |",
@@ -240,16 +326,81 @@ fn throughput(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "|---|{}", "--:|".repeat(11))?;
     for pair in PAIRS {
         let rate = |transport, callers| {
-            results.median(&key(transport, pair, Some((0, callers))), "calls_per_s")
+            results.median(&key(transport, pair, calls(0, callers)), "calls_per_s")
         };
         write!(out, "| {} |", pair_name(pair))?;
         for transport in [IPC, UNIX, TCP] {
-            for callers in [1, 2, 4] {
+            for callers in CALLERS {
                 write!(out, " {} |", thousands(rate(transport, callers)))?;
             }
         }
-        let [ipc, unix, tcp] = [IPC, UNIX, TCP].map(|transport| rate(transport, 4));
+        let [ipc, unix, tcp] = [IPC, UNIX, TCP].map(|transport| rate(transport, MOST));
         writeln!(out, " {} | {} |", ratio(ipc, unix), ratio(ipc, tcp))?;
+    }
+    writeln!(out)?;
+    writeln!(out, "Thousand calls/s of {MOST} callers together, by payload and encoding.\n")?;
+    writeln!(
+        out,
+        "| caller → server | IPC {MIDDLE} B | Unix {MIDDLE} B | TCP {MIDDLE} B | IPC / Unix | IPC / TCP | IPC JSON `ping` | IPC JSON {MIDDLE} B |"
+    )?;
+    writeln!(out, "|---|{}", "--:|".repeat(7))?;
+    for pair in PAIRS {
+        let rate = |key: &Key| results.median(key, "calls_per_s");
+        let [ipc, unix, tcp] =
+            [IPC, UNIX, TCP].map(|transport| rate(&key(transport, pair, calls(MIDDLE, MOST))));
+        let json = |payload| {
+            let binary = key(IPC, pair, calls(payload, MOST));
+            thousands(rate(&Key { encoding: "json".to_owned(), ..binary }))
+        };
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            pair_name(pair),
+            thousands(ipc),
+            thousands(unix),
+            thousands(tcp),
+            ratio(ipc, unix),
+            ratio(ipc, tcp),
+            json(0),
+            json(MIDDLE)
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Ways of serving of one language, of which the faster stands in the other tables.
+fn ways_of_serving(results: &Results, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "## Ways of serving over gRPC\n")?;
+    writeln!(out, "p50 in µs of `ping` and {MIDDLE} bytes; thousand calls/s of {MOST} callers.\n")?;
+    writeln!(out, "| caller | transport | server | `ping` | {MIDDLE} B | {MOST} callers |")?;
+    writeln!(out, "|---|---|---|--:|--:|--:|")?;
+    for (caller, servers) in [
+        ("rust", ["rust", "rust-multi"]),
+        ("java", ["rust", "rust-multi"]),
+        ("go", ["rust", "rust-multi"]),
+        ("rust", ["python", "python-threads"]),
+        ("python", ["python", "python-threads"]),
+    ] {
+        for transport in [UNIX, TCP] {
+            for server in servers {
+                let way = match server {
+                    "rust" => "tonic, current thread",
+                    "rust-multi" => "tonic, multi-thread",
+                    "python" => "grpc.aio",
+                    _ => "grpcio, threads",
+                };
+                let key = |work| key(transport, (caller, server), work);
+                writeln!(
+                    out,
+                    "| {} | {} | {way} | {} | {} | {} |",
+                    name(caller),
+                    transport.name(),
+                    number(results.p50(&key(calls(0, 1)))),
+                    number(results.p50(&key(calls(MIDDLE, 1)))),
+                    thousands(results.median(&key(calls(0, MOST)), "calls_per_s"))
+                )?;
+            }
+        }
     }
     writeln!(out)
 }
@@ -257,12 +408,12 @@ fn throughput(results: &Results, out: &mut String) -> std::fmt::Result {
 fn encodings(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "## JSON against binary\n")?;
     writeln!(out, "Aeron IPC, p50 in µs: binary, JSON, and JSON / binary.\n")?;
-    writeln!(out, "| caller → server | `ping` | 32 bytes | 1,024 bytes | 102,400 bytes |")?;
-    writeln!(out, "|---|---|---|---|---|")?;
-    for pair in &PAIRS[..7] {
+    writeln!(out, "| caller → server | {} |", PAYLOADS.map(payload_name).join(" | "))?;
+    writeln!(out, "|---|{}", "---|".repeat(PAYLOADS.len()))?;
+    for pair in &PAIRS[..AERON_PAIRS] {
         write!(out, "| {} |", pair_name(*pair))?;
         for payload in PAYLOADS {
-            let binary = key(IPC, *pair, Some((payload, 1)));
+            let binary = key(IPC, *pair, calls(payload, 1));
             let json = Key { encoding: "json".to_owned(), ..binary.clone() };
             let (binary, json) = (results.p50(&binary), results.p50(&json));
             write!(out, " {}, {}, {} |", number(binary), number(json), ratio(json, binary))?;
@@ -274,17 +425,17 @@ fn encodings(results: &Results, out: &mut String) -> std::fmt::Result {
 
 fn waiting(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "## Waiting, and UDP\n")?;
-    writeln!(out, "p50 in µs (p99).\n")?;
+    writeln!(out, "p50 in µs (p99, from {LEAST_FOR_P99} samples on).\n")?;
     writeln!(
         out,
         "| caller → server | bytes | IPC yield | IPC backoff | IPC spin | UDP loopback yield |"
     )?;
     writeln!(out, "|---|--:|--:|--:|--:|--:|")?;
-    for pair in &PAIRS[..7] {
-        for payload in [0, 1_024] {
+    for pair in &PAIRS[..AERON_PAIRS] {
+        for payload in PAYLOADS {
             write!(out, "| {} | {payload} |", pair_name(*pair))?;
-            for transport in [IPC, "ipc-backoff", "ipc-spin", "udp-yield"] {
-                let key = key(transport, *pair, Some((payload, 1)));
+            for transport in [IPC, Transport::IpcBackoff, Transport::IpcSpin, Transport::UdpYield] {
+                let key = key(transport, *pair, calls(payload, 1));
                 match results.p50(&key) {
                     None => write!(out, " – |")?,
                     p50 => {
@@ -305,28 +456,27 @@ fn connecting(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "| caller → server | Aeron IPC | gRPC Unix | gRPC TCP |")?;
     writeln!(out, "|---|--:|--:|--:|")?;
     for pair in PAIRS {
-        let p50 = |transport| number(results.p50(&key(transport, pair, None)).map(|us| us / 1e3));
+        let p50 = |transport| {
+            number(results.p50(&key(transport, pair, Work::Connect)).map(|us| us / 1e3))
+        };
         writeln!(out, "| {} | {} | {} | {} |", pair_name(pair), p50(IPC), p50(UNIX), p50(TCP))?;
     }
     writeln!(out)
 }
 
 fn in_process(results: &Results, out: &mut String) -> std::fmt::Result {
-    let keys: Vec<&Key> = results.runs.keys().filter(|key| key.transport == IN_PROCESS).collect();
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let mut callers: Vec<&str> = keys.iter().map(|key| key.caller.as_str()).collect();
-    callers.dedup();
     writeln!(out, "## Calls in one process\n")?;
     writeln!(out, "The service in Rust through a C ABI, binary, p50 in µs.\n")?;
     writeln!(
         out,
-        "| caller | `ping` | 32 bytes | 1,024 bytes | 102,400 bytes | `ping` over IPC | thousand calls/s of 4 callers |"
+        "| caller | {} | `ping` over IPC | thousand calls/s of {MOST} callers | {MOST} callers, {MIDDLE} B |",
+        PAYLOADS.map(payload_name).join(" | ")
     )?;
-    writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
-    for caller in callers {
-        let own = |payload, callers| key(IN_PROCESS, (caller, "rust"), Some((payload, callers)));
+    writeln!(out, "|---|{}", "--:|".repeat(PAYLOADS.len() + 3))?;
+    for caller in IN_PROCESS {
+        let caller = caller.name();
+        let own =
+            |payload, callers| key(Transport::InProcess, (caller, "rust"), calls(payload, callers));
         write!(out, "| {caller} |")?;
         for payload in PAYLOADS {
             write!(out, " {} |", number(results.p50(&own(payload, 1))))?;
@@ -335,47 +485,77 @@ fn in_process(results: &Results, out: &mut String) -> std::fmt::Result {
         writeln!(
             out,
             " {} | {} |",
-            number(results.p50(&key(IPC, (language, "rust"), Some((0, 1))))),
-            thousands(results.median(&own(0, 4), "calls_per_s"))
+            number(results.p50(&key(IPC, (language, "rust"), calls(0, 1)))),
+            thousands(results.median(&own(0, MOST), "calls_per_s"))
         )?;
     }
     writeln!(out)
 }
 
-fn servers(results: &Results, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "## Servers\n")?;
-    writeln!(out, "Resident memory and threads after the calls.\n")?;
-    writeln!(out, "| server | transport | MiB | threads |")?;
-    writeln!(out, "|---|---|--:|--:|")?;
-    for ((transport, server), rows) in &results.servers {
-        if ![IPC, UNIX, TCP].contains(&transport.as_str()) {
-            continue;
+/// Processor time and memory of the processes of a pair.
+fn resources(results: &Results, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "## Processor time and memory\n")?;
+    writeln!(
+        out,
+        "`ping`, one caller. Processor time of a call in µs, and resident memory in MiB: caller, server, media driver.\n"
+    )?;
+    writeln!(out, "| caller → server | transport | CPU | of a call | memory |")?;
+    writeln!(out, "|---|---|---|--:|---|")?;
+    for pair in PAIRS {
+        let transports = [IPC, Transport::IpcBackoff, Transport::UdpYield, UNIX, TCP];
+        for transport in transports {
+            let key = key(transport, pair, calls(0, 1));
+            if let Some(p50) = results.p50(&key) {
+                writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    pair_name(pair),
+                    transport.name(),
+                    processor_times(results, &key),
+                    number(Some(p50)),
+                    memories(results, &key)
+                )?;
+            }
         }
-        let median = |field: &str| {
-            spread(rows.iter().filter_map(|row| row[field].as_f64()).collect())
-                .map(|(_, median, _)| median)
-        };
-        writeln!(
-            out,
-            "| {} | {transport} | {} | {:.0} |",
-            name(server),
-            number(median("server_rss_kib").map(|kib| kib / 1024.0)),
-            median("server_threads").unwrap_or(0.0)
-        )?;
     }
     writeln!(out)
+}
+
+const PROCESSES: [&str; 3] = ["caller", "server", "driver"];
+
+/// Processor time of caller, server and driver for a call, in microseconds.
+fn processor_times(results: &Results, key: &Key) -> String {
+    let times =
+        PROCESSES.map(|name| thousands(results.median(key, &format!("{name}_cpu_ns_per_call"))));
+    times.join(", ")
+}
+
+/// Resident memory of caller, server and driver, in MiB.
+fn memories(results: &Results, key: &Key) -> String {
+    let memories = PROCESSES.map(|name| {
+        let kib = results.median(key, &format!("{name}_rss_kib"));
+        number(kib.map(|kib| kib / 1024.0))
+    });
+    memories.join(", ")
 }
 
 /// A table for each language of callers, with all their runs.
 fn callers(results: &Results, out: &mut String) -> std::fmt::Result {
     writeln!(out, "## Callers\n")?;
+    writeln!(
+        out,
+        "Times in µs. A run shows p95 from {LEAST_FOR_P95} and p99 from {LEAST_FOR_P99} samples on. CPU and MiB are of \
+        caller, server and media driver. Allocations are those of the caller. A warm-up that ended at its limit of \
+        {:.0} s has a +.\n",
+        f64::from(WARMUP_MS) / 1e3
+    )?;
     for language in ["rust", "java", "python", "c", "go"] {
         writeln!(out, "### {}\n", name(language))?;
         writeln!(
             out,
-            "| server | transport | encoding | call | callers | p50, µs (rounds) | mean | p95 | p99 | max | outliers | calls/s | allocations | bytes allocated |"
+            "| server | transport | encoding | call | callers | p50, µs (rounds) | mean | p95 | p99 | max | outliers | calls/s | warm-up | CPU | MiB | allocations | bytes allocated |"
         )?;
-        writeln!(out, "|---|---|---|---|--:|---|{}", "--:|".repeat(8))?;
+        writeln!(out, "|---|---|---|---|--:|---|{}---|---|--:|--:|", "--:|".repeat(7))?;
         for (key, rows) in
             results.runs.iter().filter(|(key, _)| language_of(&key.caller) == language)
         {
@@ -388,16 +568,21 @@ fn callers(results: &Results, out: &mut String) -> std::fmt::Result {
             let total =
                 |field: &str| rows.iter().filter_map(|row| row[field].as_u64()).sum::<u64>();
             let outliers = 100.0 * total("outliers") as f64 / total("calls").max(1) as f64;
-            let (call, callers) = match key.call {
-                None => ("connect".to_owned(), 1),
-                Some((0, callers)) => ("ping".to_owned(), callers),
-                Some((payload, callers)) => (format!("{payload} B"), callers),
+            let (call, callers) = match key.work {
+                Work::Connect => ("connect".to_owned(), 1),
+                Work::Calls { payload: 0, callers } => ("ping".to_owned(), callers),
+                Work::Calls { payload, callers } => (format!("{payload} B"), callers),
             };
+            // A warm-up that became steady in each round has no mark.
+            let is_steady = rows.iter().all(|row| row["is_steady"].as_bool().unwrap_or(true));
+            let warmup = field("warmup_calls").map_or("–".to_owned(), |calls| {
+                format!("{calls:.0}{}", if is_steady { "" } else { " +" })
+            });
             writeln!(
                 out,
-                "| {} | {} | {} | {call} | {callers} | {} | {} | {} | {} | {} | {outliers:.1} % | {:.0} | {} | {} |",
+                "| {} | {} | {} | {call} | {callers} | {} | {} | {} | {} | {} | {outliers:.1} % | {:.0} | {warmup} | {} | {} | {} | {} |",
                 key.server,
-                [&key.transport, key.caller.trim_start_matches(language)].concat(),
+                key.transport.name() + key.caller.trim_start_matches(language),
                 key.encoding,
                 p50.unwrap_or_default(),
                 thousands(field("mean_ns")),
@@ -405,6 +590,8 @@ fn callers(results: &Results, out: &mut String) -> std::fmt::Result {
                 thousands(field("p99_ns")),
                 thousands(field("max_ns")),
                 field("calls_per_s").unwrap_or(0.0),
+                processor_times(results, key),
+                memories(results, key),
                 number(field("allocations_per_call")),
                 field("allocated_bytes_per_call")
                     .map_or("–".to_owned(), |bytes| format!("{bytes:.0}")),
@@ -416,7 +603,7 @@ fn callers(results: &Results, out: &mut String) -> std::fmt::Result {
 }
 
 /// The transports of a chart, with their names in its legend.
-const CHART_TRANSPORTS: [(&str, &str); 3] =
+const CHART_TRANSPORTS: [(Transport, &str); 3] =
     [(IPC, "Aeron IPC"), (UNIX, "gRPC, Unix socket"), (TCP, "gRPC, TCP")];
 
 fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
@@ -441,12 +628,12 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
     ];
     let heading = |title: &str| Heading { title: title.to_owned(), notes: notes.clone() };
     let series = || CHART_TRANSPORTS.iter().map(|(_, name)| (*name).to_owned()).collect();
-    let pairs = &PAIRS[..7];
+    let pairs = &PAIRS[..AERON_PAIRS];
     let pair_groups = |call, field: &str, scale: f64| {
         let group = |pair: &(&str, &str)| {
-            let bars = CHART_TRANSPORTS.iter().map(|(transport, _)| {
-                results.bar(&key(transport, *pair, Some(call)), field, scale)
-            });
+            let bars = CHART_TRANSPORTS
+                .iter()
+                .map(|(transport, _)| results.bar(&key(*transport, *pair, call), field, scale));
             (pair_name(*pair), bars.collect())
         };
         // C has nothing to compare over gRPC.
@@ -456,7 +643,7 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
         heading: heading("A call without payload: time until its result (lower is better)"),
         unit: "µs, p50".to_owned(),
         series: series(),
-        groups: pair_groups((0, 1), "p50_ns", 1e3),
+        groups: pair_groups(calls(0, 1), "p50_ns", 1e3),
         has_common_scale: true,
     }
     .write(&dir.join("ping.svg"))?;
@@ -464,15 +651,15 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
         heading: heading("Four callers at once: calls per second (higher is better)"),
         unit: "calls/s".to_owned(),
         series: series(),
-        groups: pair_groups((0, 4), "calls_per_s", 1.0),
+        groups: pair_groups(calls(0, MOST), "calls_per_s", 1.0),
         has_common_scale: true,
     }
     .write(&dir.join("throughput.svg"))?;
     let payload_groups = PAYLOADS.iter().map(|payload| {
         let bars = CHART_TRANSPORTS.iter().map(|(transport, _)| {
-            results.bar(&key(transport, ("java", "rust"), Some((*payload, 1))), "p50_ns", 1e3)
+            results.bar(&key(*transport, ("java", "rust"), calls(*payload, 1)), "p50_ns", 1e3)
         });
-        (format!("{payload} B"), bars.collect())
+        (payload_name(*payload).replace('`', ""), bars.collect())
     });
     BarChart {
         heading: heading(
@@ -485,7 +672,7 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
     }
     .write(&dir.join("payloads.svg"))?;
     let encoding_groups = pairs.iter().map(|pair| {
-        let binary = key(IPC, *pair, Some((1_024, 1)));
+        let binary = key(IPC, *pair, calls(MIDDLE, 1));
         let json = Key { encoding: "json".to_owned(), ..binary.clone() };
         (pair_name(*pair), [binary, json].map(|key| results.bar(&key, "p50_ns", 1e3)).to_vec())
     });
@@ -507,8 +694,8 @@ fn charts(results: &Results, dir: &Path) -> Result<(), Box<dyn Error>> {
         ("go", "Go"),
     ];
     let isolation_groups = bindings.iter().map(|(caller, name)| {
-        let in_process = key(IN_PROCESS, (caller, "rust"), Some((0, 1)));
-        let ipc = key(IPC, (language_of(caller), "rust"), Some((0, 1)));
+        let in_process = key(Transport::InProcess, (caller, "rust"), calls(0, 1));
+        let ipc = key(IPC, (language_of(caller), "rust"), calls(0, 1));
         let bars = [in_process, ipc].map(|key| results.bar(&key, "p50_ns", 1e3));
         ((*name).to_owned(), bars.to_vec())
     });

@@ -3,64 +3,65 @@
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use cross_language_test::programs::{LONG, driver, path};
-use rusteron_benchmarks::reports::host;
+use cross_language_test::programs::{LONG as LONG_TIMEOUT, path};
+use cross_language_test::provenance;
+use cross_language_test::statistics::Statistics;
 use rusteron_client::IdleStrategyKind;
-use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::{ChildProcess, free_port, launch_with, run as run_program};
+use rusteron_test_support::ChildProcess;
 use serde_json::{Value, json};
 
 use crate::RunOptions;
+use crate::machine;
 use crate::plan::{
-    Cell, SERVERS, Transport, Work, aeron_caller, aeron_server, cells, counts, grpc_language,
-    in_process,
+    COUNTED_MS, Cell, SERVERS, Transport, WARMUP_MS, Work, aeron_caller, aeron_server, cells,
+    count, grpc_language, in_process,
 };
-use crate::statistics::Statistics;
+use crate::processes::{Driver, Watched, run_caller};
 
 /// File of the results: JSON, a line for each run of a caller's program.
-pub(crate) const RESULTS: &str = "results.jsonl";
+const RESULTS: &str = "results.jsonl";
 /// File of machine and versions.
 pub(crate) const MACHINE: &str = "machine.json";
 
 /// A server that runs, with what its callers need.
 enum Endpoint {
-    Aeron { server: ChildProcess, channels: Vec<String>, driver: MediaDriver },
+    Aeron { server: ChildProcess, channels: Vec<String>, driver: Driver },
     Grpc { server: ChildProcess, address: String, _dir: tempfile::TempDir },
     InProcess,
 }
 
 impl Endpoint {
-    fn start(transport: Transport, server: &str) -> Option<Self> {
+    fn start(transport: Transport, server: &str) -> Result<Self, Box<dyn Error>> {
         if transport == Transport::InProcess {
-            return Some(Self::InProcess);
+            return Ok(Self::InProcess);
         }
         if transport.is_grpc() {
-            let dir = tempfile::tempdir().expect("a directory");
+            let dir = tempfile::tempdir()?;
             let address = match transport {
                 Transport::GrpcUnix => format!("unix:{}", path(&dir.path().join("socket"))),
-                _ => format!("127.0.0.1:{}", free_port()),
+                // The kernel chooses the port.
+                _ => TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string(),
             };
-            let server = grpc_language(server)?.start_server(&address);
-            return Some(Self::Grpc { server, address, _dir: dir });
+            let (language, options) = grpc_language(server).ok_or("no such server")?;
+            let server = language.start_server(&address, options);
+            return Ok(Self::Grpc { server, address, _dir: dir });
         }
-        let (driver, channels) = match transport {
-            Transport::UdpYield => {
-                let driver = launch_with(|context| {
-                    context.set_shared_idle_strategy(IdleStrategyKind::Yielding)
-                });
-                (driver, udp_channels())
-            }
-            _ => (driver(), Vec::new()),
+        let (idle, channels) = match transport {
+            Transport::UdpYield => (IdleStrategyKind::Yielding, udp_channels()?),
+            _ => (IdleStrategyKind::Backoff, Vec::new()),
         };
+        let driver = Driver::start(idle)?;
         let mut options: Vec<&str> = channels.iter().map(String::as_str).collect();
         options.extend(["--idle", transport.idle()]);
-        let server = aeron_server(server)?.start(&driver, &options);
-        Some(Self::Aeron { server, channels, driver })
+        let server = aeron_server(server).ok_or("no such server")?;
+        let server = server.start_in(&driver.aeron_dir, &options);
+        Ok(Self::Aeron { server, channels, driver })
     }
 
     fn caller(&self, transport: Transport, cell: &Cell, options: &[&str]) -> Option<Command> {
@@ -68,43 +69,60 @@ impl Endpoint {
             Self::Aeron { channels, driver, .. } => {
                 let channels: Vec<&str> = channels.iter().map(String::as_str).collect();
                 let settings = ["--idle", transport.idle(), "--encoding", cell.encoding];
-                let options = [&settings, &channels[..], options, LONG];
-                Some(aeron_caller(cell.caller)?.command(driver, &options))
+                let options = [options, &settings, &channels[..], LONG_TIMEOUT];
+                Some(aeron_caller(cell.caller)?.command_in(&driver.aeron_dir, &options))
             }
             Self::Grpc { address, .. } => {
-                Some(grpc_language(cell.caller)?.caller(address, &[options, LONG]))
+                let (language, _) = grpc_language(cell.caller)?;
+                Some(language.caller(address, &[options, LONG_TIMEOUT]))
             }
             Self::InProcess => {
-                Some(in_process(cell.caller)?.command(&[&["--encoding", cell.encoding], options]))
+                Some(in_process(cell.caller)?.command(&[options, &["--encoding", cell.encoding]]))
             }
         }
     }
 
-    fn server(&self) -> Option<&ChildProcess> {
+    /// The processes beside the caller's.
+    fn processes(&self) -> Vec<Watched> {
         match self {
-            Self::Aeron { server, .. } | Self::Grpc { server, .. } => Some(server),
-            Self::InProcess => None,
+            Self::Aeron { server, driver, .. } => vec![
+                Watched { name: "server", id: server.id() },
+                Watched { name: "driver", id: driver.id() },
+            ],
+            Self::Grpc { server, .. } => vec![Watched { name: "server", id: server.id() }],
+            Self::InProcess => Vec::new(),
         }
     }
 }
 
-fn udp_channels() -> Vec<String> {
-    let (requests, responses) = (free_port(), free_port());
-    vec![
+/// Channels with ports that the kernel chooses.
+fn udp_channels() -> Result<Vec<String>, Box<dyn Error>> {
+    let sockets = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+    let [requests, responses] = [sockets[0].local_addr()?, sockets[1].local_addr()?];
+    Ok(vec![
         "--request-channel".to_owned(),
-        format!("aeron:udp?endpoint=127.0.0.1:{requests}"),
+        format!("aeron:udp?endpoint={requests}"),
         "--response-channel".to_owned(),
-        format!("aeron:udp?control=127.0.0.1:{responses}|control-mode=response"),
-    ]
+        format!("aeron:udp?control={responses}|control-mode=response"),
+    ])
 }
 
 /// Measures, and appends to the results.
 pub(crate) fn run(results: &Path, options: &RunOptions) -> Result<(), Box<dyn Error>> {
-    write_machine(results)?;
-    let file = results.join(RESULTS);
-    let first_round = read(results)?.iter().filter_map(|row| row["round"].as_u64()).max();
-    let first_round = first_round.map_or(1, |last| last + 1);
-    let mut file = File::options().create(true).append(true).open(file)?;
+    let machine = machine::describe();
+    let origin = json!({
+        "commit": machine["commit"],
+        "versions": machine["versions"],
+        "quick": options.quick,
+    });
+    let mut earlier = read(results)?;
+    let last_round = earlier.iter().filter_map(|row| row["round"].as_u64()).max();
+    earlier.push(origin.clone());
+    provenance::check(&earlier)?;
+    fs::write(results.join(MACHINE), format!("{machine:#}\n"))?;
+
+    let first_round = last_round.map_or(1, |last| last + 1);
+    let mut file = File::options().create(true).append(true).open(results.join(RESULTS))?;
     let is_chosen = |names: &[String], name: &str| {
         names.is_empty() || names.iter().any(|chosen| chosen == name)
     };
@@ -115,14 +133,15 @@ pub(crate) fn run(results: &Path, options: &RunOptions) -> Result<(), Box<dyn Er
                 if !options.transport.is_empty() && !options.transport.contains(transport) {
                     continue;
                 }
-                let mut cells = cells(*transport, server);
+                let mut cells = cells(*transport, server, options.core);
                 cells.retain(|cell| is_chosen(&options.caller, cell.caller));
                 if cells.is_empty() {
                     continue;
                 }
                 let begin = Instant::now();
-                let mut endpoint = Endpoint::start(*transport, server).ok_or("no such server")?;
+                let mut endpoint = Endpoint::start(*transport, server)?;
                 for cell in &cells {
+                    let mut row = origin.clone();
                     let key = json!({
                         "round": round,
                         "transport": transport.name(),
@@ -131,20 +150,19 @@ pub(crate) fn run(results: &Path, options: &RunOptions) -> Result<(), Box<dyn Er
                         "encoding": cell.encoding,
                     });
                     match measure(&endpoint, *transport, server, cell, options.quick) {
-                        Ok(row) => write_row(&mut file, key, row)?,
+                        Ok(measured) => {
+                            extend(&mut row, key);
+                            extend(&mut row, measured);
+                            writeln!(file, "{row}")?;
+                        }
                         Err(error) => {
                             eprintln!("failed: {key} {:?}: {error}", cell.work);
                             failures += 1;
                             // The server may be the reason.
                             drop(endpoint);
-                            endpoint = Endpoint::start(*transport, server).ok_or("no server")?;
+                            endpoint = Endpoint::start(*transport, server)?;
                         }
                     }
-                }
-                if let Some(process) = endpoint.server() {
-                    let key =
-                        json!({ "round": round, "transport": transport.name(), "server": server });
-                    write_row(&mut file, key, resources(process.id()))?;
                 }
                 eprintln!(
                     "round {round}: {} {server}: {} runs in {:.1} s",
@@ -161,12 +179,11 @@ pub(crate) fn run(results: &Path, options: &RunOptions) -> Result<(), Box<dyn Er
     }
 }
 
-fn write_row(file: &mut File, mut key: Value, row: Value) -> Result<(), Box<dyn Error>> {
-    let (Value::Object(key_fields), Value::Object(fields)) = (&mut key, row) else {
-        return Err("no object".into());
-    };
-    key_fields.extend(fields);
-    Ok(writeln!(file, "{key}")?)
+/// Adds the fields of another object.
+fn extend(row: &mut Value, fields: Value) {
+    if let (Value::Object(row), Value::Object(fields)) = (row, fields) {
+        row.extend(fields);
+    }
 }
 
 /// Runs a caller's program, and returns its statistics.
@@ -177,69 +194,67 @@ fn measure(
     cell: &Cell,
     is_quick: bool,
 ) -> Result<Value, Box<dyn Error>> {
-    let (mut warmup, mut calls) = counts(transport, server, cell);
+    let (mut count, mut warmup) = (count(transport, server, cell), WARMUP_MS);
     if is_quick {
-        (warmup, calls) = (warmup / 100, (calls / 100).max(5));
+        (count, warmup) = ((count / 100).max(5), warmup / 100);
     }
-    let samples = tempfile::NamedTempFile::new()?.into_temp_path();
-    let (mode, callers) = match cell.work {
-        Work::Calls { payload, callers } => {
-            (["--measure".to_owned(), payload.to_string()], callers)
-        }
-        Work::Connect => (["--connect-cycles".to_owned(), calls.to_string()], 1),
+    let mode = match cell.work {
+        Work::Calls { payload, callers } => vec![
+            ("--measure", payload),
+            ("--warmup-ms", warmup),
+            ("--calls", count),
+            ("--callers", callers),
+            ("--counted-ms", COUNTED_MS),
+        ],
+        Work::Connect => vec![("--connect-cycles", count)],
     };
-    let (warmup, calls, callers) = (warmup.to_string(), calls.to_string(), callers.to_string());
-    let options = [
-        mode[0].as_str(),
-        &mode[1],
-        "--warmup",
-        &warmup,
-        "--calls",
-        &calls,
-        "--callers",
-        &callers,
-        "--samples",
-        path(&samples),
-    ];
+    let mode: Vec<String> =
+        mode.into_iter().flat_map(|(name, value)| [name.to_owned(), value.to_string()]).collect();
+    let mut options: Vec<&str> = mode.iter().map(String::as_str).collect();
+    let samples = tempfile::NamedTempFile::new()?.into_temp_path();
+    options.extend(["--samples", path(&samples)]);
+
     let program = endpoint.caller(transport, cell, &options).ok_or("no such caller")?;
-    let finished = run_program(program);
-    if !finished.status.success() {
-        return Err(finished.stderr.into());
-    }
-    let printed: Value = serde_json::from_str(finished.stdout.trim())?;
+    let arguments: Vec<String> =
+        program.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let output = run_caller(program, endpoint.processes())?;
+    let printed: Value = serde_json::from_str(&output.report)?;
+    let number = |name: &str| printed[name].as_f64().ok_or_else(|| format!("no {name}"));
     let times: Vec<f64> =
         fs::read_to_string(&samples)?.lines().map(str::parse).collect::<Result<_, _>>()?;
-    let count = times.len();
-    let statistics = Statistics::of(times).ok_or("no samples")?;
-    let elapsed = printed["elapsed_ns"].as_f64().ok_or("no elapsed time")?;
     let (payload, callers) = match cell.work {
         Work::Calls { payload, callers } => (Some(payload), Some(callers)),
         Work::Connect => (None, None),
     };
-    Ok(json!({
+    let expected = count as usize * callers.unwrap_or(1) as usize;
+    if times.len() != expected || number("calls")? != expected as f64 {
+        let text = format!("{} samples, {}: not {expected}", times.len(), output.report);
+        return Err(text.into());
+    }
+    let statistics = Statistics::of(times).ok_or("no samples")?;
+    let rounded = |time: Option<f64>| time.map(f64::round);
+    let mut row = json!({
         "payload": payload,
         "callers": callers,
-        "calls": count,
+        "calls": expected,
         "outliers": statistics.outliers,
         "mean_ns": statistics.mean.round(),
         "p50_ns": statistics.median.round(),
-        "p95_ns": statistics.p95.round(),
-        "p99_ns": statistics.p99.round(),
+        "p95_ns": rounded(statistics.p95),
+        "p99_ns": rounded(statistics.p99),
         "max_ns": statistics.max,
-        "calls_per_s": (count as f64 / elapsed * 1e9).round(),
+        "calls_per_s": (expected as f64 / number("elapsed_ns")? * 1e9).round(),
+        "warmup_calls": printed["warmup_calls"],
+        "is_steady": printed["is_steady"],
         "allocations_per_call": printed["allocations_per_call"],
         "allocated_bytes_per_call": printed["allocated_bytes_per_call"],
-    }))
-}
-
-/// Memory and threads of a process, where the operating system has a file that says it.
-fn resources(pid: u32) -> Value {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let field = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    json!({ "server_rss_kib": field("VmRSS:"), "server_threads": field("Threads:") })
+        "options": arguments,
+    });
+    if matches!(cell.work, Work::Calls { .. }) {
+        let resources = output.resources.ok_or("no counted calls")?;
+        extend(&mut row, resources.fields(number("counted_ns")? / number("counted_calls")?));
+    }
+    Ok(row)
 }
 
 /// Reads the results.
@@ -249,26 +264,4 @@ pub(crate) fn read(results: &Path) -> Result<Vec<Value>, Box<dyn Error>> {
         return Ok(Vec::new());
     }
     Ok(fs::read_to_string(path)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
-}
-
-fn write_machine(results: &Path) -> Result<(), Box<dyn Error>> {
-    let output = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok()?;
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text);
-        text.lines().find(|line| !line.starts_with("Picked up")).map(str::to_owned)
-    };
-    let machine = json!({
-        "host": host::describe(),
-        "kernel": output("uname", &["-r"]),
-        "versions": host::versions(),
-        "java": output("java", &["-version"]),
-        "python": output("python3", &["--version"]),
-        "go": output("go", &["version"]),
-        "cc": output("cc", &["--version"]),
-        "commit": output("git", &["rev-parse", "--short", "HEAD"]),
-        "date": output("date", &["-u", "+%Y-%m-%d"]),
-    });
-    fs::write(results.join(MACHINE), format!("{machine:#}\n"))?;
-    Ok(())
 }

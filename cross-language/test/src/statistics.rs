@@ -1,22 +1,30 @@
 //! Statistics of samples.
 
+/// Samples below which a run's 95th percentile is not shown. 50 of them lie above it.
+pub const LEAST_FOR_P95: usize = 1_000;
+/// Samples below which a run's 99th percentile is not shown. 100 of them lie above it.
+pub const LEAST_FOR_P99: usize = 10_000;
+
 /// Statistics of a run's samples, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Statistics {
+pub struct Statistics {
     /// Samples farther than 1.5 interquartile ranges from the quartiles.
-    pub(crate) outliers: usize,
+    pub outliers: usize,
     /// Of the samples without outliers.
-    pub(crate) mean: f64,
-    pub(crate) median: f64,
-    /// Of all samples, as is the maximum.
-    pub(crate) p95: f64,
-    pub(crate) p99: f64,
-    pub(crate) max: f64,
+    pub mean: f64,
+    /// Of the samples without outliers.
+    pub median: f64,
+    /// Of all samples. `None` if there are fewer than [`LEAST_FOR_P95`].
+    pub p95: Option<f64>,
+    /// Of all samples. `None` if there are fewer than [`LEAST_FOR_P99`].
+    pub p99: Option<f64>,
+    /// Of all samples.
+    pub max: f64,
 }
 
 impl Statistics {
     /// Returns `None` if there are no samples.
-    pub(crate) fn of(mut samples: Vec<f64>) -> Option<Self> {
+    pub fn of(mut samples: Vec<f64>) -> Option<Self> {
         samples.sort_unstable_by(f64::total_cmp);
         let max = *samples.last()?;
         let (first, third) = (quantile(&samples, 0.25), quantile(&samples, 0.75));
@@ -30,22 +38,22 @@ impl Statistics {
             outliers: samples.len() - inner.len(),
             mean: inner.iter().sum::<f64>() / inner.len() as f64,
             median: quantile(&inner, 0.5),
-            p95: quantile(&samples, 0.95),
-            p99: quantile(&samples, 0.99),
+            p95: (samples.len() >= LEAST_FOR_P95).then(|| quantile(&samples, 0.95)),
+            p99: (samples.len() >= LEAST_FOR_P99).then(|| quantile(&samples, 0.99)),
             max,
         })
     }
 }
 
 /// The quantile of sorted values, between two of them in proportion.
-pub(crate) fn quantile(sorted: &[f64], quantile: f64) -> f64 {
+pub fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let position = quantile * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
     below + (above - below) * position.fract()
 }
 
 /// Median, least and greatest of some values. `None` if there are none.
-pub(crate) fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
+pub fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     Some((*values.first()?, quantile(&values, 0.5), *values.last()?))
 }
@@ -61,14 +69,21 @@ mod tests {
         assert_eq!(statistics.outliers, 1);
         assert_eq!((statistics.mean, statistics.median), (50.0, 50.0));
         assert_eq!(statistics.max, 1e6);
-        assert!((statistics.p95 - 95.05).abs() < 1e-9, "{statistics:?}");
-        assert!(statistics.p99 > 99.0, "{statistics:?}");
+    }
+
+    #[test]
+    fn tails_need_samples() {
+        let of = |count: u32| Statistics::of((1..=count).map(f64::from).collect()).unwrap();
+        assert_eq!((of(999).p95, of(999).p99), (None, None));
+        let (some, many) = (of(1_001), of(10_001));
+        assert_eq!((some.p95, some.p99), (Some(951.0), None));
+        assert_eq!((many.p95, many.p99), (Some(9_501.0), Some(9_901.0)));
     }
 
     #[test]
     fn equal_samples_have_no_outliers() {
         let statistics = Statistics::of(vec![7.0; 10]).unwrap();
-        assert_eq!((statistics.outliers, statistics.mean, statistics.p99), (0, 7.0, 7.0));
+        assert_eq!((statistics.outliers, statistics.mean, statistics.median), (0, 7.0, 7.0));
         assert_eq!(Statistics::of(Vec::new()), None);
     }
 
