@@ -64,6 +64,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 
@@ -120,6 +121,25 @@ public class ClusterCodecs
             output.append(' ');
             append(output, data.stream().map(HEX::formatHex).toList());
             System.out.println(output);
+        }
+    }
+
+    /** The codecs of 1.51 lack the field, so this program does not compile with a call of its methods. */
+    private static boolean hasAckRequired()
+    {
+        return ServiceTerminationPositionDecoder.SCHEMA_VERSION >= 17;
+    }
+
+    private static Object call(final Object codec, final String method, final Object... arguments)
+    {
+        try
+        {
+            final Class<?>[] types = Arrays.stream(arguments).map(Object::getClass).toArray(Class<?>[]::new);
+            return codec.getClass().getMethod(method, types).invoke(codec, arguments);
+        }
+        catch (final ReflectiveOperationException ex)
+        {
+            throw new IllegalStateException(ex);
         }
     }
 
@@ -281,8 +301,16 @@ public class ClusterCodecs
                         .isStandby(BooleanType.get(int32())).logChannel(text()).encodedLength();
 
             case ServiceTerminationPositionEncoder.TEMPLATE_ID:
-                return new ServiceTerminationPositionEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
-                    .logPosition(int64()).encodedLength();
+            {
+                final ServiceTerminationPositionEncoder encoder =
+                    new ServiceTerminationPositionEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
+                        .logPosition(int64());
+                if (hasAckRequired())
+                {
+                    call(encoder, "ackRequired", BooleanType.get(int32()));
+                }
+                return encoder.encodedLength();
+            }
 
             case SnapshotMarkerEncoder.TEMPLATE_ID:
                 return new SnapshotMarkerEncoder().wrapAndApplyHeader(buffer, 0, headerEncoder)
@@ -514,6 +542,10 @@ public class ClusterCodecs
                 final ServiceTerminationPositionDecoder m =
                     new ServiceTerminationPositionDecoder().wrapAndApplyHeader(buffer, 0, header);
                 add(m.logPosition());
+                if (hasAckRequired())
+                {
+                    add(((BooleanType)call(m, "ackRequired")).value());
+                }
                 break;
             }
 

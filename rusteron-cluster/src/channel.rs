@@ -1,4 +1,4 @@
-//! Channels in the consensus module's words, with a parameter changed.
+//! Channels in the words of others, with a parameter changed.
 
 use std::fmt::Display;
 

@@ -132,6 +132,7 @@
 //! compare members. Equal positions must have equal digests: on all members, after a replay, and
 //! after a restart from a snapshot.
 
+mod channel;
 mod client;
 mod codec;
 mod error;

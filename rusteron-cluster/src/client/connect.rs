@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{
-    ChannelUri, ChannelUriError, Error, ErrorKind, Media, OfferError, Parameter, PollError,
-};
+use rusteron_client::{ChannelUri, Error, ErrorKind, Media, OfferError, PollError};
 
 use crate::client::credentials::CredentialsSupplier;
 use crate::client::egress::EventCode;
 use crate::client::endpoints::IngressEndpoints;
+use crate::client::ingress_channel::IngressChannel;
 use crate::client::ingress_publication::is_temporary;
 use crate::codec::{
     Challenge, ChallengeResponse, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,
@@ -56,7 +55,7 @@ pub(crate) trait ConnectIo {
     fn response_channel(&mut self) -> Result<Option<String>, Error>;
 
     /// Requests a publication to a member if necessary. Returns whether it has been added.
-    fn poll_ingress(&mut self, member_id: i32, channel: &ChannelUri) -> Result<bool, Error>;
+    fn poll_ingress(&mut self, member_id: i32, channel: &IngressChannel) -> Result<bool, Error>;
 
     /// Returns whether the member's publication is connected.
     fn is_connected(&mut self, member_id: i32) -> bool;
@@ -112,7 +111,7 @@ pub(crate) struct Connect {
 #[derive(Debug)]
 struct Member {
     id: i32,
-    channel: ChannelUri,
+    channel: IngressChannel,
     is_added: bool,
     /// The reason why there is no publication to the member.
     error: Option<Error>,
@@ -145,10 +144,10 @@ impl Connect {
         let ConnectSettings { ingress, ingress_endpoints, .. } = settings;
         let members = match ingress_endpoints {
             Some(endpoints) => members(&ingress, endpoints),
-            None => vec![Member::new(ONLY_MEMBER, ingress.clone())],
+            None => vec![Member::new(ONLY_MEMBER, IngressChannel::Uri(ingress.clone()))],
         };
         for member in &members {
-            let checked = member.channel.check_publication().map_err(Error::from);
+            let checked = member.channel.check();
             if let Err(error) = member.error.clone().map_or(checked, Err) {
                 let setting = match ingress_endpoints {
                     Some(endpoints) => {
@@ -504,26 +503,21 @@ impl Connect {
 }
 
 impl Member {
-    fn new(id: i32, channel: ChannelUri) -> Self {
+    fn new(id: i32, channel: IngressChannel) -> Self {
         Self { id, channel, is_added: false, error: None }
     }
 }
 
 /// Returns the members of a cluster. A member with an unusable endpoint has an error.
 fn members(ingress: &ChannelUri, endpoints: &IngressEndpoints) -> Vec<Member> {
-    let member = |(id, endpoint)| match with_endpoint(ingress, endpoint) {
+    let member = |(id, endpoint)| match IngressChannel::with_endpoint(ingress, endpoint) {
         Ok(channel) => Member::new(id, channel),
-        Err(error) => Member { error: Some(error.into()), ..Member::new(id, ingress.clone()) },
+        Err(error) => {
+            let channel = IngressChannel::Uri(ingress.clone());
+            Member { error: Some(error.into()), ..Member::new(id, channel) }
+        }
     };
     endpoints.iter().map(member).collect()
-}
-
-/// Returns the ingress channel to a member.
-pub(crate) fn with_endpoint(
-    ingress: &ChannelUri,
-    endpoint: &str,
-) -> Result<ChannelUri, ChannelUriError> {
-    ingress.to_builder().set(Parameter::Endpoint, endpoint).build()
 }
 
 fn client_info(client_name: &str) -> String {

@@ -7,6 +7,9 @@ use crate::error::{ClusterError, Result};
 
 /// The ingress endpoints of a cluster's members, by member id.
 ///
+/// An endpoint is `host:port`, or a name without a port for media drivers whose name resolver knows
+/// the name. The driver then decides about the name.
+///
 /// ```
 /// use rusteron_cluster::IngressEndpoints;
 ///

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use rusteron_client::{Aeron, ChannelUri, OfferError, Position};
 
 use crate::client::claim::IngressClaim;
-use crate::client::connect::with_endpoint;
 use crate::client::egress::{AdminRequestType, Egress, EventCode};
 use crate::client::endpoints::find_endpoint;
+use crate::client::ingress_channel::IngressChannel;
 use crate::client::ingress_publication::{
     IngressPublication, IngressStream, PendingIngress, is_temporary,
 };
@@ -49,7 +49,7 @@ pub struct Ingress {
     /// True if events of new leaders say where to connect.
     has_endpoints: bool,
     /// The publication to a new leader, until it is added.
-    next: Option<(ChannelUri, PendingIngress)>,
+    next: Option<(IngressChannel, PendingIngress)>,
     keep_alive: Option<KeepAlive>,
 }
 
@@ -383,13 +383,13 @@ impl Ingress {
         }
     }
 
-    fn leader_channel(&self, ingress_endpoints: &str) -> Result<ChannelUri> {
+    fn leader_channel(&self, ingress_endpoints: &str) -> Result<IngressChannel> {
         if !self.has_endpoints {
-            return Ok(self.channel.clone());
+            return Ok(IngressChannel::Uri(self.channel.clone()));
         }
         let endpoint = find_endpoint(ingress_endpoints, self.leader_member_id)
             .ok_or_else(|| ClusterError::invalid("the leader has no endpoint in its event"))?;
-        Ok(with_endpoint(&self.channel, endpoint)?)
+        Ok(IngressChannel::with_endpoint(&self.channel, endpoint)?)
     }
 
     pub(crate) fn image_correlation_id(&self) -> i64 {

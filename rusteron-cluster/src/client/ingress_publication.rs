@@ -4,9 +4,11 @@ use std::io::IoSlice;
 use std::mem;
 
 use rusteron_client::{
-    Aeron, BufferClaim, ChannelUri, Error, ErrorKind, ExclusivePublication, OfferError, Position,
-    Publication, Registration,
+    Aeron, AsChannel, BufferClaim, Error, ErrorKind, ExclusivePublication, OfferError, Position,
+    Publication, Registration, UncheckedChannel,
 };
+
+use crate::client::ingress_channel::IngressChannel;
 
 /// A publication of either kind.
 #[derive(Debug)]
@@ -116,14 +118,15 @@ impl PendingIngress {
     pub(crate) fn poll(
         &mut self,
         aeron: &Aeron,
-        channel: &ChannelUri,
+        channel: &IngressChannel,
         stream: &IngressStream,
     ) -> Result<bool, Error> {
         if matches!(self, Self::Idle) {
-            *self = if stream.is_exclusive {
-                Self::Exclusive(aeron.async_add_exclusive_publication(channel, stream.stream_id)?)
-            } else {
-                Self::Shared(aeron.async_add_publication(channel, stream.stream_id)?)
+            *self = match channel {
+                IngressChannel::Uri(uri) => Self::request(aeron, uri, stream)?,
+                IngressChannel::Named(text) => {
+                    Self::request(aeron, UncheckedChannel(text), stream)?
+                }
             };
         }
         let added = match self {
@@ -148,6 +151,18 @@ impl PendingIngress {
                 Err(error)
             }
         }
+    }
+
+    fn request(
+        aeron: &Aeron,
+        channel: impl AsChannel,
+        stream: &IngressStream,
+    ) -> Result<Self, Error> {
+        Ok(if stream.is_exclusive {
+            Self::Exclusive(aeron.async_add_exclusive_publication(channel, stream.stream_id)?)
+        } else {
+            Self::Shared(aeron.async_add_publication(channel, stream.stream_id)?)
+        })
     }
 
     /// Returns the publication, once, after it has been added.

@@ -12,6 +12,7 @@ mod egress;
 mod egress_adapter;
 mod endpoints;
 mod ingress;
+mod ingress_channel;
 mod ingress_publication;
 mod network;
 mod session;

@@ -5,6 +5,7 @@ use rusteron_client::{
 };
 
 use crate::client::connect::ConnectIo;
+use crate::client::ingress_channel::IngressChannel;
 use crate::client::ingress_publication::{IngressPublication, IngressStream, PendingIngress};
 
 /// Fragments of each poll for an answer.
@@ -98,7 +99,7 @@ impl ConnectIo for Network {
         }
     }
 
-    fn poll_ingress(&mut self, member_id: i32, channel: &ChannelUri) -> Result<bool, Error> {
+    fn poll_ingress(&mut self, member_id: i32, channel: &IngressChannel) -> Result<bool, Error> {
         if self.pending(member_id).is_none() {
             self.ingress.push((member_id, PendingIngress::Idle));
         }

@@ -12,7 +12,7 @@ use rusteron_client::{
     Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
 };
 
-use crate::service::channel::with_parameter;
+use crate::channel::with_parameter;
 use crate::service::context::ServiceContext;
 use crate::service::error::TerminationCause;
 use crate::service::mark_file::MarkFile;

@@ -2,7 +2,7 @@
 
 use rusteron_client::{Aeron, Position, Registration, Subscription, UncheckedChannel};
 
-use crate::service::channel::with_parameter;
+use crate::channel::with_parameter;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::Core;
 use crate::service::error::TerminationCause;

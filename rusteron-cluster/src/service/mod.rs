@@ -6,7 +6,6 @@
 mod ack_ledger;
 mod aeron_network;
 mod agent;
-mod channel;
 mod client_session;
 mod cluster;
 mod clustered_service;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusteron_client::{AERON_VERSION, Aeron, Counter};
+use rusteron_client::{Aeron, AeronVersion, Counter};
 
 use crate::error::Result;
 use crate::service::context::{ErrorHandler, ServiceContext};
@@ -63,7 +63,8 @@ impl Monitor {
                 threshold,
             })
         };
-        let version = format!(" version={AERON_VERSION} commit=rusteron");
+        let AeronVersion { text, commit, .. } = AeronVersion::linked();
+        let version = format!(" version={text} commit={commit}");
         Ok(Self {
             errors: add(ERRORS, "Cluster Container Errors", &version)?,
             cycles: durations(

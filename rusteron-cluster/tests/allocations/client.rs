@@ -1,9 +1,5 @@
-//! The message path does not allocate, on the thread that uses it. A stand-in for the cluster answers.
+//! The client's message path. A stand-in for the cluster answers.
 
-#![cfg(unix)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::IoSlice;
 use std::time::Duration;
 
@@ -12,37 +8,7 @@ use rusteron_cluster::{ClusterClient, ClusterContext, Egress, Ingress, SessionHe
 use rusteron_test_support::cluster::StandIn;
 use rusteron_test_support::{await_some, await_that, connect, launch};
 
-/// The system's, which counts the calls of each thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: hands everything on.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: handed on to the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: handed on to the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Panics if the call allocates; growing is counted too, as the default `realloc` allocates anew.
-fn without_allocating<T>(what: &str, call: impl FnOnce() -> T) -> T {
-    let before = ALLOCATIONS.get();
-    let result = call();
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations of {what}");
-    result
-}
+use crate::without_allocating;
 
 const MESSAGE: &[u8] = b"a message that fits in a fragment";
 
@@ -68,12 +34,6 @@ fn context(is_exclusive: bool) -> ClusterContext {
 
 fn sent<T>(what: &str, mut attempt: impl FnMut() -> Result<T, OfferError>) {
     await_that(what, || without_allocating(what, &mut attempt).is_ok());
-}
-
-#[test]
-fn counter_counts() {
-    let counted = std::panic::catch_unwind(|| without_allocating("a box", || Box::new(1)));
-    assert!(counted.is_err());
 }
 
 #[test]

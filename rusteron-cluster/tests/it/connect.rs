@@ -48,6 +48,25 @@ fn no_cluster_is_a_timeout() {
 }
 
 #[test]
+fn unresolved_name_leaves_other_members() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let endpoint = format!("localhost:{}", free_port());
+    let channel = format!("aeron:udp?endpoint={endpoint}");
+    let mut leader = StandIn::new(&connect(&driver), &channel, 1);
+    // This driver has no name resolver that knows the name.
+    let context = members(&format!("0=node-0,1={endpoint}"));
+    let mut attempt = ClusterClient::async_connect(&aeron, context).expect("valid settings");
+    let request = leader.await_request(|| assert!(attempt.poll().expect("no error").is_none()));
+    leader.accept(&request);
+    let client = await_some("the session", || attempt.poll().expect("no error"));
+    assert_eq!(client.leader_member_id(), 1);
+    // The driver's answer, if there is no other member.
+    let error = ClusterClient::connect(&aeron, members("0=node-0")).unwrap_err();
+    assert!(error.message().contains("node-0"), "{error}");
+}
+
+#[test]
 fn awaited_timeout() {
     let driver = launch();
     let aeron = connect(&driver);

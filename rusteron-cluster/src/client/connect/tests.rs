@@ -43,7 +43,7 @@ impl ConnectIo for Script {
         Ok(self.has_port.then(|| RESPONSE_CHANNEL.to_owned()))
     }
 
-    fn poll_ingress(&mut self, member_id: i32, channel: &ChannelUri) -> Result<bool, Error> {
+    fn poll_ingress(&mut self, member_id: i32, channel: &IngressChannel) -> Result<bool, Error> {
         let errors = self.ingress_errors.get_mut(&member_id);
         if let Some(error) = errors.and_then(VecDeque::pop_front) {
             return Err(error);
@@ -235,8 +235,16 @@ fn endpoint_of_channel_is_replaced() {
 }
 
 #[test]
+fn endpoint_may_be_a_name() {
+    let mut attempt = Attempt::new("aeron:udp?", Some("0=node-a,1=b:1"));
+    attempt.poll();
+    assert_eq!(attempt.io.added[&0], "aeron:udp?endpoint=node-a");
+    assert_eq!(attempt.io.added[&1], "aeron:udp?endpoint=b:1");
+}
+
+#[test]
 fn invalid_endpoint_is_refused() {
-    let endpoints: IngressEndpoints = "0=a".parse().unwrap();
+    let endpoints: IngressEndpoints = "0=a:b".parse().unwrap();
     let settings = ConnectSettings {
         ingress: "aeron:udp?".parse().unwrap(),
         ingress_endpoints: Some(&endpoints),
@@ -246,7 +254,7 @@ fn invalid_endpoint_is_refused() {
     };
     let error = Connect::new(settings, Instant::now()).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
-    assert!(error.message().contains("ingress_endpoints: 0=a: "), "{error}");
+    assert!(error.message().contains("ingress_endpoints: 0=a:b: "), "{error}");
 }
 
 #[test]
@@ -528,7 +536,7 @@ fn unusable_redirects_end_attempt() {
     for (channel, detail, expected) in [
         ("aeron:udp?endpoint=a:1", "nonsense", "endpoints are written"),
         ("aeron:udp?endpoint=a:1", "0=a:1,2=c:3", "the leader has no endpoint"),
-        ("aeron:udp?endpoint=a:1", "0=a:1,1=b", "endpoint=b"),
+        ("aeron:udp?endpoint=a:1", "0=a:1,1=b:c", "endpoint=b:c"),
         ("aeron:ipc", "1=b:2", "IPC reaches no other member"),
     ] {
         let mut attempt = Attempt::new(channel, None);

@@ -74,6 +74,30 @@ fn recorded_panics_leave_the_service_running() {
 }
 
 #[test]
+fn half_a_snapshot_leaves_the_next_one() {
+    let mut context = ServiceContext::new();
+    context.set_error_policy(ErrorPolicy::RecordAndContinue);
+    let node = Node::launch_probe(Options::default(), context);
+    let Some((mut node, service)) = node else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("echo before"), "echo before");
+    service.set_trap("on_take_snapshot");
+    let count = node.cluster.node(0).snapshot_count();
+    node.cluster.node_mut(0).toggle("snapshot");
+    await_that("a panic", || service.has_sprung() && node.counter(215) == Some(1));
+    // The consensus module has got its acknowledgement, and goes on without the snapshot.
+    assert_eq!(client.ask("echo between"), "echo between");
+    assert_eq!(node.cluster.node(0).snapshot_count(), count);
+    node.snapshot();
+    assert_eq!(client.ask("echo behind"), "echo behind");
+    let _ = node.kill();
+    drop(client);
+    let after = node.restart_probe();
+    assert_eq!(after.events()[0], "load 2 messages, 1 sessions");
+    assert_eq!((after.count("echo between"), after.count("echo behind")), (0, 1));
+}
+
+#[test]
 fn panic_at_the_start_ends_the_node() {
     let node = Node::launch_alone(Options::default(), ServiceContext::new());
     let Some(mut node) = node else { return };

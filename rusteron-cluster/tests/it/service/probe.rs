@@ -151,8 +151,11 @@ impl ClusteredService for Probe {
     }
 
     fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
-        self.handle.enter("on_take_snapshot", Some("snapshot".to_owned()));
         snapshot.write_all(&self.count.to_le_bytes())?;
+        // Some of it is recorded before the callback panics.
+        snapshot.write_all(&[7; 100_000])?;
+        self.handle.enter("on_take_snapshot", Some("snapshot".to_owned()));
+        snapshot.write_all(&[8; 100_000])?;
         Ok(())
     }
 

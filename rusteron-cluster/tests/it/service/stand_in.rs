@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusteron_client::__private::error_log;
-use rusteron_client::{Aeron, CncFile, Context, Header, OfferError};
+use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header, OfferError};
 use rusteron_cluster::__private::{MarkFileHeader, decode_values};
 use rusteron_cluster::{
     Cluster, ClusteredService, ErrorPolicy, Lifecycle, MessageSource, ServiceContainer,
@@ -173,6 +173,19 @@ fn life_beside_a_stand_in() {
     let log_position = ack.log_position;
     let cause = TerminationCause::ConsensusModuleTerminated { log_position, is_expected: true };
     assert_eq!((container.join(), host.ends()), (cause, 1));
+}
+
+#[test]
+fn error_counter_names_version_and_commit() {
+    let host = Host::new();
+    let container = host.start(host.context(), ignore);
+    let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
+    let errors = cnc.counters().iter().find(|counter| counter.type_id == ERRORS);
+    let AeronVersion { text, commit, .. } = AeronVersion::linked();
+    let name = "Cluster Container Errors - clusterId=0 serviceId=0";
+    let label = errors.map(|counter| counter.label.clone());
+    assert_eq!(label, Some(format!("{name} version={text} commit={commit}")));
+    drop(container);
 }
 
 #[test]
