@@ -1,0 +1,116 @@
+//! A container gives back every resource that it takes. The test is alone in its process, and looks
+//! at that.
+
+#![cfg(all(target_os = "linux", feature = "service"))]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+use rusteron_cluster::{
+    Cluster, ClusteredService, Lifecycle, ServiceContainer, ServiceContext, ServiceResult,
+    SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
+};
+use rusteron_test_support::cluster::StandInModule;
+use rusteron_test_support::{DEADLINE, await_that, connect, launch};
+
+struct Echo;
+
+impl ClusteredService for Echo {
+    fn on_start(
+        &mut self,
+        _: &mut Lifecycle<'_>,
+        _: Option<&mut SnapshotReader<'_>>,
+    ) -> ServiceResult {
+        Ok(())
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        message: &SessionMessage<'_>,
+    ) -> ServiceResult {
+        cluster.for_each_session(|session| {
+            // The driver has no subscriber.
+            session.offer(message.payload).expect_err("nobody listens");
+            Ok(())
+        })
+    }
+
+    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        Ok(())
+    }
+}
+
+/// The files, mapped files and threads of this process, and how many there are of each.
+fn resources() -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    let mut add = |name: String| *counts.entry(name).or_default() += 1;
+    for entry in fs::read_dir("/proc/self/fd").expect("a directory").flatten() {
+        if let Ok(target) = fs::read_link(entry.path()) {
+            let target = target.display().to_string();
+            if !target.contains("/proc/") {
+                add(format!("file {target}"));
+            }
+        }
+    }
+    for line in fs::read_to_string("/proc/self/maps").expect("this process").lines() {
+        if let Some((_, path)) = line.split_once(" /").filter(|(_, path)| !path.contains(".so")) {
+            add(format!("mapping /{path}"));
+        }
+    }
+    let threads = fs::read_dir("/proc/self/task").expect("a directory").count();
+    counts.insert("threads".to_owned(), threads);
+    counts
+}
+
+#[test]
+fn hundred_containers_leak_nothing() {
+    let driver = launch();
+    let dir = tempfile::tempdir().expect("a directory");
+    let live = |number: usize| {
+        let aeron = connect(&driver);
+        let mut module = StandInModule::new(&aeron);
+        let mut context = ServiceContext::new();
+        context.set_aeron_dir(driver.aeron_dir()).set_cluster_dir(dir.path());
+        let container = ServiceContainer::launch(context, Echo).expect("a container");
+        module.await_recovery();
+        module.lead();
+        module.open_session(5, "aeron:ipc", 33);
+        module.append_message(5, b"hello");
+        match number % 3 {
+            0 => {
+                module.terminate();
+                module.await_ack();
+                let cause = container.join();
+                let is_orderly = matches!(
+                    cause,
+                    TerminationCause::ConsensusModuleTerminated { is_expected: true, .. }
+                );
+                assert!(is_orderly, "{cause:?}");
+            }
+            1 => {
+                drop(module);
+                assert_eq!(container.join(), TerminationCause::ConsensusModuleGone);
+            }
+            _ => drop(container),
+        }
+    };
+    // Resources that are made once and retained come with the first lives.
+    (0..3).for_each(live);
+    // Without streams, the driver has its own files alone.
+    let mut before = resources();
+    await_that("an idle driver", || {
+        before = resources();
+        !before.keys().any(|name| name.contains(".logbuffer"))
+    });
+    (0..100).for_each(live);
+    // The driver gives logs back after a while.
+    let deadline = Instant::now() + DEADLINE;
+    let mut after = resources();
+    while after != before && Instant::now() < deadline {
+        std::thread::yield_now();
+        after = resources();
+    }
+    assert_eq!(after, before);
+}
