@@ -16,6 +16,8 @@ const WINDOW: usize = 32;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Requests without an answer are sent again after this time.
 const RETRY: Duration = Duration::from_secs(5);
+/// The pause between two questions for the state of a ledger.
+const LEDGER_PAUSE: Duration = Duration::from_millis(100);
 /// More answers than can be on their way, so that some are new.
 const ANSWERS: u64 = 10 * WINDOW as u64;
 
@@ -139,6 +141,8 @@ struct Requests {
     /// Requests that are to be sent again, in order.
     again: Vec<i64>,
     needs_keep_alive: bool,
+    /// A ledger has said that nothing is outstanding.
+    is_balanced: bool,
     /// All attempts that were answered.
     answers: HashSet<i64>,
     /// The time of the last answer or the last new request.
@@ -164,6 +168,7 @@ impl Requests {
             unanswered: BTreeMap::new(),
             again: Vec::new(),
             needs_keep_alive: false,
+            is_balanced: false,
             answers: HashSet::new(),
             last_progress: now,
             last_retry: now,
@@ -193,7 +198,25 @@ impl Requests {
         let numbers: HashSet<i64> = self.outcome.numbers.values().copied().collect();
         assert_eq!(numbers.len() as i64, self.last_id);
         assert_eq!(numbers.iter().max(), Some(&self.last_id));
+        if !self.outcome.digests.is_empty() {
+            self.await_ledger(&mut idle);
+        }
         self.outcome
+    }
+
+    /// Waits until all timers of the ledger have fired, and all its messages to itself have arrived.
+    fn await_ledger(&mut self, idle: &mut dyn IdleStrategy) {
+        let mut next = Instant::now();
+        while !self.is_balanced {
+            // Answers can be lost with a leader.
+            if Instant::now() >= next {
+                if let Err(error) = self.client.offer(&[b's', 0, 0, 0, 0, 0, 0, 0, 0]) {
+                    self.check(error);
+                }
+                next = Instant::now() + LEDGER_PAUSE;
+            }
+            idle.idle(self.work());
+        }
     }
 
     /// Sends a request, unless too many wait for their answers, or have to be sent again first.
@@ -299,12 +322,18 @@ impl Requests {
     fn on_answer(&mut self, message: &[u8]) {
         let field =
             |at: usize| i64::from_le_bytes(message[at..at + 8].try_into().expect("8 bytes"));
+        if message[0] == b's' && message.len() == 73 {
+            let [set, fired, sent, received, numbers] = [33, 41, 49, 57, 65].map(field);
+            assert_eq!(numbers, self.last_id);
+            self.is_balanced = set == fired && sent == received;
+            return;
+        }
         let (number, id, attempt) = (field(0), field(9), field(17));
         assert_eq!(message[8], b'n');
         match message.len() {
             // From `NumberService`.
             25 => {}
-            41 => self.outcome.digests.push((field(25), field(33).cast_unsigned())),
+            41 => self.outcome.digests.push((field(25), field(33) as u64)),
             length => panic!("{length} bytes"),
         }
         assert!(

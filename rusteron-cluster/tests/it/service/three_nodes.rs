@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusteron_client::Aeron;
 use rusteron_cluster::ClusterClient;
 use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
 use rusteron_test_support::cluster::{AeronVersion, Options, RustCluster, Service, ServiceProcess};
 use rusteron_test_support::{connect, launch_with_long_timeouts};
@@ -87,6 +88,25 @@ impl Fixture {
         }
         outcome
     }
+}
+
+/// The oracle of these tests can say no.
+#[test]
+fn divergence_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, lines: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, lines).expect("a file");
+        path
+    };
+    let first = file("first", "96 a1\n192 a2\n288 a3\n");
+    // A killed process can leave a part of a line.
+    let equal = file("equal", "192 a2\n288 a3\n38");
+    let other = file("other", "192 a2\n288 a4\n");
+    let digests = Digests::read([first.clone(), equal]).expect("equal digests");
+    assert_eq!((digests.compared(), digests.last_position()), (2, Some(288)));
+    let error = Digests::read([first, other]).expect_err("different digests");
+    assert!(error.contains("position 288: digest a3 in "), "{error}");
 }
 
 #[test]

@@ -95,13 +95,13 @@ impl Ledger {
                     self.act(cluster, number)?;
                 }
                 let state = &self.state;
-                let end = [state.position, state.digest.cast_signed()].map(i64::to_le_bytes);
+                let end = [state.position, state.digest as i64].map(i64::to_le_bytes);
                 answer(cluster, session, &[&number.to_le_bytes(), command, end.as_flattened()])
             }
             (Some(b's'), Some(_)) => {
                 let numbers = [
                     state.count,
-                    state.digest.cast_signed(),
+                    state.digest as i64,
                     state.position,
                     state.timers_set,
                     state.timers_fired,

@@ -54,7 +54,7 @@ impl State {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut numbers = vec![
             self.count,
-            self.digest.cast_signed(),
+            self.digest as i64,
             self.position,
             self.timers_set,
             self.timers_fired,
@@ -74,7 +74,7 @@ impl State {
             bytes.chunks(8).map_while(|chunk| Some(i64::from_le_bytes(chunk.try_into().ok()?)));
         let mut state = Self {
             count: numbers.next()?,
-            digest: numbers.next()?.cast_unsigned(),
+            digest: numbers.next()? as u64,
             position: numbers.next()?,
             timers_set: numbers.next()?,
             timers_fired: numbers.next()?,
