@@ -68,11 +68,16 @@ fn resources() -> BTreeMap<String, usize> {
 fn hundred_containers_leak_nothing() {
     let driver = launch();
     let dir = tempfile::tempdir().expect("a directory");
-    let live = |number: usize| {
+    let live = |number: i32| {
         let aeron = connect(&driver);
-        let mut module = StandInModule::new(&aeron);
+        let (to_service, from_service) = (1000 + 2 * number, 1001 + 2 * number);
+        let mut module = StandInModule::on_streams(&aeron, to_service, from_service);
         let mut context = ServiceContext::new();
-        context.set_aeron_dir(driver.aeron_dir()).set_cluster_dir(dir.path());
+        context
+            .set_aeron_dir(driver.aeron_dir())
+            .set_cluster_dir(dir.path())
+            .set_service_stream_id(to_service)
+            .set_consensus_module_stream_id(from_service);
         let container = ServiceContainer::launch(context, Echo).expect("a container");
         module.await_recovery();
         module.lead();
@@ -104,7 +109,7 @@ fn hundred_containers_leak_nothing() {
         before = resources();
         !before.keys().any(|name| name.contains(".logbuffer"))
     });
-    (0..100).for_each(live);
+    (3..103).for_each(live);
     // The driver gives logs back after a while.
     let deadline = Instant::now() + DEADLINE;
     let mut after = resources();

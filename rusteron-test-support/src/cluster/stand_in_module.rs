@@ -33,8 +33,15 @@ pub struct StandInModule {
 impl StandInModule {
     /// Waits for a service of a new cluster.
     pub fn new(aeron: &Aeron) -> Self {
-        let to_service = aeron.add_exclusive_publication(CONTROL_CHANNEL, SERVICE_STREAM_ID);
-        let from_service = aeron.add_subscription(CONTROL_CHANNEL, CONSENSUS_MODULE_STREAM_ID);
+        Self::on_streams(aeron, SERVICE_STREAM_ID, CONSENSUS_MODULE_STREAM_ID)
+    }
+
+    /// Waits for a service of a new cluster, on other streams to and from the service. If one service
+    /// follows another on the same media driver at once, the new subscription can still get messages of
+    /// the former service. Other streams avoid that.
+    pub fn on_streams(aeron: &Aeron, to_service: i32, from_service: i32) -> Self {
+        let to_service = aeron.add_exclusive_publication(CONTROL_CHANNEL, to_service);
+        let from_service = aeron.add_subscription(CONTROL_CHANNEL, from_service);
         // The clusterId 0. As in Java, the recovery counter comes last.
         let commit_position = aeron.add_counter(COMMIT_POSITION, &[0; 4], "commit-pos");
         // No term, position and time 0, cluster 0, no snapshots.
