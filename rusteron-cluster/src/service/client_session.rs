@@ -215,6 +215,7 @@ pub enum SessionClaim<'a> {
 
 /// A claim of a member that does not lead.
 #[doc(hidden)]
+#[allow(missing_debug_implementations, reason = "the claim around it has one")]
 pub struct MockedClaim<'a> {
     bytes: &'a mut [u8],
     session_id: i64,

@@ -422,3 +422,6 @@ fn describe(message: &[u8]) -> String {
         Err(error) => error,
     }
 }
+
+#[cfg(test)]
+mod tests;

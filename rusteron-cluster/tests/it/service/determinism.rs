@@ -159,10 +159,9 @@ impl ClusteredService for Forgetful {
 }
 
 #[test]
-fn recorded_log_shows_divergence() {
+fn deterministic_services_are_equal() {
     let Some(files) = Files::record() else { return };
-
-    // A deterministic service is equal, from both beginnings and with snapshots everywhere.
+    // From both beginnings, and with snapshots everywhere.
     let ledger = || Ledger::new().0;
     let comparison = files.check().run(ledger).expect("two runs");
     assert!(comparison.is_equal(), "{comparison}");
@@ -178,7 +177,11 @@ fn recorded_log_shows_divergence() {
     assert!(rest.events() < comparison.events());
     let comparison = files.check().run(|| answering(|count| count.to_string())).expect("two runs");
     assert!(comparison.is_equal(), "{comparison}");
+}
 
+#[test]
+fn divergence_in_answers_is_found() {
+    let Some(files) = Files::record() else { return };
     // The order of a hash map.
     let hash_map = || {
         let mut map: HashMap<u64, u64> = (0..32).map(|key| (key, key)).collect();
@@ -227,8 +230,12 @@ fn recorded_log_shows_divergence() {
         })
     };
     differs_in_an_answer(&files.check().run(addresses).expect("two runs"));
+}
 
-    // The order of a hash map in a snapshot, with equal answers.
+#[test]
+fn divergence_in_snapshots_is_found() {
+    let Some(files) = Files::record() else { return };
+    // The order of a hash map, with equal answers.
     let state = || Unordered((0..32).map(|key| (key, key)).collect());
     let comparison = files.check().run(state).expect("two runs");
     let divergence = comparison.divergence().expect("a difference");
@@ -242,7 +249,11 @@ fn recorded_log_shows_divergence() {
     let message = |count: u64| Effect::Message(count.to_le_bytes().to_vec());
     assert_eq!(second, &message(1), "{comparison}");
     assert!(*first != message(1), "{comparison}");
+}
 
+#[test]
+fn failures_over_a_log_are_reported() {
+    let Some(files) = Files::record() else { return };
     // A service that fails, in the same way in both runs, and one that fails in one run.
     let fails =
         || answering(|count| if count == 30 { panic!("on request") } else { String::new() });
@@ -269,7 +280,7 @@ fn recorded_log_shows_divergence() {
     let error = RecordedLog::open(&files.cluster, &files.cluster).expect_err("not an archive");
     assert_eq!(error.kind(), ClusterErrorKind::InvalidRecording);
     let mut check = files.check();
-    let error = check.set_service_id(5).begin_with_last_snapshot().run(ledger);
+    let error = check.set_service_id(5).begin_with_last_snapshot().run(Forgetful::default);
     assert_eq!(error.expect_err("no snapshot").kind(), ClusterErrorKind::InvalidRecording);
 }
 

@@ -1,0 +1,206 @@
+//! Checks over logs that the tests write.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::codec;
+use crate::service::cluster::{Cluster, Lifecycle};
+use crate::service::error::{ServiceError, ServiceResult};
+use crate::service::snapshot_reader::SnapshotReader;
+use crate::service::snapshot_writer::SnapshotWriter;
+use crate::service::types::SessionMessage;
+
+const SESSION: i64 = 5;
+
+/// Does everything that a service can do.
+struct Busy {
+    /// An answer that differs.
+    answer: &'static [u8],
+}
+
+impl ClusteredService for Busy {
+    fn on_start(
+        &mut self,
+        _: &mut Lifecycle<'_>,
+        _: Option<&mut SnapshotReader<'_>>,
+    ) -> ServiceResult {
+        Ok(())
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        message: &SessionMessage<'_>,
+    ) -> ServiceResult {
+        if message.payload != b"all" {
+            return Ok(());
+        }
+        cluster.schedule_timer(7, 99)?;
+        cluster.cancel_timer(8)?;
+        cluster.offer(b"offered")?;
+        let mut claim = cluster.try_claim(7)?;
+        claim.copy_from_slice(b"claimed");
+        claim.commit()?;
+        cluster.try_claim(7)?.abort();
+        let mut session = cluster.session(SESSION)?;
+        session.offer(b"equal")?;
+        let mut claim = session.try_claim(self.answer.len())?;
+        claim.copy_from_slice(self.answer);
+        claim.commit()?;
+        session.try_claim(7)?.abort();
+        session.close()?;
+        Err(ServiceError::failed("recorded"))
+    }
+
+    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+        snapshot.offer(b"state")
+    }
+}
+
+/// Writes a log with one session and messages of it.
+fn write_log(dir: &Path, payloads: &[&[u8]]) -> RecordedLog {
+    let open = codec::SessionOpenEvent {
+        leadership_term_id: 0,
+        correlation_id: 1,
+        cluster_session_id: SESSION,
+        timestamp: 10,
+        response_stream_id: 102,
+        response_channel: b"aeron:ipc",
+        encoded_principal: b"",
+    };
+    let header = codec::SessionMessageHeader {
+        leadership_term_id: 0,
+        cluster_session_id: SESSION,
+        timestamp: 11,
+    };
+    let message = |payload: &&[u8]| [&header.to_vec()[..], payload].concat();
+    let mut log = Vec::new();
+    for message in [open.to_vec()].into_iter().chain(payloads.iter().map(message)) {
+        let mut frame = vec![0; 32];
+        frame[..4].copy_from_slice(&(32 + message.len() as i32).to_le_bytes());
+        (frame[5], frame[6]) = (0xc0, 1);
+        frame.extend(message);
+        frame.resize(frame.len().next_multiple_of(32), 0);
+        log.extend(frame);
+    }
+    log.resize(log.len() + 1024, 0);
+    fs::write(dir.join("3-0.rec"), log).expect("a file");
+    // A term whose log is recording 3.
+    let mut entry = 3_i64.to_le_bytes().to_vec();
+    entry.resize(64, 0);
+    fs::write(dir.join("recording.log"), entry).expect("a file");
+    RecordedLog::open(dir, dir).expect("a log")
+}
+
+fn check(dir: &Path, payloads: &[&[u8]]) -> DeterminismCheck {
+    let mut check = DeterminismCheck::new(write_log(dir, payloads));
+    check.set_pause(Duration::ZERO).set_error_policy(ErrorPolicy::RecordAndContinue);
+    check
+}
+
+#[test]
+fn effects_of_all_kinds_are_compared() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let check = check(dir.path(), &[b"none", b"all", b"none"]);
+    let comparison = check.run(|| Busy { answer: b"same" }).expect("two runs");
+    assert!(comparison.is_equal() && comparison.events() == 4, "{comparison}");
+    let other = check.run(|| Busy { answer: b"another" }).expect("two runs");
+    assert_ne!(other.digest(), comparison.digest());
+
+    let mut answers = [b"first", b"later"].into_iter().map(|answer| &answer[..]);
+    let factory = || Busy { answer: answers.next().unwrap_or_default() };
+    let comparison = check.run(factory).expect("two runs");
+    let divergence = comparison.divergence().expect("a difference");
+    let answer = |text: &[u8]| Effect::Answer { session_id: SESSION, message: text.to_vec() };
+    let effects = |last: &[u8]| {
+        vec![
+            Effect::TimerScheduled { correlation_id: 7, deadline: 99 },
+            Effect::TimerCancelled { correlation_id: 8 },
+            Effect::Message(b"offered".to_vec()),
+            Effect::Message(b"claimed".to_vec()),
+            answer(b"equal"),
+            answer(last),
+            Effect::SessionClosed { session_id: SESSION },
+        ]
+    };
+    let failed = |effects: &[Effect]| matches!(effects.last(), Some(Effect::Error(text)) if text.contains("recorded"));
+    assert!(failed(divergence.first()) && failed(divergence.second()), "{comparison}");
+    assert_eq!(divergence.first()[..7], effects(b"first"));
+    assert_eq!(divergence.second()[..7], effects(b"later"));
+    let event = "message of session 5: 3 bytes \"all\"";
+    assert_eq!(divergence.event(), event);
+    let position = divergence.position();
+    assert_eq!(
+        comparison.to_string(),
+        format!(
+            "different at event 3: position {position}, {event}: after 5 equal effects, the first run had \
+             answer to session 5: 5 bytes \"first\", the second run answer to session 5: 5 bytes \"later\""
+        )
+    );
+}
+
+#[test]
+fn too_long_service_message_ends_both_runs() {
+    struct TooLong;
+    impl ClusteredService for TooLong {
+        fn on_start(
+            &mut self,
+            _: &mut Lifecycle<'_>,
+            _: Option<&mut SnapshotReader<'_>>,
+        ) -> ServiceResult {
+            Ok(())
+        }
+
+        fn on_session_message(
+            &mut self,
+            cluster: &mut Cluster<'_>,
+            _: &SessionMessage<'_>,
+        ) -> ServiceResult {
+            cluster.offer(&[0; 16 * 1024])
+        }
+
+        fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let error = check(dir.path(), &[b"any"]).run(|| TooLong).expect_err("too long");
+    assert_eq!(error.kind(), ClusterErrorKind::ServiceFailed);
+    assert!(error.message().contains("message of session 5"), "{error}");
+}
+
+#[test]
+fn background_work_that_changes_the_state() {
+    #[derive(Default)]
+    struct Background(u64);
+    impl ClusteredService for Background {
+        fn on_start(
+            &mut self,
+            _: &mut Lifecycle<'_>,
+            _: Option<&mut SnapshotReader<'_>>,
+        ) -> ServiceResult {
+            Ok(())
+        }
+
+        fn on_session_message(
+            &mut self,
+            cluster: &mut Cluster<'_>,
+            _: &SessionMessage<'_>,
+        ) -> ServiceResult {
+            cluster.offer(&self.0.to_le_bytes())
+        }
+
+        fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+            Ok(())
+        }
+
+        fn do_background_work(&mut self, _: Instant) -> usize {
+            self.0 += 1;
+            1
+        }
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let check = check(dir.path(), &[b"any"]);
+    assert!(!check.run(Background::default).expect("two runs").is_equal());
+}
