@@ -38,7 +38,6 @@ fn killed_services_are_survived() {
 }
 
 #[test]
-#[ignore = "takes half a minute: just prove-cluster-survival --diverge"]
 fn diverging_services_are_noticed() {
     if !has_java() {
         return;

@@ -13,6 +13,7 @@ use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
 
 use super::options::{ClusterCommand, MemberOptions};
+use crate::parts::follow;
 
 const PAUSE: Duration = Duration::from_millis(50);
 /// A media driver is there after this time, and an old mark file no longer active.
@@ -20,19 +21,14 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs a process of a member until it is killed or ends by itself.
 pub(crate) fn play(command: &ClusterCommand) -> Result<(), Failure> {
+    let (ClusterCommand::Driver(options)
+    | ClusterCommand::Module(options)
+    | ClusterCommand::Service(options)) = command;
+    follow(options.supervisor)?;
     match command {
-        ClusterCommand::Driver(options) => {
-            crate::parts::follow(options.supervisor)?;
-            driver(options)
-        }
-        ClusterCommand::Module(options) => {
-            crate::parts::follow(options.supervisor)?;
-            module(options)
-        }
-        ClusterCommand::Service(options) => {
-            crate::parts::follow(options.supervisor)?;
-            service(options)
-        }
+        ClusterCommand::Driver(options) => driver(options),
+        ClusterCommand::Module(options) => module(options),
+        ClusterCommand::Service(options) => service(options),
     }
 }
 

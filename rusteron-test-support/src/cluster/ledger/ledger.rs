@@ -1,5 +1,6 @@
 //! A replicated service that digests its events.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ pub struct Ledger {
     unordered: Option<HashMap<i64, i64>>,
 }
 
-/// Requests that a diverging ledger iterates.
+/// The length of the map that a diverging ledger iterates.
 const UNORDERED: i64 = 32;
 
 impl Ledger {
@@ -65,7 +66,12 @@ impl Ledger {
         of: i64,
         bytes: &[u8],
     ) -> ServiceResult {
-        self.state.digest(kind, cluster.log_position(), cluster.time(), of, bytes);
+        let mut bytes = Cow::Borrowed(bytes);
+        if let Some(unordered) = &mut self.unordered {
+            unordered.insert(self.state.count % UNORDERED, self.state.count);
+            bytes.to_mut().extend(unordered.values().flat_map(|count| count.to_le_bytes()));
+        }
+        self.state.digest(kind, cluster.log_position(), cluster.time(), of, &bytes);
         if self.state.count % EVENTS_PER_LINE == 0 {
             self.note()?;
         }
@@ -84,13 +90,6 @@ impl Ledger {
             (Some(b'n'), Some(id)) => {
                 let next = state.numbers.len() as i64 + 1;
                 let number = *state.numbers.entry(id).or_insert(next);
-                if let (true, Some(unordered)) = (number == next, &mut self.unordered) {
-                    unordered.insert(number % UNORDERED, number);
-                    let order: Vec<u8> =
-                        unordered.values().flat_map(|number| number.to_le_bytes()).collect();
-                    let (position, time) = (cluster.log_position(), cluster.time());
-                    state.digest(b'h', position, time, number, &order);
-                }
                 if number == next {
                     self.act(cluster, number)?;
                 }
