@@ -184,7 +184,7 @@ cross-language-test-grpc:
     cross-language/grpc/build
     cargo test -p cross-language-test --manifest-path cross-language/Cargo.toml --test it grpc:: -- --ignored
 
-# Measure the cross-language service over Aeron, gRPC and in one process in turn, 25 minutes (needs what cross-language-test needs, and JDK 23; Linux); `run --help` lists the options, `render` draws again; results in target/benchmarks
+# Measure the cross-language service over Aeron, gRPC and in one process in turn, an hour or two on a quiet machine (needs what cross-language-test needs, and JDK 23; Linux); `run --help` lists the options, `run --core` measures what the goals name, `render` draws again; results in target/benchmarks
 benchmark-cross-language *args="run":
     cross-language/build
     cross-language/grpc/build

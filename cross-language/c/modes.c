@@ -17,6 +17,8 @@
 #define FIRST_BLOCK 100
 /* Blocks in a row that are no faster before the warm-up ends. */
 #define STEADY_BLOCKS 3
+/* Shortest warm-up. */
+#define LEAST_WARMUP_NS 500000000
 /* A faster block takes less than this share of an earlier block's time for a call. */
 #define FASTER 0.95
 
@@ -218,10 +220,11 @@ static void warm_up(
     measured_caller_t *measured, void *connection, const operation_t *operation, json_t *argument)
 {
     const modes_t *modes = measured->measurement->modes;
-    const int64_t deadline = now_ns() + (int64_t)modes->warmup_ms * 1000000;
+    const int64_t begin = now_ns();
+    const int64_t deadline = begin + (int64_t)modes->warmup_ms * 1000000;
     double fastest = -1;
     int steady_blocks = 0;
-    for (size_t block = FIRST_BLOCK; steady_blocks < STEADY_BLOCKS; block *= 2)
+    for (size_t block = FIRST_BLOCK; steady_blocks < STEADY_BLOCKS || now_ns() - begin < LEAST_WARMUP_NS; block *= 2)
     {
         const int64_t start = now_ns();
         for (size_t i = 0; i < block; i++)

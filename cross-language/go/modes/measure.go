@@ -31,6 +31,8 @@ const (
 	firstBlock = 100
 	// Blocks in a row that are no faster before the warm-up ends.
 	steadyBlocks = 3
+	// Shortest warm-up.
+	leastWarmup = 500 * time.Millisecond
 	// A faster block takes less than this share of an earlier block's time for a call.
 	faster = 0.95
 )
@@ -174,9 +176,10 @@ func (c *caller) run(m *Measuring, connect func() (Connection, error), finish fu
 
 // warmUp calls in blocks, each twice as long as the block before, until some in a row are no faster than the fastest.
 func (c *caller) warmUp(call func() error, longest time.Duration) error {
-	deadline := time.Now().Add(longest)
+	begin := time.Now()
+	deadline := begin.Add(longest)
 	fastest := math.Inf(1)
-	for block, steady := firstBlock, 0; steady < steadyBlocks; block *= 2 {
+	for block, steady := firstBlock, 0; steady < steadyBlocks || time.Since(begin) < leastWarmup; block *= 2 {
 		start := time.Now()
 		for i := 0; i < block; i++ {
 			if !time.Now().Before(deadline) {

@@ -26,6 +26,8 @@ _CALLBACK_LIMIT = 12
 _FIRST_BLOCK = 100
 # Blocks in a row that are no faster before the warm-up ends.
 _STEADY_BLOCKS = 3
+# Shortest warm-up.
+_LEAST_WARMUP_NS = 500_000_000
 # A faster block takes less than this share of an earlier block's time for a call.
 _FASTER = 0.95
 
@@ -205,9 +207,10 @@ class _TimedCaller(threading.Thread):
     def _warm_up(self, call: Call, operation: Operation, argument: Any) -> None:
         """Calls in blocks, each twice as long as the block before, until some in a row are no faster than the fastest."""
         clock = time.perf_counter_ns
-        deadline = clock() + self._warmup_ns
+        begin = clock()
+        deadline = begin + self._warmup_ns
         block, steady_blocks, fastest = _FIRST_BLOCK, 0, float("inf")
-        while steady_blocks < _STEADY_BLOCKS:
+        while steady_blocks < _STEADY_BLOCKS or clock() - begin < _LEAST_WARMUP_NS:
             start = clock()
             for _ in range(block):
                 if clock() >= deadline:

@@ -92,6 +92,8 @@ fn shortened(text: &str) -> String {
 const FIRST_BLOCK: u32 = 100;
 /// Blocks in a row that are no faster before the warm-up ends.
 const STEADY_BLOCKS: u32 = 3;
+/// Shortest warm-up.
+const LEAST_WARMUP: Duration = Duration::from_millis(500);
 /// A faster block takes less than this share of an earlier block's time for a call.
 const FASTER: f64 = 0.95;
 
@@ -229,10 +231,11 @@ impl Measuring {
         &self,
         mut call: impl FnMut() -> Result<R, CallError>,
     ) -> Result<Stage, ProgramError> {
-        let deadline = Instant::now() + Duration::from_millis(self.warmup_ms);
+        let begin = Instant::now();
+        let deadline = begin + Duration::from_millis(self.warmup_ms);
         let (mut calls, mut block, mut steady_blocks) = (0_u64, FIRST_BLOCK, 0);
         let mut fastest = f64::INFINITY;
-        while steady_blocks < STEADY_BLOCKS {
+        while steady_blocks < STEADY_BLOCKS || begin.elapsed() < LEAST_WARMUP {
             let start = Instant::now();
             for _ in 0..block {
                 if Instant::now() >= deadline {

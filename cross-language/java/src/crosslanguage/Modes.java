@@ -37,6 +37,8 @@ final class Modes
     private static final int FIRST_BLOCK = 100;
     /** Blocks in a row that are no faster before the warm-up ends. */
     private static final int STEADY_BLOCKS = 3;
+    /** Shortest warm-up. */
+    private static final long LEAST_WARMUP_NS = 500_000_000;
     /** A faster block takes less than this share of an earlier block's time for a call. */
     private static final double FASTER = 0.95;
     private static final Set<String> OPTIONS = Set.of(
@@ -304,10 +306,12 @@ final class Modes
         final Measured measured)
         throws Exception
     {
-        final long deadline = System.nanoTime() + longestNs;
+        final long begin = System.nanoTime();
+        final long deadline = begin + longestNs;
         double fastest = Double.POSITIVE_INFINITY;
         int steadyBlocks = 0;
-        for (int block = FIRST_BLOCK; steadyBlocks < STEADY_BLOCKS; block *= 2)
+        for (int block = FIRST_BLOCK;
+            steadyBlocks < STEADY_BLOCKS || System.nanoTime() - begin < LEAST_WARMUP_NS; block *= 2)
         {
             final long start = System.nanoTime();
             for (int i = 0; i < block; i++)
