@@ -405,7 +405,6 @@ impl Campaign<'_> {
             ("starts of drivers", starts(Process::Driver)),
             ("starts of consensus modules", starts(Process::Module)),
             ("starts of services", starts(Process::Service)),
-            ("positions with digests", digests.len() as u64),
             ("digests compared", digests.compared() as u64),
         ];
         report.elapsed = self.start.elapsed();
