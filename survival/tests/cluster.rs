@@ -17,7 +17,8 @@ fn campaign(arguments: &[&str]) -> (Output, Value) {
         .expect("the program starts");
     let report = std::fs::read(results.path().join("prove_cluster_survival.json"));
     let report = serde_json::from_slice(&report.expect("a report"));
-    (output, report.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+    let report = report.unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output, report)
 }
 
 #[test]
