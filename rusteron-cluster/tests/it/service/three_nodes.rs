@@ -160,9 +160,11 @@ fn both_followers_killed_and_back() {
     let Some(mut fixture) = Fixture::launch() else { return };
     let load = fixture.persistent_load();
     load.await_answers();
+    let leader = fixture.cluster.await_leader();
     for follower in fixture.cluster.followers() {
         fixture.cluster.kill(follower);
     }
+    fixture.cluster.node_mut(leader).await_that("a leader of nobody", |node| !node.is_leader());
     fixture.cluster.restart();
     load.await_answers();
     fixture.finish(load);
