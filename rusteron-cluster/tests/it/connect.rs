@@ -125,7 +125,7 @@ fn invalid_settings_are_refused_at_once() {
     let aeron = connect(&driver);
     let error = ClusterClient::async_connect(&aeron, ClusterContext::new()).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
-    let error = ClusterClient::async_connect(&aeron, members("0=localhost")).unwrap_err();
+    let error = ClusterClient::async_connect(&aeron, members("0=localhost:x")).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument, "{error}");
 }
 

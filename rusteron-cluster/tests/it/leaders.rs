@@ -383,7 +383,7 @@ fn automatic_keep_alive_connects_to_new_leader() {
 
 #[test]
 fn unusable_endpoints_close_session() {
-    for endpoints in ["0=localhost:1", "", "1=localhost", "1=localhost:1|mtu=9"] {
+    for endpoints in ["0=localhost:1", "", "1=localhost:x", "1=localhost:1|mtu=9"] {
         let mut members = Members::new();
         let mut client = members.session(members.context());
         members.members[1].leadership_term_id = 3;
