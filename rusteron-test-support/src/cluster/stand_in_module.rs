@@ -14,14 +14,11 @@ const CONSENSUS_MODULE_STREAM_ID: i32 = 105;
 const LOG_STREAM_ID: i32 = 100;
 const COMMIT_POSITION: i32 = 203;
 const RECOVERY: i32 = 204;
-/// The heartbeat of a client.
-const HEARTBEAT: i32 = 11;
 /// The leader's role in a request to join a log.
 const LEADER: i32 = 2;
 
 /// A consensus module of one service, with a log in memory. There is no archive.
 pub struct StandInModule {
-    aeron: Aeron,
     to_service: ExclusivePublication,
     from_service: Subscription,
     commit_position: Counter,
@@ -49,7 +46,6 @@ impl StandInModule {
         let recovery = aeron.add_counter(RECOVERY, &key, "recovery");
         let log = aeron.add_exclusive_publication("aeron:ipc?term-length=1m", LOG_STREAM_ID);
         Self {
-            aeron: aeron.clone(),
             to_service: to_service.expect("a publication"),
             from_service: from_service.expect("a subscription"),
             commit_position: commit_position.expect("a counter"),
@@ -61,22 +57,10 @@ impl StandInModule {
     /// Waits for the acknowledgement of the start, and takes the recovery counter away. Returns the
     /// id of the service's Aeron client.
     pub fn await_recovery(&mut self) -> i64 {
-        // Acknowledgements of an earlier service may still be in the stream. That client has gone.
-        let ack = await_some("the acknowledgement of a start", || {
-            self.poll_ack().filter(|ack| ack.ack_id == 0 && self.is_alive(ack.relevant_id))
-        });
-        assert_eq!(ack.log_position, 0);
+        let ack = self.await_ack();
+        assert_eq!((ack.ack_id, ack.log_position), (0, 0));
         self.end_recovery();
         ack.relevant_id
-    }
-
-    /// Returns whether the client with this id has a heartbeat counter.
-    fn is_alive(&self, client_id: i64) -> bool {
-        let counters = self.aeron.counters_reader();
-        (0..=counters.max_counter_id()).any(|id| {
-            counters.type_id(id) == Some(HEARTBEAT)
-                && counters.registration_id(id) == Some(client_id)
-        })
     }
 
     /// Takes the recovery counter away, as after the start of the service.
