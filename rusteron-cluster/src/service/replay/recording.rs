@@ -179,7 +179,10 @@ mod tests {
         Recording::open(dir, 7).expect("a recording")
     }
 
-    fn messages(recording: &Recording, from: i64) -> Result<(Vec<(i64, Vec<u8>)>, i64)> {
+    /// Messages with the positions behind them.
+    type Messages = Vec<(i64, Vec<u8>)>;
+
+    fn messages(recording: &Recording, from: i64) -> Result<(Messages, i64)> {
         let mut messages = Vec::new();
         let end = recording.read(from, |position, message| {
             messages.push((position, message.to_vec()));
