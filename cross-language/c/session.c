@@ -131,8 +131,8 @@ static void on_message(void *clientd, const uint8_t *buffer, size_t length, aero
 }
 
 /*
- * Whether the last error says that the driver still closes a socket of the address, and there is time to try again. The
- * last caller over UDP may have used the same address.
+ * Returns true if the last error says that the driver still closes a socket of the address, and there is time to try
+ * again. The last caller over UDP may have used the same address.
  */
 static bool is_address_closing(int64_t deadline_ns)
 {

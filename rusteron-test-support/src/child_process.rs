@@ -73,6 +73,11 @@ impl ChildProcess {
         writeln!(stdin, "{line}").expect("a process that reads");
     }
 
+    /// Closes this end of the input.
+    pub fn close_input(&mut self) {
+        self.child.stdin = None;
+    }
+
     /// Closes this end of the output.
     pub fn hang_up(&mut self) {
         self.stdout = None;

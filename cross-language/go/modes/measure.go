@@ -60,8 +60,8 @@ func (m *Measuring) Run(connect func() (Connection, error)) error {
 	}
 	callers := make([]caller, m.callers)
 	events := make(chan error, m.callers)
-	// Closed when the timed calls begin, and when the counted ones do.
-	begin := []chan struct{}{make(chan struct{}), make(chan struct{})}
+	// Closed when the timed calls begin, when the counted ones do, and when the callers close.
+	begin := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	for i := range callers {
 		caller := &callers[i]
 		go func() {
@@ -100,6 +100,10 @@ func (m *Measuring) Run(connect func() (Connection, error)) error {
 	}
 	countedElapsed := time.Since(start)
 	runtime.ReadMemStats(&after)
+	close(begin[2])
+	if err := awaitStage(); err != nil {
+		return err
+	}
 	var times []int64
 	warmupCalls, counted, isSteady := 0, 0, true
 	for i := range callers {
@@ -171,6 +175,8 @@ func (c *caller) run(m *Measuring, connect func() (Connection, error), finish fu
 			return err
 		}
 	}
+	// Closing does not count.
+	finish(2)
 	return nil
 }
 

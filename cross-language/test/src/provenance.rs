@@ -5,7 +5,8 @@ use serde_json::Value;
 /// The fields that all rows of a table share.
 const SHARED: [&str; 3] = ["commit", "quick", "versions"];
 
-/// Checks that rows can stand in one table: of one commit, with equal versions, all measured at full length or none.
+/// Checks that rows can stand in one table: of one commit, with equal versions, all measured at full length or none. Only quick rows
+/// may be of a tree with changes.
 ///
 /// # Errors
 /// A row differs from the first, or has no such field. The text says how.
@@ -16,6 +17,12 @@ pub fn check(rows: &[Value]) -> Result<(), String> {
             if row[field].is_null() {
                 return Err(format!("a row without {field}: {row}"));
             }
+            if field == "commit"
+                && row["quick"] != true
+                && row[field].as_str().is_some_and(is_dirty)
+            {
+                return Err(format!("a row of uncommitted programs: {}", row[field]));
+            }
             if row[field] != first[field] {
                 let (one, other) = (&first[field], &row[field]);
                 return Err(format!(
@@ -25,6 +32,11 @@ pub fn check(rows: &[Value]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Two trees with changes can have the same name.
+fn is_dirty(commit: &str) -> bool {
+    commit.ends_with("-dirty")
 }
 
 #[cfg(test)]
@@ -49,5 +61,7 @@ mod tests {
             assert!(check(&[row("a", false, "17"), other.clone()]).is_err(), "{other}");
         }
         assert!(check(&[json!({ "quick": false })]).is_err());
+        assert!(check(&[row("a-dirty", false, "17")]).is_err());
+        assert_eq!(check(&[row("a-dirty", true, "17")]), Ok(()));
     }
 }

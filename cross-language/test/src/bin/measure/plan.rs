@@ -49,8 +49,7 @@ impl Transport {
     }
 }
 
-/// The servers. Go serves over gRPC alone, as do the other ways of serving in Rust and Python, which show that each
-/// language is measured at its best.
+/// The servers. Go serves over gRPC alone, as do the other ways of serving in Rust and Python, which are for comparing.
 pub(crate) const SERVERS: [&str; 6] =
     ["rust", "java", "python", "go", "rust-multi", "python-threads"];
 

@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 /// Longer than any run of a caller's program.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// A media driver without clients ends within this time.
+const DRIVER_END: Duration = Duration::from_secs(30);
 /// The part of the counted calls that is looked at.
 const LOOK: Duration = Duration::from_millis(120);
 /// The line of a caller that begins to count its calls.
@@ -45,9 +47,19 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The driver removes its directory.
-        self.process.write_line("end");
-        self.process.wait();
+        // The driver removes its directory. One that has crashed, or hangs, must not end or stop the measuring.
+        self.process.close_input();
+        let deadline = Instant::now() + DRIVER_END;
+        while self.process.try_wait().is_none() {
+            if Instant::now() >= deadline {
+                eprintln!(
+                    "warning: media driver {} does not end, and is killed",
+                    self.process.id()
+                );
+                return self.process.kill();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
