@@ -23,7 +23,7 @@ pub(crate) struct Order {
     pub(crate) price: i64,
     /// The quantity that has not been filled, at least 1.
     pub(crate) quantity: i64,
-    /// Whether a timer will end the order.
+    /// True if a timer will end the order.
     pub(crate) expires: bool,
 }
 

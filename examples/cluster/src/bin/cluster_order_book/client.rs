@@ -9,7 +9,7 @@ use clap::Subcommand;
 use hdrhistogram::Histogram;
 use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{Aeron, Context, IdleStrategy, IdleStrategyKind};
-use rusteron_cluster::{ClusterClient, ClusterContext, Egress};
+use rusteron_cluster::{ClusterClient, ClusterContext, ClusterState, Egress};
 use rusteron_media_driver::MediaDriver;
 
 use crate::Options;
@@ -160,6 +160,10 @@ impl Client {
         let Self { cluster, open, unsent, .. } = self;
         let mut work_count = 0;
         while let Some((request, _)) = open.get(open.len() - *unsent) {
+            // A poll sends the keep-alive that comes first.
+            if cluster.state() == ClusterState::AwaitNewLeaderConnection {
+                break;
+            }
             match cluster.offer(&request.encode()) {
                 Ok(_position) => *unsent -= 1,
                 // Back pressure, or no leader at the moment.
@@ -180,6 +184,8 @@ impl Client {
                         Some((request, since)) if request.number == number => {
                             handler(&answer, since.elapsed());
                             open.pop_front();
+                            // The old leader's answer can come before the request was sent again.
+                            *unsent = (*unsent).min(open.len());
                         }
                         _ => {}
                     }
