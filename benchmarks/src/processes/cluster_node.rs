@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::measuring::endpoints;
+use crate::processes::cores::Cores;
 use crate::processes::java::Java;
 use crate::processes::program::Program;
 
@@ -60,8 +61,13 @@ impl ClusterNode {
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
-    pub fn start(java: &Java, idle: &str, interrupt: &Interrupt) -> Result<Self, Failure> {
-        let mut node = Self::launch(java, idle, "EchoService")?;
+    pub fn start(
+        java: &Java,
+        idle: &str,
+        cores: Cores,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let mut node = cores.start_member(|| Self::launch(java, idle, "EchoService"))?;
         while let Some(line) = node.program.line(interrupt)? {
             if line.ends_with("is LEADER") {
                 return Ok(node);
@@ -77,10 +83,11 @@ impl ClusterNode {
     pub fn start_with(
         java: &Java,
         idle: &str,
+        cores: Cores,
         service: Service,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let mut node = Self::launch(java, idle, "none")?;
+        let mut node = cores.start_member(|| Self::launch(java, idle, "none"))?;
         while let Some(line) = node.program.line(interrupt)? {
             if line.ends_with(" started") {
                 break;

@@ -2,6 +2,7 @@
 
 pub mod archive_process;
 pub mod cluster_node;
+pub mod cores;
 pub mod driver_process;
 pub mod driver_totals;
 pub mod echo_service;

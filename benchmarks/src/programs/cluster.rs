@@ -19,6 +19,7 @@ use crate::contenders::latency::Transport;
 use crate::contenders::ping_pong::MIN_MESSAGE_LENGTH;
 use crate::measuring::connection::Connection;
 use crate::processes::cluster_node::ClusterNode;
+use crate::processes::cores::Cores;
 use crate::processes::java::Java;
 use crate::programs::cluster_cases::Case;
 use crate::reports::chart::{BarChart, Heading, settings_note};
@@ -81,6 +82,10 @@ pub struct ClusterOptions {
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub node_idle: IdleStrategyKind,
 
+    /// Cores of the member's process, and of all else
+    #[arg(long, value_name = "CORES", default_value = "shared")]
+    pub cores: Cores,
+
     /// Rounds, times, results.
     #[command(flatten)]
     pub run: RunOptions,
@@ -131,7 +136,7 @@ pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
     let mut output = Output::new(&interrupt);
     let java = Java::find(&options.java.java_option, &interrupt)
         .map_err(|reason| Failure::run("the cluster needs Java", reason))?;
-    let mut node = ClusterNode::start(&java, options.node_idle.name(), &interrupt)?;
+    let mut node = ClusterNode::start(&java, options.node_idle.name(), options.cores, &interrupt)?;
     let connection = Connection::to_driver(&node.aeron_dir())?;
     let bench = Bench {
         aeron: connection.aeron(),
@@ -199,6 +204,7 @@ fn chart(options: &ClusterOptions, rates: &[comparison::Case], java: &Java) -> B
         ("messages", &format_args!("{} B", options.message_length)),
         ("idle", &options.idle.name()),
         ("member's idle", &options.node_idle.name()),
+        ("cores", &options.cores.name()),
         ("runs", &options.run.runs),
     ]));
     let group = |case: &comparison::Case| {
@@ -224,6 +230,7 @@ fn report(options: &ClusterOptions, cases: &[Case], java: &Java) -> Value {
     settings["message_length"] = json!(options.message_length);
     settings["idle"] = json!(options.idle.name());
     settings["node_idle"] = json!(options.node_idle.name());
+    settings["cores"] = json!(options.cores.name());
     json!({
         "program": "benchmark_cluster",
         "versions": versions,

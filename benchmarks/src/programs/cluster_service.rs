@@ -21,6 +21,7 @@ use crate::contenders::ping_pong::MIN_MESSAGE_LENGTH;
 use crate::measuring::connection::Connection;
 use crate::measuring::statistics::Statistics;
 use crate::processes::cluster_node::{ClusterNode, Service};
+use crate::processes::cores::Cores;
 use crate::processes::echo_service;
 use crate::processes::java::{self, Java};
 use crate::processes::process_usage;
@@ -83,6 +84,10 @@ pub struct ServiceOptions {
     /// Idle strategy of all threads of the member, and of the service
     #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
     pub node_idle: IdleStrategyKind,
+
+    /// Cores of the member's process, and of all else
+    #[arg(long, value_name = "CORES", default_value = "shared")]
+    pub cores: Cores,
 
     /// Rounds, times, results.
     #[command(flatten)]
@@ -242,7 +247,7 @@ impl Contender<'_> {
         let Self { number, index, java, interrupt } = *self;
         let service = process.service;
         let idle = options.node_idle.name();
-        let mut node = ClusterNode::start_with(java, idle, service, interrupt)?;
+        let mut node = ClusterNode::start_with(java, idle, options.cores, service, interrupt)?;
         let (aeron_dir, ingress_endpoints) = (node.aeron_dir(), node.ingress_endpoints());
         let connection = Connection::to_driver(&aeron_dir)?;
         let bench = Bench {
@@ -300,6 +305,7 @@ fn chart(options: &ServiceOptions, rates: &[comparison::Case], java: &Java) -> B
         ("messages", &format_args!("{} B", options.message_length)),
         ("idle", &options.idle.name()),
         ("member's idle", &options.node_idle.name()),
+        ("cores", &options.cores.name()),
         ("runs", &options.run.runs),
     ]));
     let group = |case: &comparison::Case| {
@@ -326,6 +332,7 @@ fn report(options: &ServiceOptions, cases: &[Case], processes: &[Process], java:
     settings["message_length"] = json!(options.message_length);
     settings["idle"] = json!(options.idle.name());
     settings["node_idle"] = json!(options.node_idle.name());
+    settings["cores"] = json!(options.cores.name());
     json!({
         "program": "benchmark_cluster_service",
         "versions": versions,
