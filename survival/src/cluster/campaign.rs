@@ -100,7 +100,10 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
     match report.faults() {
         0 => Ok(()),
         count => {
-            println!("Data of the members: {}", root.keep().display());
+            // Nobody looks at the data of the negative control.
+            if !options.diverge {
+                println!("Data of the members: {}", root.keep().display());
+            }
             Err(Failure::Run(format!("{count} faults")))
         }
     }
@@ -317,9 +320,15 @@ impl Campaign<'_> {
 
     fn supervise(&mut self, now: Instant) -> Result<(), Failure> {
         for (id, node) in self.nodes.iter_mut().enumerate() {
-            for end in node.supervise(now)? {
+            let mut ends = node.supervise(now)?;
+            let is_late =
+                node.ending_since.is_some_and(|since| now.duration_since(since) >= END_DEADLINE);
+            if is_late {
+                ends.extend(node.take_unexplained());
+            }
+            for end in ends {
                 let text = format!("{:?}: {}, {}", end.process, end.status, end.last_words);
-                if !end.is_expected(node.was_struck()) {
+                if !end.is_expected() {
                     self.report.fault("crashed", format!("member {id}, {text}"));
                 }
                 let words: String =
@@ -327,7 +336,7 @@ impl Campaign<'_> {
                 let kind = format!("{:?}: {}, {words}", end.process, end.status);
                 *self.report.ends.entry(kind).or_default() += 1;
             }
-            if node.ending_since.is_some_and(|since| now.duration_since(since) >= END_DEADLINE) {
+            if is_late {
                 for process in node.lingering() {
                     // A service whose consensus module has not come waits for the next one.
                     if process == Process::Service && node.has_worked() {

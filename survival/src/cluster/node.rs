@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
 
-/// The effects of a fault are over after this time.
-const RECENT: Duration = Duration::from_secs(120);
+/// A consensus module says this if its service has closed first.
+const SERVICE_CLOSED_FIRST: &str = "Aeron client in service closed unexpectedly";
 
 /// The processes of a member, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,26 +96,30 @@ pub(super) struct End {
     pub(super) status: ExitStatus,
     /// The last line of the output.
     pub(super) last_words: String,
+    /// The driver or the consensus module has ended or was paused, or the service was paused, since the service's start.
+    has_reason: bool,
 }
 
 impl End {
-    /// Returns whether a service has ended as it should when its consensus module or driver has gone, or when it was
-    /// killed. While its peers are dying, a service can also fail to start. A consensus module may end in any way.
-    pub(super) fn is_expected(&self, was_struck: bool) -> bool {
-        const GONE: [&str; 3] =
-            ["ConsensusModuleGone", "ClientClosed", "ConsensusModuleTerminated"];
-        const DYING: [&str; 2] = ["StartFailed", "Failed"];
+    /// Returns whether the process may end so. A service ends in order when its consensus module or driver has gone;
+    /// while they are dying, it can also fail to start. A consensus module may end in any way.
+    pub(super) fn is_expected(&self) -> bool {
         let is_killed = self.status.signal() == Some(9);
-        let cause = self.last_words.strip_prefix("ended: ").unwrap_or_default();
-        let is_one_of = |causes: &[&str]| causes.iter().any(|name| cause.starts_with(name));
         match self.process {
-            Process::Service => {
-                let is_right = is_one_of(&GONE) || was_struck && is_one_of(&DYING);
-                is_killed || self.status.success() && is_right
-            }
+            Process::Service => is_killed || self.needs_reason() && self.has_reason,
             Process::Driver => is_killed,
             Process::Module => true,
         }
+    }
+
+    /// Returns whether a service says that its peers have gone.
+    fn needs_reason(&self) -> bool {
+        const CAUSES: [&str; 4] =
+            ["ConsensusModuleGone", "ClientClosed", "ConsensusModuleTerminated", "StartFailed"];
+        let cause = self.last_words.strip_prefix("ended: ").unwrap_or_default();
+        self.process == Process::Service
+            && self.status.success()
+            && CAUSES.iter().any(|name| cause.starts_with(name))
     }
 }
 
@@ -128,7 +132,10 @@ pub(super) struct Node {
     /// When the first process of a member that is ending was seen to have ended.
     pub(super) ending_since: Option<Instant>,
     restart_at: Option<Instant>,
-    last_struck: Option<Instant>,
+    /// The reason for an end of the present service, see [`End`].
+    has_reason: bool,
+    /// The end of a service whose reason was not seen yet: the consensus module may need seconds for its own end.
+    unexplained: Option<End>,
     /// The last position with a digest of the service.
     pub(super) position: i64,
     /// The same when the present service was started.
@@ -143,15 +150,11 @@ impl Node {
             starts: [0; 3],
             ending_since: None,
             restart_at: None,
-            last_struck: None,
+            has_reason: false,
+            unexplained: None,
             position: 0,
             position_at_start: 0,
         }
-    }
-
-    /// Returns whether a fault has struck this member a short time ago.
-    pub(super) fn was_struck(&self) -> bool {
-        self.last_struck.is_some_and(|time| time.elapsed() < RECENT)
     }
 
     /// Returns whether the present service has worked.
@@ -179,6 +182,7 @@ impl Node {
         self.starts[process as usize] += 1;
         if process == Process::Service {
             self.position_at_start = self.position;
+            self.has_reason = false;
         }
         let start = self.starts[process as usize];
         if process == Process::Driver && start > 1 {
@@ -249,7 +253,7 @@ impl Node {
             if process.is_none_or(|process| process == each) {
                 if let Some(running) = &self.processes[each as usize] {
                     signal(running.pid, Signal::KILL)?;
-                    self.last_struck = Some(Instant::now());
+                    self.has_reason |= each != Process::Service;
                     count += 1;
                 }
             }
@@ -265,7 +269,7 @@ impl Node {
         }
         signal(running.pid, Signal::STOP)?;
         running.resumes_at = Some(Instant::now() + duration);
-        self.last_struck = running.resumes_at;
+        self.has_reason = true;
         Ok(true)
     }
 
@@ -283,11 +287,23 @@ impl Node {
             let status =
                 status.map_err(|error| Failure::run("cannot wait for a process", error))?;
             if let Some(status) = status {
-                let last_words = last_line(&running.log);
+                let output = fs::read_to_string(&running.log).unwrap_or_default();
+                let last_words = output.lines().last().unwrap_or_default().to_owned();
                 self.processes[process as usize] = None;
-                ends.push(End { process, status, last_words });
                 self.ending_since.get_or_insert(now);
                 self.restart_at = None;
+                if process != Process::Service && !output.contains(SERVICE_CLOSED_FIRST) {
+                    self.has_reason = true;
+                }
+                let end = End { process, status, last_words, has_reason: self.has_reason };
+                if end.needs_reason() && !end.has_reason && self.is_running(Process::Module) {
+                    self.unexplained = Some(end);
+                } else {
+                    ends.push(end);
+                }
+                if process != Process::Service {
+                    ends.extend(self.take_unexplained());
+                }
             }
         }
         if self.ending_since.is_some() {
@@ -303,6 +319,16 @@ impl Node {
             }
         }
         Ok(ends)
+    }
+
+    fn is_running(&self, process: Process) -> bool {
+        self.processes[process as usize].is_some()
+    }
+
+    /// Takes the end of a service that had no reason when it came. By now, it may have one.
+    pub(super) fn take_unexplained(&mut self) -> Option<End> {
+        let end = self.unexplained.take()?;
+        Some(End { has_reason: self.has_reason, ..end })
     }
 
     /// The processes that run although they should have ended.
@@ -344,7 +370,43 @@ fn signal(pid: Pid, signal: Signal) -> Result<(), Failure> {
     kill_process(pid, signal).map_err(|error| Failure::run("cannot signal", error))
 }
 
-fn last_line(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.lines().last().unwrap_or_default().to_owned()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `wait` returns them.
+    const KILLED: i32 = 9;
+    const CRASHED: i32 = 11;
+    const FAILED: i32 = 1 << 8;
+
+    #[test]
+    fn ends_are_expected_with_a_reason() {
+        use Process::{Driver, Module, Service};
+        // Whether the end is expected: without a reason, and with one.
+        let table = [
+            (Service, 0, "ended: ConsensusModuleGone", [false, true]),
+            (Service, 0, "ended: ClientClosed", [false, true]),
+            (Service, 0, "ended: ConsensusModuleTerminated { log_position: 8 }", [false, true]),
+            (Service, 0, "ended: StartFailed(\"no snapshot\")", [false, true]),
+            (Service, 0, "ended: Failed(\"the log is not contiguous\")", [false, false]),
+            (Service, 0, "ended: ServiceFailed { callback: \"on_start\" }", [false, false]),
+            (Service, 0, "ended: Stopped", [false, false]),
+            (Service, 0, "Leader at 64", [false, false]),
+            (Service, FAILED, "ended: ClientClosed", [false, false]),
+            (Service, CRASHED, "ended: ClientClosed", [false, false]),
+            (Service, KILLED, "Leader at 64", [true, true]),
+            (Driver, 0, "", [false, false]),
+            (Driver, CRASHED, "", [false, false]),
+            (Driver, KILLED, "", [true, true]),
+            (Module, 0, "stopped", [true, true]),
+            (Module, FAILED, "", [true, true]),
+        ];
+        for (process, status, last_words, expected) in table {
+            let is_expected = [false, true].map(|has_reason| {
+                let (status, last_words) = (ExitStatus::from_raw(status), last_words.to_owned());
+                End { process, status, last_words, has_reason }.is_expected()
+            });
+            assert_eq!(is_expected, expected, "{process:?} {status} {last_words}");
+        }
+    }
 }
