@@ -14,6 +14,7 @@ use rusteron_benchmarks::command_line::json_file::JsonFile;
 use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::{connect, free_port, has_java, launch_with_long_timeouts};
 
+use super::answers::check_numbers;
 use super::client::{Client, Shared};
 use super::faults::{Blow, ClusterFault};
 use super::node::{Node, Ports, Process, Settings};
@@ -70,6 +71,7 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
         nodes,
         shared: &shared,
         random: Random::new(seed),
+        snapshot_random: Random::new(mix(seed)),
         digests: Digests::default(),
         read: vec![0; MEMBERS],
         start: Instant::now(),
@@ -78,7 +80,8 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
     let numbers = thread::scope(|scope| {
         let clients: Vec<_> = (0..options.clients)
             .map(|index| {
-                let client = Client::new(&shared, connect(&driver), endpoints.clone(), index);
+                let (aeron, endpoints) = (connect(&driver), endpoints.clone());
+                let client = Client::new(&shared, aeron, endpoints, index, options.clients);
                 scope.spawn(move || client.run())
             })
             .collect();
@@ -153,6 +156,8 @@ struct Campaign<'a> {
     nodes: Vec<Node>,
     shared: &'a Shared,
     random: Random,
+    /// The clock decides when it is used. Therefore it does not choose faults.
+    snapshot_random: Random,
     digests: Digests,
     /// Bytes of each file of digests that were read.
     read: Vec<usize>,
@@ -176,7 +181,9 @@ impl Campaign<'_> {
             if Instant::now() >= next_snapshot {
                 self.shared.snapshot_requested.store(true, Ordering::Relaxed);
                 next_snapshot = Instant::now()
-                    + self.random.between(SNAPSHOT_INTERVAL / 2, SNAPSHOT_INTERVAL * 3 / 2);
+                    + self
+                        .snapshot_random
+                        .between(SNAPSHOT_INTERVAL / 2, SNAPSHOT_INTERVAL * 3 / 2);
             }
             if !self.round(begin)? {
                 return Ok(());
@@ -185,14 +192,33 @@ impl Campaign<'_> {
         if self.is_broken() {
             return Ok(());
         }
-        // All requests a second time.
+        // All requests a second time, and then their effects.
+        self.shared.snapshot_requested.store(false, Ordering::Relaxed);
         self.shared.is_over.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.options.deadline + self.options.duration / 4;
         if !self.wait(deadline, |_| have_clients_finished())? {
-            let text = "the cluster has not answered all requests again".to_owned();
-            self.report.fault("stalled", text);
+            if !self.is_broken() {
+                let missing = self.shared.take_missing();
+                let (name, text) = missing.unwrap_or_else(|| {
+                    ("stalled", "the cluster has not answered all requests again".to_owned())
+                });
+                self.report.fault(name, text);
+            }
+            return Ok(());
+        }
+        // No traffic any more: all members note the same last digest.
+        let are_level = |campaign: &Self| {
+            let last = campaign.nodes.iter().map(|node| node.position).max();
+            campaign.nodes.iter().all(|node| node.is_whole() && Some(node.position) == last)
+        };
+        if !self.wait(Instant::now() + self.options.deadline, are_level)? && !self.is_broken() {
+            self.report.fault("stalled", format!("positions {:?} at the end", self.positions()));
         }
         Ok(())
+    }
+
+    fn positions(&self) -> Vec<i64> {
+        self.nodes.iter().map(|node| node.position).collect()
     }
 
     /// Strikes once or more, and waits until all is well again. Returns whether to go on.
@@ -215,9 +241,6 @@ impl Campaign<'_> {
         let goes_on =
             self.wait(deadline, |_| shared.answered.load(Ordering::Relaxed) >= answered)?;
         let names = names.join(", ");
-        if self.interrupt.is_requested() {
-            return Err(Failure::Interrupted);
-        }
         if !goes_on && !self.is_broken() {
             self.report.fault("stalled", format!("no answers after {names}"));
             return Ok(false);
@@ -279,11 +302,8 @@ impl Campaign<'_> {
             campaign.nodes.iter().all(|node| node.is_whole() && node.position >= target)
         };
         let is_back = self.wait(deadline, is_back)?;
-        if self.interrupt.is_requested() {
-            return Err(Failure::Interrupted);
-        }
         if !is_back && !self.is_broken() {
-            let positions: Vec<_> = self.nodes.iter().map(|node| node.position).collect();
+            let positions = self.positions();
             let text = format!("positions {positions:?} of {target}, {timeout:?} after {after}");
             self.report.fault("stalled", text);
         }
@@ -307,7 +327,10 @@ impl Campaign<'_> {
             if condition(self) {
                 return Ok(true);
             }
-            if now >= deadline || self.is_broken() || self.interrupt.is_requested() {
+            if self.interrupt.is_requested() {
+                return Err(Failure::Interrupted);
+            }
+            if now >= deadline || self.is_broken() {
                 return Ok(false);
             }
             thread::sleep(TICK);
@@ -387,18 +410,8 @@ impl Campaign<'_> {
     /// Checks the numbers of all requests, and completes the report.
     fn finish(&mut self, numbers: &[HashMap<i64, i64>]) -> Result<(), Failure> {
         self.check()?;
-        if !self.is_broken() {
-            let mut all: Vec<i64> = numbers.iter().flat_map(HashMap::values).copied().collect();
-            all.sort_unstable();
-            let count = all.len() as i64;
-            if !all.iter().copied().eq(1..=count) {
-                let text = format!(
-                    "{count} requests have the numbers {:?} to {:?}",
-                    all.first(),
-                    all.last()
-                );
-                self.report.fault("repeated", text);
-            }
+        if let (false, Err((name, text))) = (self.is_broken(), check_numbers(numbers)) {
+            self.report.fault(name, text);
         }
         let Self { shared, nodes, report, digests, .. } = self;
         let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);

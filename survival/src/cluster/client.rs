@@ -1,6 +1,6 @@
 //! Clients that keep the rules for exactly-once answers, and check every answer.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
 use rusteron_cluster::{AdminResponseCode, ClusterClient, ClusterContext, Egress};
+
+use super::answers::{Answers, Effects, Violation};
 
 /// The most requests without an answer.
 const WINDOW: usize = 32;
@@ -18,6 +20,11 @@ const RETRY: Duration = Duration::from_secs(5);
 /// The timeout of an attempt to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
+/// At the end, a client asks so often for the effects of requests. Each question is an event. Therefore each member
+/// notes one more digest.
+const QUESTIONS: u32 = 120;
+/// The time after which a question is asked again.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Things that clients share with the supervisor.
 #[derive(Debug, Default)]
@@ -37,22 +44,26 @@ pub(super) struct Shared {
     pub(super) is_over: AtomicBool,
     /// Give up.
     pub(super) is_aborted: AtomicBool,
-    violations: Mutex<Vec<(&'static str, String)>>,
+    /// Clients whose requests were all answered twice.
+    finished: AtomicU64,
+    violations: Mutex<Vec<Violation>>,
+    /// Timers and messages that are missing at the end.
+    missing: Mutex<Option<Violation>>,
     /// Positions and digests of answers that the supervisor has not looked at.
     digests: Mutex<Vec<(i64, u64)>>,
 }
 
 impl Shared {
-    pub(super) fn take_violations(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn take_violations(&self) -> Vec<Violation> {
         std::mem::take(&mut *self.violations.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn take_missing(&self) -> Option<Violation> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(super) fn take_digests(&self) -> Vec<(i64, u64)> {
         std::mem::take(&mut *self.digests.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn accuse(&self, name: &'static str, text: String) {
-        self.violations.lock().unwrap_or_else(PoisonError::into_inner).push((name, text));
     }
 }
 
@@ -61,28 +72,35 @@ pub(super) struct Client<'a> {
     shared: &'a Shared,
     aeron: Aeron,
     endpoints: String,
-    /// Asks for snapshots.
+    /// Asks for snapshots, and for the effects of all requests at the end.
     is_first: bool,
+    clients: u64,
     session: Option<ClusterClient>,
     /// Behind the ids of all requests of this client.
     next_id: i64,
     first_id: i64,
-    last_attempt: i64,
     /// Requests without an answer, and their first attempts.
     unanswered: BTreeMap<i64, i64>,
     /// Requests that are to be sent again; the next one is the last.
     again: Vec<i64>,
     needs_keep_alive: bool,
-    /// All attempts that were answered.
-    attempts: HashSet<i64>,
-    /// The number that each request has got.
-    numbers: HashMap<i64, i64>,
+    answers: Answers,
+    /// Answers to questions for the effects of requests.
+    questions_answered: u32,
+    /// When to ask next.
+    next_question: Option<Instant>,
     last_answer: Instant,
     last_retry: Instant,
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(shared: &'a Shared, aeron: Aeron, endpoints: String, index: u16) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        aeron: Aeron,
+        endpoints: String,
+        index: u16,
+        clients: u16,
+    ) -> Self {
         let first_id = i64::from(index) << 40;
         let now = Instant::now();
         Self {
@@ -90,31 +108,33 @@ impl<'a> Client<'a> {
             aeron,
             endpoints,
             is_first: index == 0,
+            clients: clients.into(),
             session: None,
             next_id: first_id,
             first_id,
-            // Attempts of other clients have other numbers.
-            last_attempt: first_id,
             unanswered: BTreeMap::new(),
             again: Vec::new(),
             needs_keep_alive: false,
-            attempts: HashSet::new(),
-            numbers: HashMap::new(),
+            // Attempts of other clients have other numbers.
+            answers: Answers::new(first_id + 1),
+            questions_answered: 0,
+            next_question: None,
             last_answer: now,
             last_retry: now,
         }
     }
 
-    /// Sends requests until the end of the campaign, and then each request a second time. Returns the number of each
-    /// request.
+    /// Sends requests until the end of the campaign, and then each request a second time. When all clients have done
+    /// that, one of them waits for the effects of all requests. Returns the number of each request.
     pub(super) fn run(mut self) -> HashMap<i64, i64> {
         let mut idle = IdleStrategyKind::Backoff.new_strategy();
         let mut next = Instant::now();
         let is_over = || self.shared.is_over.load(Ordering::Relaxed);
         let mut repeated = self.first_id;
+        let mut is_finished = false;
         loop {
             if self.shared.is_aborted.load(Ordering::Relaxed) {
-                return self.numbers;
+                return self.answers.into_numbers();
             }
             if !self.is_connected() {
                 continue;
@@ -129,7 +149,13 @@ impl<'a> Client<'a> {
                     repeated += 1;
                 }
             } else if self.unanswered.is_empty() {
-                return self.numbers;
+                if !is_finished {
+                    is_finished = true;
+                    self.shared.finished.fetch_add(1, Ordering::Relaxed);
+                }
+                if !self.is_first || self.are_effects_complete() {
+                    return self.answers.into_numbers();
+                }
             }
             idle.idle(self.work());
         }
@@ -169,6 +195,29 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Asks for the effects of all requests. Returns whether enough answers have come, and no effect is missing.
+    fn are_effects_complete(&mut self) -> bool {
+        let is_missing =
+            || self.shared.missing.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if self.questions_answered >= QUESTIONS && !is_missing() {
+            return true;
+        }
+        let now = Instant::now();
+        let is_due = self.next_question.is_none_or(|next| now >= next);
+        let are_all_finished = self.shared.finished.load(Ordering::Relaxed) == self.clients;
+        if let (true, false, Some(session)) =
+            (are_all_finished && is_due, self.needs_keep_alive, &mut self.session)
+        {
+            let question = [b"s", &self.first_id.to_le_bytes()[..]].concat();
+            match session.offer(&question) {
+                Ok(_) => self.next_question = Some(now + QUESTION_TIMEOUT),
+                Err(error) if error.is_retryable() => {}
+                Err(_) => self.session = None,
+            }
+        }
+        false
+    }
+
     /// Sends a request, unless too many wait for their answers, or have to be sent again first.
     fn send_new(&mut self, id: i64) -> bool {
         let is_free = self.again.is_empty() && !self.needs_keep_alive;
@@ -178,13 +227,13 @@ impl<'a> Client<'a> {
     /// Sends a request; `false` if the cluster does not accept it now.
     fn send(&mut self, id: i64) -> bool {
         let Some(session) = &mut self.session else { return false };
-        let attempt = self.last_attempt + 1;
+        let attempt = self.answers.next_attempt();
         let mut request = vec![b'n'];
         request.extend(id.to_le_bytes());
         request.extend(attempt.to_le_bytes());
         match session.offer(&request) {
             Ok(_) => {
-                self.last_attempt = attempt;
+                self.answers.on_sent();
                 self.unanswered.entry(id).or_insert(attempt);
                 true
             }
@@ -261,41 +310,31 @@ impl<'a> Client<'a> {
     }
 
     fn on_answer(&mut self, message: &[u8]) {
-        let field = |at: usize| {
-            let bytes = message.get(at..).and_then(|bytes| bytes.first_chunk());
-            bytes.copied().map(i64::from_le_bytes)
-        };
-        let (Some(number), Some(id), Some(attempt), Some(position), Some(digest)) =
-            (field(0), field(9), field(17), field(25), field(33))
-        else {
-            return self
-                .shared
-                .accuse("corrupted", format!("an answer of {} bytes", message.len()));
-        };
-        if !self.attempts.insert(attempt) {
-            let text = format!("attempt {attempt} of request {id} is answered twice");
-            self.shared.accuse("repeated", text);
+        if let Some(effects) = Effects::from_message(message) {
+            self.questions_answered += 1;
+            self.next_question = Some(Instant::now() + PAUSE);
+            *self.shared.missing.lock().unwrap_or_else(PoisonError::into_inner) =
+                effects.check().err();
+            return;
         }
-        if attempt <= self.first_id || attempt > self.last_attempt {
-            self.shared
-                .accuse("corrupted", format!("attempt {attempt} of request {id} was not sent"));
-        }
-        match self.numbers.insert(id, number) {
-            Some(known) if known != number => {
-                let text = format!("request {id} had the number {known}, and now {number}");
-                self.shared.accuse("lost", text);
-            }
-            Some(_) => {}
-            None => {
-                self.shared.answered.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        let digests = &mut *self.shared.digests.lock().unwrap_or_else(PoisonError::into_inner);
-        digests.push((position, digest as u64));
+        let mut violations = Vec::new();
+        let answer = self.answers.check(message, &mut violations);
+        self.shared
+            .violations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&mut violations);
+        let Some(answer) = answer else { return };
+        self.shared.answered.fetch_add(answer.is_first.into(), Ordering::Relaxed);
+        self.shared
+            .digests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((answer.position, answer.digest));
         self.shared.answers.fetch_add(1, Ordering::Relaxed);
         // One of several attempts is enough. Late answers to attempts of the first round do not count in the second.
-        if self.unanswered.get(&id).is_some_and(|&first| attempt >= first) {
-            self.unanswered.remove(&id);
+        if self.unanswered.get(&answer.id).is_some_and(|&first| answer.attempt >= first) {
+            self.unanswered.remove(&answer.id);
         }
         self.last_answer = Instant::now();
     }

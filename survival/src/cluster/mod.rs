@@ -11,6 +11,7 @@
 //! - After each fault, the cluster goes on to answer, and the member comes back and catches up.
 //! - A service whose consensus module or media driver has gone ends by itself, with that cause.
 
+mod answers;
 mod campaign;
 mod client;
 mod faults;
