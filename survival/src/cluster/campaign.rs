@@ -73,6 +73,7 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
         random: Random::new(seed),
         snapshot_random: Random::new(mix(seed)),
         digests: Digests::default(),
+        member_digests: Digests::default(),
         read: vec![0; MEMBERS],
         start: Instant::now(),
         report,
@@ -95,12 +96,15 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
         numbers.into_iter().collect::<Result<Vec<_>, _>>()
     })?;
     campaign.finish(&numbers)?;
-    let Campaign { report, nodes, .. } = campaign;
+    let Campaign { report, nodes, member_digests, .. } = campaign;
     drop(nodes);
     println!("{report}");
     json.write(&report.to_json())?;
     println!("Results: {}", results.display());
     match report.faults() {
+        0 if member_digests.compared() == 0 => {
+            Err(Failure::Run("no digests of different members were compared".to_owned()))
+        }
         0 => Ok(()),
         count => {
             // Nobody looks at the data of the negative control.
@@ -158,7 +162,9 @@ struct Campaign<'a> {
     random: Random,
     /// The clock decides when it is used. Therefore it does not choose faults.
     snapshot_random: Random,
+    /// Of members and answers.
     digests: Digests,
+    member_digests: Digests,
     /// Bytes of each file of digests that were read.
     read: Vec<usize>,
     start: Instant,
@@ -380,7 +386,8 @@ impl Campaign<'_> {
             self.report.fault(name, text);
         }
         for (position, digest) in self.shared.take_digests() {
-            self.compare(position, digest, Path::new("answers"));
+            let added = self.digests.add(position, digest, Path::new("answers"));
+            self.note_difference(added);
         }
         for member in 0..MEMBERS {
             let file = self.nodes[member].digests();
@@ -395,14 +402,16 @@ impl Campaign<'_> {
                     return Err(Failure::Run(format!("{}: {line:?}", file.display())));
                 };
                 self.nodes[member].position = position;
-                self.compare(position, digest, &file);
+                let added = self.member_digests.add(position, digest, &file);
+                let added = added.and_then(|()| self.digests.add(position, digest, &file));
+                self.note_difference(added);
             }
         }
         Ok(())
     }
 
-    fn compare(&mut self, position: i64, digest: u64, source: &Path) {
-        if let Err(text) = self.digests.add(position, digest, source) {
+    fn note_difference(&mut self, added: Result<(), String>) {
+        if let Err(text) = added {
             self.report.fault("diverged", text);
         }
     }
@@ -413,7 +422,8 @@ impl Campaign<'_> {
         if let (false, Err((name, text))) = (self.is_broken(), check_numbers(numbers)) {
             self.report.fault(name, text);
         }
-        let Self { shared, nodes, report, digests, .. } = self;
+        let Self { shared, nodes, report, digests, member_digests, .. } = self;
+        let compared = [member_digests, digests].map(|digests| digests.compared() as u64);
         let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
         let starts = |process| nodes.iter().map(|node| u64::from(node.starts(process))).sum();
         report.figures = vec![
@@ -427,7 +437,8 @@ impl Campaign<'_> {
             ("starts of drivers", starts(Process::Driver)),
             ("starts of consensus modules", starts(Process::Module)),
             ("starts of services", starts(Process::Service)),
-            ("digests compared", digests.compared() as u64),
+            ("digests compared of members", compared[0]),
+            ("digests compared with answers", compared[1].saturating_sub(compared[0])),
         ];
         report.elapsed = self.start.elapsed();
         Ok(())
