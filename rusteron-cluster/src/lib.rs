@@ -120,7 +120,7 @@
 //! # fn main() -> Result<()> {
 //! let log = RecordedLog::open("node0/cluster", "node0/archive")?;
 //! let comparison = DeterminismCheck::new(log).run(OrderBook::default)?;
-//! // Such as: different at event 7: position 1248, message of session 1: 12 bytes \"buy 100 @ 20\": …
+//! // Such as: different at event 7: position 1248, message of session 1: 12 bytes "buy 100 @ 20": …
 //! assert!(comparison.is_equal(), "{comparison}");
 //! # Ok(())
 //! # }
