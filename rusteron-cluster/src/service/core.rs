@@ -76,6 +76,15 @@ impl<S: ClusteredService> Core<S> {
         &self.state
     }
 
+    /// Marks sessions that the service has asked to close. Snapshots leave the requests out.
+    pub(crate) fn set_closing(&mut self, session_ids: &[i64]) {
+        for id in session_ids {
+            if let Some(session) = self.state.sessions.get_mut(id) {
+                session.set_closing(true);
+            }
+        }
+    }
+
     /// Returns whether the present log has been read to its end.
     pub(crate) fn is_log_done(&self, position: i64) -> bool {
         position >= self.max_log_position

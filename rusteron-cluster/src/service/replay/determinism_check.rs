@@ -13,6 +13,7 @@ use crate::service::replay::effect::{Digest, Effect, Shown};
 use crate::service::replay::recorded_log::RecordedLog;
 use crate::service::replay::recorder::Recorder;
 use crate::service::replay::snapshot::Snapshot;
+use crate::service::session::SessionInfo;
 use crate::service::types::{AppVersion, MessageSource};
 
 /// Runs a service over a recorded log twice, and compares everything that the service does.
@@ -282,8 +283,13 @@ impl<S: ClusteredService> Run<S> {
             timestamp: state.time,
             snapshot_recording_id: Some(0),
         };
+        // A service asks once to close a session. A snapshot does not have that, a member does.
+        let sessions = state.sessions.values().filter(|session| session.is_closing());
+        let closing: Vec<i64> = sessions.map(SessionInfo::id).collect();
         self.core = Core::new(factory(), self.settings);
-        self.recover(&recovery, Some(snapshot))
+        self.recover(&recovery, Some(snapshot))?;
+        self.core.set_closing(&closing);
+        Ok(())
     }
 
     fn step(&mut self, position: i64, handled: &Result<(), TerminationCause>) -> Step {

@@ -204,3 +204,33 @@ fn background_work_that_changes_the_state() {
     let check = check(dir.path(), &[b"any"]);
     assert!(!check.run(Background::default).expect("two runs").is_equal());
 }
+
+#[test]
+fn closing_sessions_stay_so_in_new_instances() {
+    struct Closing;
+    impl ClusteredService for Closing {
+        fn on_start(
+            &mut self,
+            _: &mut Lifecycle<'_>,
+            _: Option<&mut SnapshotReader<'_>>,
+        ) -> ServiceResult {
+            Ok(())
+        }
+
+        fn on_session_message(
+            &mut self,
+            cluster: &mut Cluster<'_>,
+            _: &SessionMessage<'_>,
+        ) -> ServiceResult {
+            cluster.session(SESSION)?.close().map(drop)
+        }
+
+        fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut check = check(dir.path(), &[b"close", b"again"]);
+    let comparison = check.set_snapshot_interval(1).run(|| Closing).expect("two runs");
+    assert!(comparison.is_equal() && comparison.events() == 3, "{comparison}");
+}
