@@ -32,7 +32,8 @@ use crate::service::types::{AppVersion, MessageSource};
 /// - The second run does background work more often.
 ///
 /// No media driver, archive or consensus module runs. The service is a follower without a member id,
-/// as in each replay, and all that it sends is accepted. One process cannot show everything:
+/// as in each replay. All that it sends is accepted, up to Aeron's default lengths. One process cannot
+/// show everything:
 /// - A clock is found if the two readings differ in an effect. A date, for example, is equal in both.
 /// - Threads are found if they happen to run differently. Repeat the check.
 /// - Environment, files, compiler and processor are those of one machine. Compare

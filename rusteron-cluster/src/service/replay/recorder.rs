@@ -9,7 +9,7 @@ use crate::service::error::TerminationCause;
 use crate::service::message_claim::Claim;
 use crate::service::network::Network;
 use crate::service::replay::effect::Effect;
-use crate::service::replay::snapshot::Snapshot;
+use crate::service::replay::snapshot::{MAX_PAYLOAD_LENGTH, Snapshot};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 
 /// Length of the longest message to the consensus module, with Aeron's default channel.
@@ -38,8 +38,7 @@ impl Recorder {
     }
 }
 
-fn check(length: usize) -> Result<(), OfferError> {
-    let max_message_length = MAX_MESSAGE_LENGTH;
+fn check(length: usize, max_message_length: usize) -> Result<(), OfferError> {
     if length > max_message_length {
         return Err(OfferError::MessageTooLong { length, max_message_length });
     }
@@ -49,13 +48,14 @@ fn check(length: usize) -> Result<(), OfferError> {
 impl Network for Recorder {
     fn offer(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         let message: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        check(message.len())?;
+        check(message.len(), MAX_MESSAGE_LENGTH)?;
         self.effects.extend(Effect::decode(&message));
         Ok(0)
     }
 
     fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError> {
-        check(length)?;
+        // A claim is one fragment.
+        check(length, MAX_PAYLOAD_LENGTH)?;
         Ok(Claim::Recorded { bytes: vec![0; length], network: self })
     }
 
@@ -94,5 +94,23 @@ impl Network for Recorder {
 
     fn client_id(&self) -> i64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_fit_one_fragment_offers_need_not() {
+        let mut recorder = Recorder::default();
+        let too_long = |length, max_message_length| {
+            Some(OfferError::MessageTooLong { length, max_message_length })
+        };
+        assert_eq!(recorder.try_claim(1376).err(), None);
+        assert_eq!(recorder.try_claim(1377).err(), too_long(1377, 1376));
+        assert_eq!(recorder.offer(&[IoSlice::new(&[0; 16 * 1024])]).err(), None);
+        let error = recorder.offer(&[IoSlice::new(&[0; 16 * 1024 + 1])]).err();
+        assert_eq!(error, too_long(16 * 1024 + 1, 16 * 1024));
     }
 }

@@ -8,7 +8,7 @@ use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 
 /// Length of the longest message, and of the longest fragment, with Aeron's defaults for IPC.
 const MAX_MESSAGE_LENGTH: usize = 8 * 1024 * 1024;
-const MAX_PAYLOAD_LENGTH: usize = 1408 - 32;
+pub(super) const MAX_PAYLOAD_LENGTH: usize = 1408 - 32;
 
 /// A snapshot in memory: its messages, and those that were read.
 #[derive(Debug, Clone, Default)]
