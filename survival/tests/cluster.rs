@@ -30,8 +30,8 @@ fn killed_services_are_survived() {
     let (output, report) = campaign(&["--duration", "20s", "--faults", "kill-service"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
-    let faults = report["faults"].as_object().expect("faults");
-    assert!(faults.values().all(|count| count.as_u64() == Some(0)), "{text}");
+    let violations = report["violations"].as_object().expect("violations");
+    assert!(violations.values().all(|count| count.as_u64() == Some(0)), "{text}");
     let figure = |name: &str| report["figures"][name].as_str().and_then(|text| text.parse().ok());
     assert!(figure("kills of services") > Some(0_u64), "{text}");
     assert!(figure("requests answered") > Some(100), "{text}");
@@ -48,7 +48,7 @@ fn diverging_services_are_noticed() {
     let (output, report) = campaign(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(report["faults"]["diverged"].as_u64() > Some(0), "{text}");
+    assert!(report["violations"]["diverged"].as_u64() > Some(0), "{text}");
     assert!(text.contains("diverged: position"), "{text}");
 }
 

@@ -16,7 +16,7 @@ use rusteron_test_support::{connect, free_port, has_java, launch_with_long_timeo
 
 use super::answers::check_numbers;
 use super::client::{Client, Shared};
-use super::faults::{Blow, ClusterFault};
+use super::faults::{ClusterFault, Fault};
 use super::node::{Node, Ports, Process, Settings};
 use super::options::ClusterCampaignOptions;
 use super::report::Report;
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
     println!("{report}");
     json.write(&report.to_json())?;
     println!("Results: {}", results.display());
-    match report.faults() {
+    match report.violations() {
         0 if member_digests.compared() == 0 => {
             Err(Failure::Run("no digests of different members were compared".to_owned()))
         }
@@ -111,7 +111,7 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
             if !options.diverge {
                 println!("Data of the members: {}", root.keep().display());
             }
-            Err(Failure::Run(format!("{count} faults")))
+            Err(Failure::Run(format!("{count} violations")))
         }
     }
 }
@@ -208,7 +208,7 @@ impl Campaign<'_> {
                 let (name, text) = missing.unwrap_or_else(|| {
                     ("stalled", "the cluster has not answered all requests again".to_owned())
                 });
-                self.report.fault(name, text);
+                self.report.violation(name, text);
             }
             return Ok(());
         }
@@ -218,7 +218,8 @@ impl Campaign<'_> {
             campaign.nodes.iter().all(|node| node.is_whole() && Some(node.position) == last)
         };
         if !self.wait(Instant::now() + self.options.deadline, are_level)? && !self.is_broken() {
-            self.report.fault("stalled", format!("positions {:?} at the end", self.positions()));
+            self.report
+                .violation("stalled", format!("positions {:?} at the end", self.positions()));
         }
         Ok(())
     }
@@ -227,71 +228,71 @@ impl Campaign<'_> {
         self.nodes.iter().map(|node| node.position).collect()
     }
 
-    /// Strikes once or more, and waits until all is well again. Returns whether to go on.
+    /// Injects one fault or more, and waits until all is well again. Returns whether to go on.
     fn round(&mut self, begin: Instant) -> Result<bool, Failure> {
         let pause = self.random.between(Duration::from_millis(200), Duration::from_millis(3000));
         self.wait(Instant::now() + pause, |_| false)?;
         let mut names = Vec::new();
-        let struck = Instant::now();
+        let injected = Instant::now();
         loop {
-            let blow = Blow::next(&self.options.faults, MEMBERS, &mut self.random);
-            names.push(self.strike(&blow)?);
-            match blow.followed_after {
+            let fault = Fault::next(&self.options.faults, MEMBERS, &mut self.random);
+            names.push(self.inject(&fault)?);
+            match fault.followed_after {
                 Some(time) if names.len() < 3 => self.wait(Instant::now() + time, |_| false)?,
                 _ => break,
             };
         }
         let answered = self.shared.answered.load(Ordering::Relaxed) + ANSWERS;
-        let deadline = struck + self.options.deadline;
+        let deadline = injected + self.options.deadline;
         let shared = self.shared;
         let goes_on =
             self.wait(deadline, |_| shared.answered.load(Ordering::Relaxed) >= answered)?;
         let names = names.join(", ");
         if !goes_on && !self.is_broken() {
-            self.report.fault("stalled", format!("no answers after {names}"));
+            self.report.violation("stalled", format!("no answers after {names}"));
             return Ok(false);
         }
-        self.report.answered_after.push(struck.elapsed());
+        self.report.answered_after.push(injected.elapsed());
         if !self.await_all(&names, self.options.deadline)? {
             return Ok(false);
         }
-        self.report.recovered_after.push(struck.elapsed());
+        self.report.recovered_after.push(injected.elapsed());
         println!(
-            "{:6.1} s: {names}: all well after {:.1} s, {} answers, term {}, {} faults",
+            "{:6.1} s: {names}: all well after {:.1} s, {} answers, term {}, {} violations",
             begin.elapsed().as_secs_f64(),
-            struck.elapsed().as_secs_f64(),
+            injected.elapsed().as_secs_f64(),
             self.shared.answers.load(Ordering::Relaxed),
             self.shared.term.load(Ordering::Relaxed),
-            self.report.faults(),
+            self.report.violations(),
         );
         Ok(true)
     }
 
-    /// Carries a fault out. Returns its description.
-    fn strike(&mut self, blow: &Blow) -> Result<String, Failure> {
+    /// Injects a fault. Returns its description.
+    fn inject(&mut self, fault: &Fault) -> Result<String, Failure> {
         let leader = self.shared.leader.load(Ordering::Relaxed);
         let leader = usize::try_from(leader).ok().filter(|leader| *leader < MEMBERS);
-        let member = leader.filter(|_| blow.is_for_leader).unwrap_or(blow.member);
+        let member = leader.filter(|_| fault.is_for_leader).unwrap_or(fault.member);
         let is_leader = leader == Some(member);
-        let count = match (blow.fault, blow.process()) {
+        let count = match (fault.kind, fault.process()) {
             (ClusterFault::KillAll, _) => {
                 let kill = |node: &mut Node| node.kill(None);
                 self.nodes.iter_mut().map(kill).sum::<Result<usize, _>>()?
             }
-            (_, Some(process)) if blow.is_pause() => {
-                usize::from(self.nodes[member].pause(process, blow.duration)?)
+            (_, Some(process)) if fault.is_pause() => {
+                usize::from(self.nodes[member].pause(process, fault.duration)?)
             }
             (_, process) => self.nodes[member].kill(process)?,
         };
-        let mut text = format!("{:?} of member {member}", blow.fault);
+        let mut text = format!("{:?} of member {member}", fault.kind);
         if is_leader {
             text += " (leader)";
         }
-        if blow.is_pause() {
-            text += &format!(" for {:.1} s", blow.duration.as_secs_f64());
+        if fault.is_pause() {
+            text += &format!(" for {:.1} s", fault.duration.as_secs_f64());
         }
         if count > 0 {
-            *self.report.caused.entry(blow.fault).or_default() += 1;
+            *self.report.caused.entry(fault.kind).or_default() += 1;
         } else {
             text += ", which does not run";
         }
@@ -311,12 +312,12 @@ impl Campaign<'_> {
         if !is_back && !self.is_broken() {
             let positions = self.positions();
             let text = format!("positions {positions:?} of {target}, {timeout:?} after {after}");
-            self.report.fault("stalled", text);
+            self.report.violation("stalled", text);
         }
         Ok(is_back)
     }
 
-    /// Supervises and checks until a condition is true, the deadline, or the first fault. Returns the condition.
+    /// Supervises and checks until a condition is true, the deadline, or the first violation. Returns the condition.
     fn wait(
         &mut self,
         deadline: Instant,
@@ -344,7 +345,7 @@ impl Campaign<'_> {
     }
 
     fn is_broken(&self) -> bool {
-        self.report.faults() > 0
+        self.report.violations() > 0
     }
 
     fn supervise(&mut self, now: Instant) -> Result<(), Failure> {
@@ -358,7 +359,7 @@ impl Campaign<'_> {
             for end in ends {
                 let text = format!("{:?}: {}, {}", end.process, end.status, end.last_words);
                 if !end.is_expected() {
-                    self.report.fault("crashed", format!("member {id}, {text}"));
+                    self.report.violation("crashed", format!("member {id}, {text}"));
                 }
                 let words: String =
                     end.last_words.chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -370,7 +371,7 @@ impl Campaign<'_> {
                     // A service whose consensus module has not come waits for the next one.
                     if process == Process::Service && node.has_worked() {
                         let text = format!("member {id}'s service goes on alone");
-                        self.report.fault("stuck", text);
+                        self.report.violation("stuck", text);
                     }
                     *self.report.ends.entry(format!("{process:?} lingered")).or_default() += 1;
                     node.kill(Some(process))?;
@@ -383,7 +384,7 @@ impl Campaign<'_> {
     /// Reads new digests, and compares them.
     fn check(&mut self) -> Result<(), Failure> {
         for (name, text) in self.shared.take_violations() {
-            self.report.fault(name, text);
+            self.report.violation(name, text);
         }
         for (position, digest) in self.shared.take_digests() {
             let added = self.digests.add(position, digest, Path::new("answers"));
@@ -412,7 +413,7 @@ impl Campaign<'_> {
 
     fn note_difference(&mut self, added: Result<(), String>) {
         if let Err(text) = added {
-            self.report.fault("diverged", text);
+            self.report.violation("diverged", text);
         }
     }
 
@@ -420,7 +421,7 @@ impl Campaign<'_> {
     fn finish(&mut self, numbers: &[HashMap<i64, i64>]) -> Result<(), Failure> {
         self.check()?;
         if let (false, Err((name, text))) = (self.is_broken(), check_numbers(numbers)) {
-            self.report.fault(name, text);
+            self.report.violation(name, text);
         }
         let Self { shared, nodes, report, digests, member_digests, .. } = self;
         let compared = [member_digests, digests].map(|digests| digests.compared() as u64);

@@ -67,9 +67,9 @@ impl ClusterFault {
 
 /// A fault that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Blow {
-    pub(super) fault: ClusterFault,
-    /// Strikes the leader's member; otherwise that of this number.
+pub(super) struct Fault {
+    pub(super) kind: ClusterFault,
+    /// Is for the leader's member; otherwise that of this number.
     pub(super) is_for_leader: bool,
     pub(super) member: usize,
     /// Of a pause.
@@ -78,12 +78,12 @@ pub(super) struct Blow {
     pub(super) followed_after: Option<Duration>,
 }
 
-impl Blow {
+impl Fault {
     /// Chooses the next fault of these kinds, which are not empty.
     pub(super) fn next(faults: &[ClusterFault], members: usize, random: &mut Random) -> Self {
         let total = faults.iter().map(|fault| fault.weight()).sum();
         let mut number = random.below(total);
-        let fault = faults.iter().find(|fault| {
+        let kind = faults.iter().find(|fault| {
             let is_chosen = number < fault.weight();
             number = number.saturating_sub(fault.weight());
             is_chosen
@@ -95,7 +95,7 @@ impl Blow {
         let long = random.between(millis(11_000), millis(20_000));
         let pause = random.between(millis(0), millis(6_000));
         Self {
-            fault: fault.copied().unwrap_or(ClusterFault::KillNode),
+            kind: kind.copied().unwrap_or(ClusterFault::KillNode),
             is_for_leader: random.percent(50),
             member: random.below(members),
             duration: if is_short { short } else { long },
@@ -103,9 +103,9 @@ impl Blow {
         }
     }
 
-    /// The process that is struck; `None` for all.
+    /// The process that is killed or paused; `None` for all.
     pub(super) fn process(&self) -> Option<Process> {
-        match self.fault {
+        match self.kind {
             ClusterFault::KillService | ClusterFault::PauseService => Some(Process::Service),
             ClusterFault::KillModule | ClusterFault::PauseModule => Some(Process::Module),
             ClusterFault::KillDriver | ClusterFault::PauseDriver => Some(Process::Driver),
@@ -115,7 +115,7 @@ impl Blow {
 
     pub(super) fn is_pause(&self) -> bool {
         matches!(
-            self.fault,
+            self.kind,
             ClusterFault::PauseService | ClusterFault::PauseModule | ClusterFault::PauseDriver
         )
     }
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn all_faults_come() {
         let mut random = Random::new(1);
-        let blows: Vec<Blow> =
-            (0..500).map(|_| Blow::next(&ClusterFault::ALL, 3, &mut random)).collect();
-        let faults: BTreeSet<_> = blows.iter().map(|blow| blow.fault).collect();
+        let injected: Vec<Fault> =
+            (0..500).map(|_| Fault::next(&ClusterFault::ALL, 3, &mut random)).collect();
+        let faults: BTreeSet<_> = injected.iter().map(|fault| fault.kind).collect();
         assert_eq!(faults, ClusterFault::ALL.into());
-        let members: BTreeSet<_> = blows.iter().map(|blow| blow.member).collect();
+        let members: BTreeSet<_> = injected.iter().map(|fault| fault.member).collect();
         assert_eq!(members, [0, 1, 2].into());
-        let one = Blow::next(&[ClusterFault::PauseModule], 3, &mut random);
+        let one = Fault::next(&[ClusterFault::PauseModule], 3, &mut random);
         assert!(one.is_pause() && one.process() == Some(Process::Module));
     }
 }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::faults::ClusterFault;
 
-/// The forbidden faults.
-const FAULTS: [&str; 7] =
+/// The conditions that can be violated.
+const VIOLATIONS: [&str; 7] =
     ["diverged", "lost", "repeated", "corrupted", "stalled", "stuck", "crashed"];
 
-/// Descriptions of faults beyond this number are dropped.
+/// Descriptions of violations beyond this number are dropped.
 const DESCRIBED: usize = 100;
 
 /// The result.
@@ -28,27 +28,27 @@ pub(super) struct Report {
     pub(super) recovered_after: Vec<Duration>,
     /// Ends of processes that no fault of this campaign has killed, by process and last words.
     pub(super) ends: BTreeMap<String, u64>,
-    faults: BTreeMap<&'static str, u64>,
+    violations: BTreeMap<&'static str, u64>,
     descriptions: Vec<String>,
 }
 
 impl Report {
-    pub(super) fn fault(&mut self, name: &'static str, text: String) {
-        *self.faults.entry(name).or_default() += 1;
+    pub(super) fn violation(&mut self, name: &'static str, text: String) {
+        *self.violations.entry(name).or_default() += 1;
         if self.descriptions.len() < DESCRIBED {
             self.descriptions.push(format!("{name}: {text}"));
         }
     }
 
-    pub(super) fn faults(&self) -> u64 {
-        self.faults.values().sum()
+    pub(super) fn violations(&self) -> u64 {
+        self.violations.values().sum()
     }
 
     fn count(&self, name: &str) -> u64 {
-        self.faults.get(name).copied().unwrap_or(0)
+        self.violations.get(name).copied().unwrap_or(0)
     }
 
-    /// The rows of the table that are no faults.
+    /// The rows of the table that are no violations.
     fn rows(&self) -> Vec<(String, String)> {
         let caused = ClusterFault::ALL.map(|fault| {
             let count = self.caused.get(&fault).copied().unwrap_or(0);
@@ -72,12 +72,12 @@ impl Report {
 
     pub(super) fn to_json(&self) -> Value {
         let rows: BTreeMap<_, _> = self.rows().into_iter().collect();
-        let faults: BTreeMap<_, _> = FAULTS.map(|name| (name, self.count(name))).into();
+        let violations: BTreeMap<_, _> = VIOLATIONS.map(|name| (name, self.count(name))).into();
         json!({
             "seed": self.seed,
             "seconds": self.elapsed.as_secs_f64(),
             "figures": rows,
-            "faults": faults,
+            "violations": violations,
             "ends": self.ends,
             "descriptions": self.descriptions,
         })
@@ -89,7 +89,7 @@ impl fmt::Display for Report {
         for (name, value) in self.rows() {
             writeln!(f, "  {name:<30}{value:>12}")?;
         }
-        for name in FAULTS {
+        for name in VIOLATIONS {
             writeln!(f, "  {name:<30}{:>12}", self.count(name))?;
         }
         for (text, count) in &self.ends {
@@ -98,7 +98,7 @@ impl fmt::Display for Report {
         for description in &self.descriptions {
             writeln!(f, "  {description}")?;
         }
-        let verdict = if self.faults() == 0 { "survived" } else { "did not survive" };
+        let verdict = if self.violations() == 0 { "survived" } else { "did not survive" };
         write!(f, "{verdict} {:.1} s with seed {}", self.elapsed.as_secs_f64(), self.seed)
     }
 }
@@ -108,12 +108,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_fault_counts_and_is_shown() {
-        for name in FAULTS {
+    fn any_violation_counts_and_is_shown() {
+        for name in VIOLATIONS {
             let mut report = Report::default();
             assert!(report.to_string().contains("\nsurvived"));
-            report.fault(name, "why".to_owned());
-            assert_eq!((report.faults(), &report.to_json()["faults"][name]), (1, &json!(1)));
+            report.violation(name, "why".to_owned());
+            assert_eq!(
+                (report.violations(), &report.to_json()["violations"][name]),
+                (1, &json!(1))
+            );
             let text = report.to_string();
             assert!(text.contains(&format!("{name}: why")) && text.contains("did not survive"));
         }
