@@ -12,6 +12,7 @@ use crate::service::event::LogEvent;
 use crate::service::replay::effect::{Digest, Effect, Shown};
 use crate::service::replay::recorded_log::RecordedLog;
 use crate::service::replay::recorder::Recorder;
+use crate::service::replay::recording::invalid;
 use crate::service::replay::snapshot::Snapshot;
 use crate::service::session::SessionInfo;
 use crate::service::types::{AppVersion, MessageSource};
@@ -113,7 +114,8 @@ impl DeterminismCheck {
         self
     }
 
-    /// Makes the runs begin with the last snapshot of the log.
+    /// Makes the runs begin with the last snapshot of the log. A log that ends with this snapshot, as
+    /// after an orderly shutdown, has nothing to compare: [`run`](Self::run) fails.
     pub fn begin_with_last_snapshot(&mut self) -> &mut Self {
         self.is_last_snapshot_wanted = true;
         self
@@ -125,7 +127,7 @@ impl DeterminismCheck {
     /// # Errors
     /// - [`Io`](ClusterErrorKind::Io): a file cannot be read;
     /// - [`InvalidRecording`](ClusterErrorKind::InvalidRecording): a recording is damaged, or the
-    ///   snapshot to begin with is not there;
+    ///   snapshot to begin with is not there, or no message of the log follows the snapshot;
     /// - [`ServiceFailed`](ClusterErrorKind::ServiceFailed): the service could not be started, or
     ///   failed at the same position in both runs.
     ///
@@ -183,7 +185,9 @@ struct Run<S> {
     core: Core<S>,
     recorder: Recorder,
     settings: Settings,
+    /// The position at which the run begins.
     position: i64,
+    begins_with_snapshot: bool,
     events: u64,
 }
 
@@ -208,6 +212,7 @@ impl<S: ClusteredService> Run<S> {
             recorder: Recorder::default(),
             settings,
             position: recovery.log_position,
+            begins_with_snapshot: entry.is_some(),
             events: 0,
         };
         run.recover(&recovery, snapshot).map_err(|cause| failed(cause.to_string()))?;
@@ -239,6 +244,13 @@ impl<S: ClusteredService> Run<S> {
             goes_on = on_step(self.step(position, &handled), message) && handled.is_ok();
             Ok(goes_on)
         })?;
+        if self.events == 0 && self.begins_with_snapshot {
+            // The log ends here, or begins later. Two runs over nothing are equal.
+            let position = self.position;
+            return Err(invalid(format!(
+                "nothing lies behind the snapshot at position {position}"
+            )));
+        }
         if goes_on {
             let handled = self.snapshot(factory);
             self.core.terminate(&mut self.recorder);

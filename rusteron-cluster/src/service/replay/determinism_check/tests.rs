@@ -7,7 +7,7 @@ use super::*;
 use crate::codec;
 use crate::service::cluster::{Cluster, Lifecycle};
 use crate::service::error::{ServiceError, ServiceResult};
-use crate::service::snapshot_reader::SnapshotReader;
+use crate::service::snapshot_reader::{BEGIN, END, SERVICE_SNAPSHOT, SnapshotReader};
 use crate::service::snapshot_writer::SnapshotWriter;
 use crate::service::types::SessionMessage;
 
@@ -58,8 +58,22 @@ impl ClusteredService for Busy {
     }
 }
 
-/// Writes a log with one session and messages of it.
-fn write_log(dir: &Path, payloads: &[&[u8]]) -> RecordedLog {
+/// Returns the frames of messages, as in a recording.
+fn frames(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut frames = Vec::new();
+    for message in messages {
+        let mut frame = vec![0; 32];
+        frame[..4].copy_from_slice(&(32 + message.len() as i32).to_le_bytes());
+        (frame[5], frame[6]) = (0xc0, 1);
+        frame.extend(message);
+        frame.resize(frame.len().next_multiple_of(32), 0);
+        frames.extend(frame);
+    }
+    frames
+}
+
+/// Returns a log with one session and messages of it.
+fn log(payloads: &[&[u8]]) -> Vec<u8> {
     let open = codec::SessionOpenEvent {
         leadership_term_id: 0,
         correlation_id: 1,
@@ -75,26 +89,37 @@ fn write_log(dir: &Path, payloads: &[&[u8]]) -> RecordedLog {
         timestamp: 11,
     };
     let message = |payload: &&[u8]| [&header.to_vec()[..], payload].concat();
-    let mut log = Vec::new();
-    for message in [open.to_vec()].into_iter().chain(payloads.iter().map(message)) {
-        let mut frame = vec![0; 32];
-        frame[..4].copy_from_slice(&(32 + message.len() as i32).to_le_bytes());
-        (frame[5], frame[6]) = (0xc0, 1);
-        frame.extend(message);
-        frame.resize(frame.len().next_multiple_of(32), 0);
-        log.extend(frame);
-    }
-    log.resize(log.len() + 1024, 0);
-    fs::write(dir.join("3-0.rec"), log).expect("a file");
+    frames([open.to_vec()].into_iter().chain(payloads.iter().map(message)))
+}
+
+/// Writes a log, and a snapshot without sessions at a position.
+fn write_log(dir: &Path, log: &[u8], snapshot_position: Option<i64>) -> RecordedLog {
+    fs::write(dir.join("3-0.rec"), [log, &[0; 1024]].concat()).expect("a file");
     // A term whose log is recording 3.
-    let mut entry = 3_i64.to_le_bytes().to_vec();
-    entry.resize(64, 0);
-    fs::write(dir.join("recording.log"), entry).expect("a file");
+    let mut entries = 3_i64.to_le_bytes().to_vec();
+    entries.resize(64, 0);
+    if let Some(log_position) = snapshot_position {
+        let marker = |mark| codec::SnapshotMarker {
+            type_id: SERVICE_SNAPSHOT,
+            log_position,
+            leadership_term_id: 0,
+            index: 0,
+            mark,
+            time_unit: 0,
+            app_version: AppVersion::new(0, 0, 1).code(),
+        };
+        let snapshot = frames([marker(BEGIN).to_vec(), marker(END).to_vec()]);
+        fs::write(dir.join("4-0.rec"), [&snapshot[..], &[0; 1024]].concat()).expect("a file");
+        let fields = [4, 0, 0, log_position, 0].map(i64::to_le_bytes).concat();
+        // Service 0, and the type of a snapshot.
+        entries.extend([&fields[..], &[0; 4], &1_i32.to_le_bytes(), &[0; 16]].concat());
+    }
+    fs::write(dir.join("recording.log"), entries).expect("a file");
     RecordedLog::open(dir, dir).expect("a log")
 }
 
 fn check(dir: &Path, payloads: &[&[u8]]) -> DeterminismCheck {
-    let mut check = DeterminismCheck::new(write_log(dir, payloads));
+    let mut check = DeterminismCheck::new(write_log(dir, &log(payloads), None));
     check.set_pause(Duration::ZERO).set_error_policy(ErrorPolicy::RecordAndContinue);
     check
 }
@@ -232,5 +257,38 @@ fn closing_sessions_stay_so_in_new_instances() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut check = check(dir.path(), &[b"close", b"again"]);
     let comparison = check.set_snapshot_interval(1).run(|| Closing).expect("two runs");
+    assert!(comparison.is_equal() && comparison.events() == 3, "{comparison}");
+}
+
+#[test]
+fn log_without_events_behind_its_snapshot() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let run = |log: &[u8], snapshot_position: usize, is_last_wanted: bool| {
+        let log = write_log(dir.path(), log, Some(snapshot_position as i64));
+        let mut check = DeterminismCheck::new(log);
+        check.set_pause(Duration::ZERO);
+        if is_last_wanted {
+            check.begin_with_last_snapshot();
+        }
+        check.run(|| Busy { answer: b"same" })
+    };
+    let is_refused = |outcome: Result<Comparison>, position: usize| {
+        let error = outcome.expect_err("nothing to compare");
+        assert_eq!(error.kind(), ClusterErrorKind::InvalidRecording);
+        let text = format!("nothing lies behind the snapshot at position {position}");
+        assert_eq!(error.message(), text);
+    };
+    // The log ends with the snapshot, as after a shutdown.
+    let whole = log(&[b"none", b"none"]);
+    is_refused(run(&whole, whole.len(), true), whole.len());
+    let comparison = run(&whole, whole.len(), false).expect("two runs");
+    assert!(comparison.is_equal() && comparison.events() == 3, "{comparison}");
+    let comparison = run(&whole, log(&[b"none"]).len(), true).expect("two runs");
+    assert!(comparison.is_equal() && comparison.events() == 1, "{comparison}");
+    // The log begins behind the snapshot.
+    let late = [&[0; 320][..], &whole].concat();
+    is_refused(run(&late, 288, true), 288);
+    is_refused(run(&late, 288, false), 288);
+    let comparison = run(&late, 320, false).expect("two runs");
     assert!(comparison.is_equal() && comparison.events() == 3, "{comparison}");
 }
