@@ -209,9 +209,10 @@ fn absent_log_is_given_up_for_a_later_one() {
 
 #[test]
 fn counters_of_an_old_module_are_passed_over() {
-    let host = Host::new();
     // An old module that has died: its service had started, or had not.
     for had_started in [false, true] {
+        // A driver of its own. Its stand-ins would read the acknowledgements of the round before.
+        let host = Host::new();
         let mut old = host.module();
         if had_started {
             old.end_recovery();
