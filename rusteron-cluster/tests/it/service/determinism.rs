@@ -215,6 +215,11 @@ fn divergence_in_answers_is_found() {
         });
         answering(move |_| {
             let _ = &over;
+            // The thread starts when it likes, and may not run for the whole of a short run.
+            let last = count.load(Ordering::Relaxed);
+            while count.load(Ordering::Relaxed) == last {
+                thread::yield_now();
+            }
             count.load(Ordering::Relaxed).to_string()
         })
     };
