@@ -259,7 +259,8 @@ impl<'a> Cluster<'a> {
     /// message is written into it without a copy.
     ///
     /// # Errors
-    /// The range was not claimed. Try again: the [type](Self) says why.
+    /// The range was not claimed. Try again: the [type](Self) says why. [`OfferError::MessageTooLong`]
+    /// for a message that does not fit into a fragment: 1,376 bytes with 32 bytes of header, by default.
     pub fn try_claim(&mut self, length: usize) -> Result<MessageClaim<'_>, OfferError> {
         let header = self.service_message_header();
         let whole = length.saturating_add(header.len());

@@ -296,7 +296,7 @@ impl<S: ClusteredService> Run<S> {
             timestamp: state.time,
             snapshot_recording_id: Some(0),
         };
-        // A service asks once to close a session. A snapshot does not have that, a member does.
+        // A member asks once to close a session. Snapshots leave out that it has asked.
         let sessions = state.sessions.values().filter(|session| session.is_closing());
         let closing: Vec<i64> = sessions.map(SessionInfo::id).collect();
         self.core = Core::new(factory(), self.settings);
