@@ -54,7 +54,6 @@ impl JavaBackup {
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
-        #[cfg(target_os = "linux")]
         die_with_test(&mut command);
         Self { child: ChildProcess::spawn(&mut command), root }
     }

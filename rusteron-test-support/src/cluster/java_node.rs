@@ -147,7 +147,6 @@ impl JavaNode {
         if self.version == AeronVersion::Compiled {
             command.env("RUSTERON_JAVA_AERON", "compiled");
         }
-        #[cfg(target_os = "linux")]
         die_with_test(&mut command);
         self.child = Some(ChildProcess::spawn(&mut command));
     }
@@ -393,7 +392,7 @@ pub(super) const PROPERTIES: [&str; 23] = [
 ];
 
 /// Lets the kernel kill the process when the thread that starts it ends. A paused process would not notice the end of
-/// its input.
+/// its input. Does nothing on other systems than Linux.
 #[cfg(target_os = "linux")]
 pub(super) fn die_with_test(command: &mut Command) {
     use std::os::unix::process::CommandExt;
@@ -404,6 +403,9 @@ pub(super) fn die_with_test(command: &mut Command) {
     // SAFETY: the closure makes one system call. It neither allocates nor locks, so it may run between fork and exec.
     unsafe { command.pre_exec(follow) };
 }
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn die_with_test(_: &mut Command) {}
 
 /// Sets the time of the last sign of life in a mark file to "none".
 fn mark_as_ended(path: &Path) {

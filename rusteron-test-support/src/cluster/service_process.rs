@@ -42,7 +42,6 @@ impl ServiceProcess {
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("a file"))
             .stderr(output);
-        #[cfg(target_os = "linux")]
         die_with_test(&mut command);
         Self { child: ChildProcess::spawn(&mut command), log }
     }
