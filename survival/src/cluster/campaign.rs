@@ -107,7 +107,7 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
         }
         0 => Ok(()),
         count => {
-            // Nobody looks at the data of the negative control.
+            // The data of the negative control is of no use.
             if !options.diverge {
                 println!("Data of the members: {}", root.keep().display());
             }

@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn ends_are_expected_with_a_reason() {
         use Process::{Driver, Module, Service};
-        // Whether the end is expected: without a reason, and with one.
+        // True for an expected end: without a reason, and with one.
         let table = [
             (Service, 0, "ended: ConsensusModuleGone", [false, true]),
             (Service, 0, "ended: ClientClosed", [false, true]),
