@@ -3,26 +3,20 @@
 use std::time::Duration;
 
 use clap::Parser;
-use clap::builder::RangedU64ValueParser;
-use rusteron_client::IdleStrategyKind;
 use serde_json::{Value, json};
 
-use crate::command_line::byte_size;
-use crate::command_line::driver_options::idle_strategy;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::command_line::number::Grouped;
 use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, JavaOptions, RunOptions};
 use crate::contenders::cluster::{Bench, Client, Plan};
-use crate::contenders::latency::Transport;
-use crate::contenders::ping_pong::MIN_MESSAGE_LENGTH;
 use crate::measuring::connection::Connection;
 use crate::processes::cluster_node::ClusterNode;
-use crate::processes::cores::Cores;
 use crate::processes::java::Java;
 use crate::programs::cluster_cases::Case;
-use crate::reports::chart::{BarChart, Heading, settings_note};
+use crate::programs::cluster_options::MemberOptions;
+use crate::reports::chart::{BarChart, Heading};
 use crate::reports::comparison;
 use crate::reports::host;
 use crate::reports::latencies::micros;
@@ -54,37 +48,9 @@ pub struct ClusterOptions {
     )]
     pub contenders: Vec<Client>,
 
-    /// Transports of ingress and egress, separated by commas
-    #[arg(
-        long,
-        value_name = "TRANSPORTS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "udp,ipc"
-    )]
-    pub transports: Vec<Transport>,
-
-    /// How many messages wait for their answers at the most, separated by commas
-    #[arg(long, allow_hyphen_values = true, value_name = "N", value_delimiter = ',', num_args = 1,
-          default_value = "1,256", value_parser = RangedU64ValueParser::<u64>::new().range(1..=100_000))]
-    pub windows: Vec<u64>,
-
-    /// Length of each message in bytes, from 8 to 1k
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
-          value_parser = byte_size::parse_message_length)]
-    pub message_length: usize,
-
-    /// Idle strategy of the clients' loops
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    pub idle: IdleStrategyKind,
-
-    /// Idle strategy of all threads of the member
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    pub node_idle: IdleStrategyKind,
-
-    /// Cores of the member's process, and of all else
-    #[arg(long, value_name = "CORES", default_value = "shared")]
-    pub cores: Cores,
+    /// Messages and member.
+    #[command(flatten)]
+    pub member: MemberOptions,
 
     /// Rounds, times, results.
     #[command(flatten)]
@@ -95,26 +61,18 @@ pub struct ClusterOptions {
     pub java: JavaOptions,
 }
 
-/// The longest message, which is one fragment with its headers.
-const MAX_MESSAGE_LENGTH: usize = 1024;
-
 impl ClusterOptions {
     fn check(&self) -> Result<(), Failure> {
         self.run.check()?;
-        let lengths = MIN_MESSAGE_LENGTH..=MAX_MESSAGE_LENGTH;
-        if !lengths.contains(&self.message_length) {
-            let reason = format!("expected {} to {} bytes", lengths.start(), lengths.end());
-            return Err(Failure::usage("--message-length <BYTES>", self.message_length, reason));
-        }
-        Ok(())
+        self.member.check()
     }
 
     fn plan(&self, case: &Case, client: Client) -> Plan {
         Plan {
             transport: case.transport,
-            message_length: self.message_length,
+            message_length: self.member.message_length,
             window: case.window,
-            idle: self.idle,
+            idle: self.member.idle,
             warmup: match client {
                 Client::Rust => self.run.warmup,
                 Client::Java => self.run.warmup.max(self.java.java_warmup),
@@ -136,7 +94,12 @@ pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
     let mut output = Output::new(&interrupt);
     let java = Java::find(&options.java.java_option, &interrupt)
         .map_err(|reason| Failure::run("the cluster needs Java", reason))?;
-    let mut node = ClusterNode::start(&java, options.node_idle.name(), options.cores, &interrupt)?;
+    let mut node = ClusterNode::start(
+        &java,
+        options.member.node_idle.name(),
+        options.member.cores,
+        &interrupt,
+    )?;
     let connection = Connection::to_driver(&node.aeron_dir())?;
     let bench = Bench {
         aeron: connection.aeron(),
@@ -168,7 +131,7 @@ fn compare(
     output: &mut Output<'_>,
 ) -> Result<Vec<Case>, Failure> {
     let clients = run_options::distinct(&options.contenders);
-    let mut cases = Case::all(&options.transports, &options.windows, &clients);
+    let mut cases = Case::all(&options.member.transports, &options.member.windows, &clients);
     // The Java machine of the member gets ready as well, before the first run.
     for case in &cases {
         let plan = Plan { measure: options.java.java_warmup, ..options.plan(case, Client::Java) };
@@ -200,13 +163,7 @@ fn compare(
 fn chart(options: &ClusterOptions, rates: &[comparison::Case], java: &Java) -> BarChart {
     let mut notes = results::notes();
     notes.push(java.versions().to_owned());
-    notes.push(settings_note(&[
-        ("messages", &format_args!("{} B", options.message_length)),
-        ("idle", &options.idle.name()),
-        ("member's idle", &options.node_idle.name()),
-        ("cores", &options.cores.name()),
-        ("runs", &options.run.runs),
-    ]));
+    notes.push(options.member.note(&options.run.runs));
     let group = |case: &comparison::Case| {
         (case.name.clone(), case.contenders.iter().map(|contender| contender.bar()).collect())
     };
@@ -227,10 +184,7 @@ fn report(options: &ClusterOptions, cases: &[Case], java: &Java) -> Value {
     let warmup: Duration = options.java.java_warmup;
     settings["java_warmup_seconds"] = json!(warmup.as_secs_f64());
     settings["java_options"] = json!(options.java.java_option);
-    settings["message_length"] = json!(options.message_length);
-    settings["idle"] = json!(options.idle.name());
-    settings["node_idle"] = json!(options.node_idle.name());
-    settings["cores"] = json!(options.cores.name());
+    options.member.add_to(&mut settings);
     json!({
         "program": "benchmark_cluster",
         "versions": versions,

@@ -4,29 +4,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use clap::builder::RangedU64ValueParser;
-use rusteron_client::IdleStrategyKind;
 use serde_json::{Value, json};
 
-use crate::command_line::byte_size;
-use crate::command_line::driver_options::idle_strategy;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::command_line::number::Grouped;
 use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, JavaOptions, RunOptions};
 use crate::contenders::cluster::{Bench, Client, Plan};
-use crate::contenders::latency::Transport;
-use crate::contenders::ping_pong::MIN_MESSAGE_LENGTH;
 use crate::measuring::connection::Connection;
 use crate::measuring::statistics::Statistics;
 use crate::processes::cluster_node::{ClusterNode, Service};
-use crate::processes::cores::Cores;
 use crate::processes::echo_service;
 use crate::processes::java::{self, Java};
 use crate::processes::process_usage;
 use crate::programs::cluster_cases::Case;
-use crate::reports::chart::{BarChart, Heading, settings_note};
+use crate::programs::cluster_options::MemberOptions;
+use crate::reports::chart::{BarChart, Heading};
 use crate::reports::comparison;
 use crate::reports::host;
 use crate::reports::latencies::micros;
@@ -57,37 +51,9 @@ pub struct ServiceOptions {
     )]
     pub contenders: Vec<Service>,
 
-    /// Transports of ingress and egress, separated by commas
-    #[arg(
-        long,
-        value_name = "TRANSPORTS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "udp,ipc"
-    )]
-    pub transports: Vec<Transport>,
-
-    /// How many messages wait for their answers at the most, separated by commas
-    #[arg(long, allow_hyphen_values = true, value_name = "N", value_delimiter = ',', num_args = 1,
-          default_value = "1,256", value_parser = RangedU64ValueParser::<u64>::new().range(1..=100_000))]
-    pub windows: Vec<u64>,
-
-    /// Length of each message in bytes, from 8 to 1k
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
-          value_parser = byte_size::parse_message_length)]
-    pub message_length: usize,
-
-    /// Idle strategy of the client's loop
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    pub idle: IdleStrategyKind,
-
-    /// Idle strategy of all threads of the member, and of the service
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    pub node_idle: IdleStrategyKind,
-
-    /// Cores of the member's process, and of all else
-    #[arg(long, value_name = "CORES", default_value = "shared")]
-    pub cores: Cores,
+    /// Messages and member.
+    #[command(flatten)]
+    pub member: MemberOptions,
 
     /// Rounds, times, results.
     #[command(flatten)]
@@ -102,26 +68,18 @@ pub struct ServiceOptions {
     pub serve: Option<Vec<String>>,
 }
 
-/// The longest message, which is one fragment with its headers.
-const MAX_MESSAGE_LENGTH: usize = 1024;
-
 impl ServiceOptions {
     fn check(&self) -> Result<(), Failure> {
         self.run.check()?;
-        let lengths = MIN_MESSAGE_LENGTH..=MAX_MESSAGE_LENGTH;
-        if !lengths.contains(&self.message_length) {
-            let reason = format!("expected {} to {} bytes", lengths.start(), lengths.end());
-            return Err(Failure::usage("--message-length <BYTES>", self.message_length, reason));
-        }
-        Ok(())
+        self.member.check()
     }
 
     fn plan(&self, case: &Case) -> Plan {
         Plan {
             transport: case.transport,
-            message_length: self.message_length,
+            message_length: self.member.message_length,
             window: case.window,
-            idle: self.idle,
+            idle: self.member.idle,
             warmup: self.run.warmup,
             measure: self.run.measure,
         }
@@ -198,7 +156,7 @@ pub fn run(options: &ServiceOptions) -> Result<(), Failure> {
     let java = Java::find(&options.java.java_option, &interrupt)
         .map_err(|reason| Failure::run("the cluster needs Java", reason))?;
     let services = run_options::distinct(&options.contenders);
-    let mut cases = Case::all(&options.transports, &options.windows, &services);
+    let mut cases = Case::all(&options.member.transports, &options.member.windows, &services);
     let mut processes: Vec<Process> = services.iter().copied().map(Process::new).collect();
     'rounds: for number in 1..=options.run.runs {
         for index in comparison::in_turn(0..services.len(), number) {
@@ -246,8 +204,9 @@ impl Contender<'_> {
     ) -> Result<(), Failure> {
         let Self { number, index, java, interrupt } = *self;
         let service = process.service;
-        let idle = options.node_idle.name();
-        let mut node = ClusterNode::start_with(java, idle, options.cores, service, interrupt)?;
+        let idle = options.member.node_idle.name();
+        let mut node =
+            ClusterNode::start_with(java, idle, options.member.cores, service, interrupt)?;
         let (aeron_dir, ingress_endpoints) = (node.aeron_dir(), node.ingress_endpoints());
         let connection = Connection::to_driver(&aeron_dir)?;
         let bench = Bench {
@@ -301,13 +260,7 @@ impl Contender<'_> {
 fn chart(options: &ServiceOptions, rates: &[comparison::Case], java: &Java) -> BarChart {
     let mut notes = results::notes();
     notes.push(java.versions().to_owned());
-    notes.push(settings_note(&[
-        ("messages", &format_args!("{} B", options.message_length)),
-        ("idle", &options.idle.name()),
-        ("member's idle", &options.node_idle.name()),
-        ("cores", &options.cores.name()),
-        ("runs", &options.run.runs),
-    ]));
+    notes.push(options.member.note(&options.run.runs));
     let group = |case: &comparison::Case| {
         (case.name.clone(), case.contenders.iter().map(|contender| contender.bar()).collect())
     };
@@ -329,10 +282,7 @@ fn report(options: &ServiceOptions, cases: &[Case], processes: &[Process], java:
     let warmup: Duration = options.java.java_warmup;
     settings["java_warmup_seconds"] = json!(warmup.as_secs_f64());
     settings["java_options"] = json!(options.java.java_option);
-    settings["message_length"] = json!(options.message_length);
-    settings["idle"] = json!(options.idle.name());
-    settings["node_idle"] = json!(options.node_idle.name());
-    settings["cores"] = json!(options.cores.name());
+    options.member.add_to(&mut settings);
     json!({
         "program": "benchmark_cluster_service",
         "versions": versions,

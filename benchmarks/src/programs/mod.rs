@@ -3,6 +3,7 @@
 pub mod bounds;
 pub mod cluster;
 pub mod cluster_cases;
+pub mod cluster_options;
 pub mod cluster_service;
 pub mod driver_resources;
 pub mod idle_strategies;
