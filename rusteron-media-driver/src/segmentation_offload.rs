@@ -1,4 +1,4 @@
-//! UDP datagrams that pass the system call by the dozen.
+//! Segmentation offload: one system call for several UDP datagrams.
 
 use std::env;
 use std::ffi::{CStr, c_char, c_int};

@@ -7,7 +7,7 @@
 //!
 //! These conditions must hold:
 //! - Within one image, the messages of a publication arrive in order, each once, unchanged.
-//! - A gap is allowed only where the driver has given the subscriber up: its client reports that within a second.
+//! - A gap is allowed only where the driver has timed out the subscriber: its client reports that within a second.
 //! - An image that was joined at its beginning has the first message of each publication.
 //! - A client that was paused for longer than the client liveness timeout reports that it is closed.
 //! - After the faults, every remaining client finds all the others, and every message arrives.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::message::Message;
 
-/// A client that the driver has given up finds out within this time. Until then, its subscriptions may be
+/// A client that the driver has timed out finds out within this time. Until then, its subscriptions may be
 /// overtaken.
-pub(crate) const VERDICT: Duration = Duration::from_secs(1);
+pub(crate) const TIMEOUT_REPORT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A fault of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub(crate) struct Location {
 pub(crate) struct Oracle {
     stream_id: i32,
     images: HashMap<i64, Image>,
-    /// Gaps, until it is known whether the driver had given the subscriber up.
+    /// Gaps, until it is known whether the driver had timed out the subscriber.
     pending: Vec<(Instant, Finding)>,
 }
 
@@ -128,7 +128,8 @@ impl Oracle {
 
     /// Gaps that are faults, because the client still lives long after them.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Finding> {
-        let count = self.pending.iter().take_while(|(at, _)| *at + VERDICT <= now).count();
+        let count =
+            self.pending.iter().take_while(|(at, _)| *at + TIMEOUT_REPORT_DEADLINE <= now).count();
         self.pending.drain(..count).map(|(_, finding)| finding).collect()
     }
 
@@ -197,7 +198,7 @@ mod tests {
         }
 
         fn faults(&mut self) -> Vec<Fault> {
-            let due = self.oracle.due(self.start + VERDICT);
+            let due = self.oracle.due(self.start + TIMEOUT_REPORT_DEADLINE);
             due.into_iter().map(|finding| finding.fault).collect()
         }
     }
@@ -220,12 +221,14 @@ mod tests {
     fn gap_before_client_timeout_is_excused() {
         let mut feed = feed();
         assert_eq!([1, 4].map(|sequence| feed.give(sequence)), [None; 2]);
-        assert_eq!(feed.oracle.ended(feed.start + VERDICT / 2, true), (vec![], 2));
+        assert_eq!(feed.oracle.ended(feed.start + TIMEOUT_REPORT_DEADLINE / 2, true), (vec![], 2));
     }
 
     #[test]
     fn other_or_late_end_excuses_no_gap() {
-        for (later, had_timed_out) in [(VERDICT / 2, false), (VERDICT, true)] {
+        for (later, had_timed_out) in
+            [(TIMEOUT_REPORT_DEADLINE / 2, false), (TIMEOUT_REPORT_DEADLINE, true)]
+        {
             let mut feed = feed();
             assert_eq!([1, 4].map(|sequence| feed.give(sequence)), [None; 2]);
             let (faults, skipped) = feed.oracle.ended(feed.start + later, had_timed_out);

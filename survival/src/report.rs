@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn errors_are_counted_by_kind() {
         let mut report = Report::default();
-        report.error("ended", "ClientTimeout given up");
+        report.error("ended", "ClientTimeout timed out");
         report.error("ended", "ClientTimeout");
         assert_eq!(report.errors["ended ClientTimeout"].count, 2);
     }

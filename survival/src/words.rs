@@ -24,7 +24,7 @@ pub(crate) enum Notice {
     Refused(String),
     /// How many messages were sent, or received, since the process was started.
     Messages(u64),
-    /// How many messages were not seen because the driver had given the subscriber up.
+    /// How many messages were not seen because the driver had timed out the subscriber.
     Skipped(u64),
     /// A publisher sends messages of this checkpoint with these publications.
     Publishing(u64, Vec<u64>),
@@ -114,7 +114,7 @@ mod tests {
         for order in [Order::Checkpoint(7), Order::Resume, Order::End] {
             assert_eq!(Order::parse(&order.to_string()), Some(order));
         }
-        let text = "ClientTimeout client was given up".to_owned();
+        let text = "ClientTimeout client was timed out".to_owned();
         for notice in [
             Notice::Ready,
             Notice::Ended(text.clone()),

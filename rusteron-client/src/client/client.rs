@@ -118,7 +118,7 @@ impl Client {
     /// Returns whether the driver has timed out this client. The conductor may not have noticed
     /// this yet. Walks the counters.
     #[cold]
-    pub(crate) fn is_given_up(&self) -> bool {
+    pub(crate) fn is_timed_out(&self) -> bool {
         let type_id = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
         // SAFETY: the client is live, and with it the counters that it has mapped; its id is a constant.
         let (counters, id) = unsafe {

@@ -469,14 +469,15 @@ impl Subscription {
     pub fn is_closed(&self) -> bool {
         // SAFETY: a field of the C subscription, which lives as long as `self`.
         let is_closed = unsafe { log_buffer::atomic_bool(self.fields.is_closed) };
-        is_closed.load(Ordering::Acquire) || self.is_given_up()
+        is_closed.load(Ordering::Acquire) || self.is_timed_out()
     }
 
     #[inline]
-    fn is_given_up(&self) -> bool {
+    fn is_timed_out(&self) -> bool {
         // An unavailable image can also lose its position, before the client knows that the image
         // has gone.
-        self.images.iter().any(|image| !image.fields().owns_position()) && self.client.is_given_up()
+        self.images.iter().any(|image| !image.fields().owns_position())
+            && self.client.is_timed_out()
     }
 
     /// Returns the stream's channel, as it was given when the subscription was added.

@@ -101,7 +101,7 @@ impl JavaArchive {
                 "-Daeron.term.buffer.sparse.file=true",
                 "-Daeron.archive.segment.file.length=131072",
                 "-Daeron.archive.recording.events.enabled=false",
-                // On a busy machine, slow processes must not be taken for dead.
+                // On a busy machine, slow processes must not be timed out.
                 "-Daeron.client.liveness.timeout=60s",
                 "-Daeron.image.liveness.timeout=10s",
                 "-Daeron.publication.unblock.timeout=70s",

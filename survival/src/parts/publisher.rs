@@ -11,7 +11,7 @@ use super::client::{self, End, Part};
 use super::{Orders, accuse, say};
 use crate::message::Message;
 use crate::options::PartOptions;
-use crate::oracle::VERDICT;
+use crate::oracle::TIMEOUT_REPORT_DEADLINE;
 use crate::random::Random;
 use crate::settings::STREAMS;
 use crate::words::{Notice, Order};
@@ -161,7 +161,7 @@ impl OwnCounter {
     fn check(&mut self, now: Instant) {
         if self.counter.get() == self.value {
             self.changed = None;
-        } else if now >= *self.changed.get_or_insert(now) + VERDICT {
+        } else if now >= *self.changed.get_or_insert(now) + TIMEOUT_REPORT_DEADLINE {
             self.report();
         }
     }

@@ -15,7 +15,7 @@ use crate::subscription::image::{Action, Header};
 
 /// Number of fragments between two checks of whether the image has been closed. C checks at every
 /// fragment. Here that would be a seventh of the cost of a fragment.
-const FRAGMENTS_PER_LOOK: usize = 16;
+const FRAGMENTS_PER_CLOSED_CHECK: usize = 16;
 
 /// No position, nor the inverted bits of one.
 const NO_POSITION: Position = Position::MIN;
@@ -147,7 +147,7 @@ impl ImageFields {
     ) -> usize {
         let mut left = fragment_limit;
         while left > 0 && !self.is_closed() {
-            let run = left.min(FRAGMENTS_PER_LOOK);
+            let run = left.min(FRAGMENTS_PER_CLOSED_CHECK);
             let mut left_of_run = run;
             let has_more = loop {
                 // SAFETY: the cursor is before the limit, and a frame starts there: the subscriber
