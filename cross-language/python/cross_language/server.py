@@ -20,6 +20,8 @@ _HOUSEKEEPING = 0.1
 # Seconds between two offers of a message that has to wait. Requests end this pause.
 _QUEUE_PAUSE = 0.001
 _FRAGMENT_LIMIT = 10
+# Longest time in seconds that the driver takes to close a socket, until which other sessions wait.
+_SOCKET_CLOSING = 1.0
 
 
 class Server:
@@ -66,7 +68,7 @@ class Server:
             channel = self._response_channel.replace(response_correlation_id=image)
             try:
                 session.open(
-                    added(lambda: self._aeron.add_exclusive_publication(channel, RESPONSE_STREAM), _HOUSEKEEPING)
+                    added(lambda: self._aeron.add_exclusive_publication(channel, RESPONSE_STREAM), _SOCKET_CLOSING)
                 )
             except rusteron.Error as error:
                 session.fail(str(error))

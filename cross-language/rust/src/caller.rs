@@ -3,15 +3,15 @@
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Aeron, AnyIdleStrategy, ChannelUri, Context, ErrorKind, ExclusivePublication, Header,
-    IdleStrategy, IdleStrategyKind, OfferError, Subscription,
+    Aeron, AnyIdleStrategy, ChannelUri, Context, ExclusivePublication, Header, IdleStrategy,
+    IdleStrategyKind, OfferError, Subscription,
 };
 
 use crate::contract::{REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM};
+use crate::registration::added;
 use crate::{Body, Encoding, Envelope, Kind, Malformed, Operation, Status, Template};
 
 /// Settings of a caller.
@@ -228,25 +228,6 @@ impl Caller {
         Envelope::answer(template, correlation_id, status, encoding).write(&mut self.buffer);
         body.write(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
         self.offer(deadline)
-    }
-}
-
-/// Adds a publication or subscription. Tries again until the deadline while the driver closes a socket of the address:
-/// the last caller over UDP may have used the same.
-fn added<T>(
-    mut add: impl FnMut() -> rusteron_client::Result<T>,
-    deadline: Instant,
-) -> rusteron_client::Result<T> {
-    loop {
-        match add() {
-            Err(error)
-                if error.kind() == ErrorKind::ResourceTemporarilyUnavailable
-                    && Instant::now() < deadline =>
-            {
-                thread::sleep(Duration::from_millis(1));
-            }
-            result => return result,
-        }
     }
 }
 

@@ -11,6 +11,7 @@ mod envelope;
 mod in_process;
 mod json;
 pub mod modes;
+mod registration;
 mod server;
 mod service;
 mod value;

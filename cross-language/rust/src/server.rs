@@ -13,6 +13,7 @@ use crate::contract::{
     OPEN_CALL_LIMIT, REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM,
     SMALL_ARRAY_LIMIT,
 };
+use crate::registration::added;
 use crate::service::{Failure, Objects, add};
 use crate::{
     Body, Encoding, Envelope, Kind, Malformed, NO_CORRELATION_ID, Operation, Status, Template,
@@ -23,6 +24,8 @@ const QUEUE_LIMIT: usize = 16 << 20;
 /// Time between two looks for callers that have gone.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const FRAGMENT_LIMIT: usize = 10;
+/// Longest time that the driver takes to close a socket, until which other sessions wait.
+const SOCKET_CLOSING: Duration = Duration::from_secs(1);
 
 /// Settings of a server.
 #[derive(Debug, Clone)]
@@ -122,7 +125,9 @@ impl Sessions {
                 let channel = self.response_channel.to_builder().response_correlation_id(image);
                 let responses =
                     channel.build().map_err(rusteron_client::Error::from).and_then(|channel| {
-                        self.aeron.add_exclusive_publication(channel, RESPONSE_STREAM)
+                        let add =
+                            || self.aeron.add_exclusive_publication(&channel, RESPONSE_STREAM);
+                        added(add, Instant::now() + SOCKET_CLOSING)
                     });
                 let mut session = Session::new(image, self.options.callback_timeout);
                 match responses {

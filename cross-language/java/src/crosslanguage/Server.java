@@ -23,6 +23,8 @@ public final class Server
     /** Time between two looks for callers that have gone. */
     private static final long HOUSEKEEPING_NS = 100_000_000;
     private static final int FRAGMENT_LIMIT = 10;
+    /** Longest time that the driver takes to close a socket, until which other sessions wait. */
+    private static final long SOCKET_CLOSING_NS = 1_000_000_000;
 
     private final Aeron aeron;
     private final Subscription requests;
@@ -137,7 +139,9 @@ public final class Server
         try
         {
             final String channel = responseChannel + "|response-correlation-id=" + image;
-            final ExclusivePublication responses = aeron.addExclusivePublication(channel, Contract.RESPONSE_STREAM);
+            final ExclusivePublication responses = ServiceCaller.added(
+                () -> aeron.addExclusivePublication(channel, Contract.RESPONSE_STREAM),
+                System.nanoTime() + SOCKET_CLOSING_NS);
             return new Session(image, responses, clientTimeoutNs, callbackTimeoutNs);
         }
         catch (final AeronException ex)

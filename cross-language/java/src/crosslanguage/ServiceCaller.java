@@ -89,9 +89,9 @@ final class ServiceCaller implements AutoCloseable
 
     /**
      * Adds a publication or subscription. Tries again until the deadline while the driver closes a socket of the address:
-     * the last caller over UDP may have used the same.
+     * the last session over UDP may have used the same.
      */
-    private static <T> T added(final Supplier<T> add, final long deadline)
+    static <T> T added(final Supplier<T> add, final long deadline)
     {
         while (true)
         {

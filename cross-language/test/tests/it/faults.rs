@@ -1,13 +1,19 @@
 //! Callers and servers that are killed, or do not read.
 
-use cross_language::{Body, Operation};
-use rusteron_test_support::ChildProcess;
+use std::time::Duration;
+
+use cross_language::{
+    Body, Caller as RustCaller, CallerOptions, Encoding, Operation, RESPONSE_STREAM,
+};
+use rusteron_client::{IdleStrategyKind, PositionKind};
+use rusteron_media_driver::ThreadingMode;
+use rusteron_test_support::{ChildProcess, DEADLINE, await_that, connect, free_port, launch_with};
 
 use crate::for_each_server;
 use crate::raw_client::RawClient;
 use cross_language_test::programs::{CALLERS, Caller, LONG, Server, driver};
 
-for_each_server! { killed_caller killed_server slow_caller }
+for_each_server! { killed_caller killed_server slow_caller session_while_socket_closes }
 
 fn killed_caller(server: Server) {
     let driver = driver();
@@ -62,4 +68,54 @@ fn slow_caller(server: Server) {
     assert!(line.contains("its caller has read nothing for 500"), "{line}");
     slow.await_end();
     Caller::Rust.check(&driver, "binary", &[]);
+}
+
+/// The driver closes the socket of an earlier session's responses when the next session begins.
+fn session_while_socket_closes(server: Server) {
+    // A socket closes in two turns of the driver's conductor, which sleeps for long in between. Commands come first.
+    let driver = launch_with(|context| {
+        context
+            .set_threading_mode(ThreadingMode::Dedicated)?
+            .set_sender_idle_strategy(IdleStrategyKind::Backoff)?
+            .set_receiver_idle_strategy(IdleStrategyKind::Backoff)?
+            .set_conductor_idle_strategy(IdleStrategyKind::Sleeping)?
+            .set_conductor_idle_strategy_init_args("50ms")?
+            .set_publication_linger_timeout(Duration::from_millis(1))?
+            .set_image_liveness_timeout(Duration::from_secs(1))?
+            .set_timer_interval(Duration::from_millis(10))
+    });
+    let request_channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let response_channel =
+        format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
+    let channels = ["--request-channel", &request_channel, "--response-channel", &response_channel];
+    let _server = server.start(&driver, &channels);
+    let aeron_dir = Some(driver.aeron_dir().to_owned());
+    let options = CallerOptions {
+        aeron_dir,
+        request_channel,
+        response_channel,
+        timeout: DEADLINE,
+        idle: IdleStrategyKind::Yielding,
+    };
+    let connected = || RustCaller::connect(&options, Ok).unwrap();
+    let ping = |caller: &mut RustCaller| {
+        caller.call(Operation::Ping, Encoding::Binary, &Body::Void).unwrap();
+    };
+    let observer = connect(&driver);
+    let mut last = connected();
+    ping(&mut last);
+    for _ in 0..5 {
+        let mut next = connected();
+        drop(last);
+        await_that("the last session's publication is closed", || {
+            let streams = observer.counters_reader().stream_positions();
+            let mut positions = streams
+                .iter()
+                .filter(|stream| stream.stream_id == RESPONSE_STREAM)
+                .flat_map(|stream| &stream.positions);
+            positions.all(|position| position.kind != PositionKind::SenderPosition)
+        });
+        ping(&mut next);
+        last = next;
+    }
 }
