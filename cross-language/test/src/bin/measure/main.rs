@@ -74,6 +74,10 @@ struct RunOptions {
     /// Transports
     #[arg(long, value_name = "TRANSPORT", value_delimiter = ',')]
     transport: Vec<Transport>,
+
+    /// Lengths of texts, 0 for `ping`
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    payload: Vec<u32>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -128,10 +128,14 @@ const CORE: [Work; 4] = [calls(0, 1), calls(MIDDLE, 1), calls(LONG, 1), calls(0,
 pub(crate) fn cells(transport: Transport, server: &str, is_core: bool) -> Vec<Cell> {
     let mut cells = all_cells(transport, server);
     if is_core {
-        let is_goal =
-            matches!(transport, Transport::IpcYield | Transport::GrpcUnix | Transport::GrpcTcp);
+        // The goals compare pairs that both Aeron and gRPC have.
+        let is_goal = aeron_server(server).is_some()
+            && matches!(transport, Transport::IpcYield | Transport::GrpcUnix | Transport::GrpcTcp);
         cells.retain(|cell| {
-            is_goal && cell.encoding == transport.encoding() && CORE.contains(&cell.work)
+            is_goal
+                && grpc_language(cell.caller).is_some()
+                && cell.encoding == transport.encoding()
+                && CORE.contains(&cell.work)
         });
     }
     cells
@@ -234,6 +238,6 @@ pub(crate) fn count(transport: Transport, server: &str, cell: &Cell) -> u32 {
 }
 
 /// The longest warm-up of a run, in milliseconds. Most become steady sooner; grpc-java needs about 60,000 calls.
-pub(crate) const WARMUP_MS: u32 = 15_000;
+pub(crate) const WARMUP_MS: u32 = 10_000;
 /// Time of the calls in which allocations, processor time and memory are looked at, in milliseconds.
 pub(crate) const COUNTED_MS: u32 = 200;

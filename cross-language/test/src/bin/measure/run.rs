@@ -134,7 +134,15 @@ pub(crate) fn run(results: &Path, options: &RunOptions) -> Result<(), Box<dyn Er
                     continue;
                 }
                 let mut cells = cells(*transport, server, options.core);
-                cells.retain(|cell| is_chosen(&options.caller, cell.caller));
+                cells.retain(|cell| {
+                    is_chosen(&options.caller, cell.caller)
+                        && match cell.work {
+                            Work::Calls { payload, .. } => {
+                                options.payload.is_empty() || options.payload.contains(&payload)
+                            }
+                            Work::Connect => options.payload.is_empty(),
+                        }
+                });
                 if cells.is_empty() {
                     continue;
                 }
