@@ -36,8 +36,8 @@ pub(crate) fn write_header(buffer: &mut Vec<u8>, block_length: u16, template_id:
     }
 }
 
-/// Appends a body.
-pub(crate) fn write(body: &Body, buffer: &mut Vec<u8>) -> Result<(), Malformed> {
+/// Appends a body up to its text. Returns the text's bytes, which follow: a long text need not be copied.
+pub(crate) fn write_head<'a>(body: &'a Body, buffer: &mut Vec<u8>) -> Result<&'a [u8], Malformed> {
     let template = body.kind() as u16;
     match body {
         Body::Void => write_header(buffer, 0, template),
@@ -47,7 +47,8 @@ pub(crate) fn write(body: &Body, buffer: &mut Vec<u8>) -> Result<(), Malformed> 
         }
         Body::Text(text) => {
             write_header(buffer, 0, template);
-            write_text(buffer, text)?;
+            write_text_length(buffer, text)?;
+            return Ok(text.as_bytes());
         }
         Body::Integers(values) => {
             write_header(buffer, 0, template);
@@ -69,7 +70,7 @@ pub(crate) fn write(body: &Body, buffer: &mut Vec<u8>) -> Result<(), Malformed> 
             write_node(buffer, "", value)?;
         }
     }
-    Ok(())
+    Ok(&[])
 }
 
 fn write_group(
@@ -87,10 +88,15 @@ fn write_group(
 }
 
 fn write_text(buffer: &mut Vec<u8>, text: &str) -> Result<(), Malformed> {
+    write_text_length(buffer, text)?;
+    buffer.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn write_text_length(buffer: &mut Vec<u8>, text: &str) -> Result<(), Malformed> {
     let length = u32::try_from(text.len())
         .map_err(|_| Malformed::new(format!("a text of {} bytes", text.len())))?;
     buffer.extend_from_slice(&length.to_le_bytes());
-    buffer.extend_from_slice(text.as_bytes());
     Ok(())
 }
 
@@ -266,5 +272,5 @@ impl<'a> Reader<'a> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, Malformed> {
-    std::str::from_utf8(bytes).map_err(|error| Malformed::new(error.to_string()))
+    simdutf8::compat::from_utf8(bytes).map_err(|error| Malformed::new(error.to_string()))
 }

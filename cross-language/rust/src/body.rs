@@ -76,9 +76,24 @@ impl Body {
     /// # Errors
     /// The body has more elements, or longer keys, than the encoding allows.
     pub fn write(&self, encoding: Encoding, buffer: &mut Vec<u8>) -> Result<(), Malformed> {
+        let text = self.write_head(encoding, buffer)?;
+        buffer.extend_from_slice(text);
+        Ok(())
+    }
+
+    /// Appends this body to a buffer, without the bytes at the end that need no encoding. Returns these bytes: those of
+    /// a binary text.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub(crate) fn write_head(
+        &self,
+        encoding: Encoding,
+        buffer: &mut Vec<u8>,
+    ) -> Result<&[u8], Malformed> {
         match encoding {
-            Encoding::Binary => binary::write(self, buffer),
-            Encoding::Json => json::write(self, buffer),
+            Encoding::Binary => binary::write_head(self, buffer),
+            Encoding::Json => json::write(self, buffer).map(|()| [].as_slice()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::IoSlice;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -122,8 +123,8 @@ impl Caller {
         let request =
             Envelope { template: Template::Request, correlation_id, code, encoding: number };
         request.write(&mut self.buffer);
-        argument.write(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
-        self.offer(deadline)?;
+        let text = argument.write_head(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
+        self.offer(text, deadline)?;
         loop {
             let mut event = None;
             let handler = |message: &[u8], _: &Header<'_>| {
@@ -153,8 +154,7 @@ impl Caller {
     pub fn call_raw(&mut self, message: &[u8]) -> Result<(Envelope, Vec<u8>), CallError> {
         let deadline = Instant::now() + self.timeout;
         self.buffer.clear();
-        self.buffer.extend_from_slice(message);
-        self.offer(deadline)?;
+        self.offer(message, deadline)?;
         loop {
             let mut response = None;
             let handler = |message: &[u8], _: &Header<'_>| {
@@ -169,10 +169,11 @@ impl Caller {
         }
     }
 
-    /// Sends the buffer.
-    fn offer(&mut self, deadline: Instant) -> Result<(), CallError> {
+    /// Sends the buffer and the bytes after it.
+    fn offer(&mut self, rest: &[u8], deadline: Instant) -> Result<(), CallError> {
         loop {
-            match self.requests.offer(&self.buffer) {
+            let parts = [IoSlice::new(&self.buffer), IoSlice::new(rest)];
+            match self.requests.offer_parts(&parts) {
                 Ok(_) => return Ok(()),
                 Err(OfferError::NotConnected) => return Err(CallError::NotConnected),
                 Err(OfferError::MessageTooLong { length, max_message_length }) => {
@@ -226,8 +227,8 @@ impl Caller {
         };
         let template = Template::CallbackResponse;
         Envelope::answer(template, correlation_id, status, encoding).write(&mut self.buffer);
-        body.write(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
-        self.offer(deadline)
+        let text = body.write_head(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
+        self.offer(text, deadline)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::IoSlice;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -313,13 +314,17 @@ impl Session {
 
     fn send(&mut self, envelope: &Envelope, encoding: Encoding, body: &Body) {
         envelope.write(&mut self.buffer);
-        if let Err(error) = body.write(encoding, &mut self.buffer) {
-            let failure = Failure::new(Status::ResponseTooLong, error.to_string());
-            return self.respond(envelope.correlation_id, encoding, Err(failure));
-        }
+        let text = match body.write_head(encoding, &mut self.buffer) {
+            Ok(text) => text,
+            Err(error) => {
+                let failure = Failure::new(Status::ResponseTooLong, error.to_string());
+                return self.respond(envelope.correlation_id, encoding, Err(failure));
+            }
+        };
+        let length = self.buffer.len() + text.len();
         let Some(responses) = &mut self.responses else { return };
         if self.queue.is_empty() {
-            match responses.offer(&self.buffer) {
+            match responses.offer_parts(&[IoSlice::new(&self.buffer), IoSlice::new(text)]) {
                 Ok(_) => return,
                 Err(error) if error.is_retryable() => self.waiting_since = Instant::now(),
                 Err(OfferError::MessageTooLong { length, max_message_length }) => {
@@ -329,14 +334,13 @@ impl Session {
                 }
                 Err(error) => return self.close(&error.to_string()),
             }
-        } else if self.buffer.len() > responses.max_message_length() {
-            let text =
-                format!("{} bytes: at most {}", self.buffer.len(), responses.max_message_length());
+        } else if length > responses.max_message_length() {
+            let text = format!("{length} bytes: at most {}", responses.max_message_length());
             let failure = Failure::new(Status::ResponseTooLong, text);
             return self.respond(envelope.correlation_id, encoding, Err(failure));
         }
-        self.queued_bytes += self.buffer.len();
-        self.queue.push_back(self.buffer.clone());
+        self.queued_bytes += length;
+        self.queue.push_back([&self.buffer, text].concat());
         if self.queued_bytes > QUEUE_LIMIT {
             self.close(&format!("more than {QUEUE_LIMIT} bytes wait for its caller"));
         }

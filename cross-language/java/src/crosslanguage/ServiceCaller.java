@@ -56,7 +56,7 @@ final class ServiceCaller implements AutoCloseable
     private final ResponseDecoder responseDecoder = new ResponseDecoder();
     private final CallbackRequestDecoder callbackRequestDecoder = new CallbackRequestDecoder();
 
-    /** Whether the handler has received a message. The message is a copy: the log buffer's bytes may change. */
+    /** Whether the handler has received a message, which is no part of the log buffer: its bytes may change. */
     private boolean hasMessage;
 
     ServiceCaller(
@@ -313,12 +313,18 @@ final class ServiceCaller implements AutoCloseable
 
     private void onMessage(final DirectBuffer buffer, final int offset, final int length, final Header header)
     {
+        hasMessage = true;
+        if (buffer.byteArray() != null)
+        {
+            // An assembled message, whose memory the assembler keeps until the next poll.
+            message.wrap(buffer, offset, length);
+            return;
+        }
         if (messageBytes.length < length)
         {
             messageBytes = new byte[length];
         }
         buffer.getBytes(offset, messageBytes, 0, length);
         message.wrap(messageBytes, 0, length);
-        hasMessage = true;
     }
 }
