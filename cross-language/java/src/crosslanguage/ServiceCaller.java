@@ -101,7 +101,10 @@ final class ServiceCaller implements AutoCloseable
             }
             catch (final RegistrationException ex)
             {
-                if (ex.errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE || System.nanoTime() - deadline >= 0)
+                // The driver knows the socket, or has forgotten the socket and closes its descriptor.
+                final boolean isClosing = ex.errorCode() == ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE ||
+                    ex.getMessage().contains("Address already in use");
+                if (!isClosing || System.nanoTime() - deadline >= 0)
                 {
                     throw ex;
                 }

