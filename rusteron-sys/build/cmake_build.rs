@@ -92,8 +92,14 @@ fn configure(
         // A list of directories instead of a flag, because flags are split at spaces.
         config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
     }
-    for flag in env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
-        config.cflag(flag);
+    let flags = env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default();
+    if target.msvc {
+        for flag in flags.split_whitespace() {
+            config.cflag(flag);
+        }
+    } else if !flags.trim().is_empty() {
+        // CMake puts the profile's flags last. An `-O0` among the other flags would have no effect.
+        config.define("CMAKE_C_FLAGS_RELEASE", format!("-O3 -DNDEBUG {}", flags.trim()));
     }
     Ok(config)
 }
