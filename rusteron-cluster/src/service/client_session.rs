@@ -17,10 +17,6 @@ use crate::service::types::Role;
 pub(crate) const HEADER_LENGTH: usize =
     MessageHeader::LENGTH + codec::SessionMessageHeader::BLOCK_LENGTH as usize;
 
-/// Length of the longest claim on a member that does not lead: the longest UDP datagram, without
-/// the headers of its frame and of the message.
-const MAX_CLAIM_LENGTH: usize = 65_504 - 32 - HEADER_LENGTH;
-
 /// Slices of a message, with the header, that need no allocation.
 const PARTS_ON_STACK: usize = 8;
 
@@ -114,15 +110,18 @@ impl<'a> ClientSession<'a> {
     /// Claims a range for a message of `length` bytes to the client, once. The message is written
     /// into it without a copy.
     ///
+    /// `length` is at most [`max_claim_length`](SessionInfo::max_claim_length), on all members
+    /// alike.
+    ///
     /// # Errors
-    /// As for [`offer`](Self::offer). [`OfferError::MessageTooLong`] for a message that does not
-    /// fit into a fragment.
+    /// As for [`offer`](Self::offer). [`OfferError::MessageTooLong`] for a longer message. A leader
+    /// whose media driver has a smaller MTU than Aeron's default refuses shorter messages, too.
     pub fn try_claim(&mut self, length: usize) -> Result<SessionClaim<'_>, OfferError> {
+        let max_message_length = self.info.max_claim_length();
+        if length > max_message_length {
+            return Err(OfferError::MessageTooLong { length, max_message_length });
+        }
         if self.role != Role::Leader {
-            if length > MAX_CLAIM_LENGTH {
-                let max_message_length = MAX_CLAIM_LENGTH;
-                return Err(OfferError::MessageTooLong { length, max_message_length });
-            }
             if self.scratch.len() < length {
                 self.scratch.resize(length, 0);
             }
@@ -137,7 +136,7 @@ impl<'a> ClientSession<'a> {
         }
         let header = self.header();
         let publication = self.info.publication().ok_or(OfferError::NotConnected)?;
-        let mut claim = publication.try_claim(length.saturating_add(HEADER_LENGTH))?;
+        let mut claim = publication.try_claim(length + HEADER_LENGTH)?;
         claim[..HEADER_LENGTH].copy_from_slice(&header);
         Ok(SessionClaim::Claimed(claim))
     }

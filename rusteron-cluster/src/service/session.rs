@@ -3,9 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use rusteron_client::Publication;
+use rusteron_client::{ChannelUri, Publication};
 
+use crate::service::client_session::HEADER_LENGTH;
 use crate::service::network::Network;
+
+/// Aeron's default MTU, and the longest datagram, in bytes.
+const DEFAULT_MTU: usize = 1408;
+const MAX_MTU: usize = 65_504;
+
+/// Length of a frame's header.
+const FRAME_HEADER_LENGTH: usize = 32;
 
 /// A session of a client: its id, and what the client said about itself.
 ///
@@ -16,6 +24,7 @@ pub struct SessionInfo {
     response_stream_id: i32,
     response_channel: String,
     encoded_principal: Vec<u8>,
+    max_claim_length: usize,
     is_closing: bool,
     publication: Option<Publication>,
 }
@@ -27,10 +36,12 @@ impl SessionInfo {
         response_channel: &[u8],
         encoded_principal: &[u8],
     ) -> Self {
+        let response_channel = String::from_utf8_lossy(response_channel).into_owned();
         Self {
             id,
             response_stream_id,
-            response_channel: String::from_utf8_lossy(response_channel).into_owned(),
+            max_claim_length: max_claim_length(&response_channel),
+            response_channel,
             encoded_principal: encoded_principal.to_vec(),
             is_closing: false,
             publication: None,
@@ -56,6 +67,15 @@ impl SessionInfo {
     /// authentication.
     pub fn encoded_principal(&self) -> &[u8] {
         &self.encoded_principal
+    }
+
+    /// Returns the length of the longest message that a
+    /// [claim](crate::ClientSession::try_claim) can have, in bytes: the `mtu` of the
+    /// [response channel](Self::response_channel), or else Aeron's default of 1,408, without 64
+    /// bytes of headers. All members have the same answer, whatever the MTU of their media drivers
+    /// is.
+    pub fn max_claim_length(&self) -> usize {
+        self.max_claim_length
     }
 
     /// Returns whether this member's service has asked to close the session. The answer differs
@@ -92,6 +112,13 @@ impl SessionInfo {
     }
 }
 
+/// Depends on the log alone: followers do not know the MTU of the leader's media driver.
+fn max_claim_length(response_channel: &str) -> usize {
+    let channel = response_channel.parse::<ChannelUri>().ok();
+    let mtu = channel.and_then(|channel| channel.mtu().ok().flatten()).unwrap_or(DEFAULT_MTU);
+    mtu.min(MAX_MTU).saturating_sub(FRAME_HEADER_LENGTH + HEADER_LENGTH)
+}
+
 impl fmt::Debug for SessionInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionInfo")
@@ -105,3 +132,25 @@ impl fmt::Debug for SessionInfo {
 
 /// The open sessions, in the order of their ids.
 pub(crate) type Sessions = BTreeMap<i64, SessionInfo>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn max_claim_length_by_channel() {
+        let cases = [
+            ("aeron:ipc", 1344),
+            ("aeron:udp?endpoint=localhost:0|mtu=8k", 8128),
+            ("aeron:udp?endpoint=localhost:0|mtu=2048", 1984),
+            ("aeron:udp?mtu=1g", 65_440),
+            ("aeron:udp?mtu=32", 0),
+            ("aeron:udp?mtu=big", 1344),
+            ("no channel", 1344),
+        ];
+        for (channel, expected) in cases {
+            let session = SessionInfo::new(1, 2, channel.as_bytes(), &[]);
+            assert_eq!(session.max_claim_length(), expected, "{channel}");
+        }
+    }
+}

@@ -60,6 +60,14 @@ impl Recorder {
                 self.add(format!("{sent:?}"));
                 Ok(())
             }
+            b"claim" => {
+                let mut session = cluster.session(5)?;
+                let max = session.max_claim_length();
+                let claims = [0, max, max + 1, usize::MAX]
+                    .map(|length| session.try_claim(length).map(|claim| claim.len()));
+                self.add(format!("{claims:?}"));
+                Ok(())
+            }
             b"close" => {
                 let closed = cluster.session(5)?.close()?;
                 self.add(format!("closed {closed}"));

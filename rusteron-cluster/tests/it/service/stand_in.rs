@@ -283,6 +283,42 @@ fn deaf_client_does_not_hang_the_service() {
 }
 
 #[test]
+fn claims_of_a_leader_fit_a_fragment() {
+    let host = Host::new();
+    let mut module = host.module();
+    let claims = Arc::new(Mutex::new(Vec::new()));
+    let results = Arc::clone(&claims);
+    let container = host.start(host.context(), move |cluster, message| {
+        let MessageSource::Client { session_id } = message.source else { return Ok(()) };
+        let max = cluster.session(session_id)?.max_claim_length();
+        let lengths = [max, max + 1];
+        for length in lengths {
+            let mut session = cluster.session(session_id)?;
+            let claimed = session.try_claim(length).map(|claim| claim.len());
+            results.lock().expect("no panic").push(claimed);
+        }
+        Ok(())
+    });
+    module.await_recovery();
+    module.lead();
+    let aeron = connect(&host.driver);
+    let _egress = [33, 34].map(|id| aeron.add_subscription("aeron:ipc", id).expect("added"));
+    module.open_session(5, "aeron:ipc", 33);
+    module.open_session(6, "aeron:ipc?mtu=8k", 34);
+    module.append_message(5, b"claim");
+    module.append_message(6, b"claim");
+    await_that("all claims", || claims.lock().expect("no panic").len() == 4);
+    let expected = [1344, 8128].map(|max_message_length| {
+        let length = max_message_length + 1;
+        let too_long = OfferError::MessageTooLong { length, max_message_length };
+        [Ok(max_message_length), Err(too_long)]
+    });
+    assert_eq!(*claims.lock().expect("no panic"), expected.concat());
+    container.stop();
+    assert_eq!(container.join(), TerminationCause::Stopped);
+}
+
+#[test]
 fn full_error_log_leaves_the_service_running() {
     const ERROR_COUNT: i64 = 300;
     let host = Host::new();

@@ -57,3 +57,21 @@ fn followers_answers_go_nowhere() {
     let answers = "[(5, Err(NotConnected), false), (9, Err(NotConnected), false)]";
     assert_eq!(harness.events()[1], answers);
 }
+
+#[test]
+fn claims_have_one_limit_in_all_roles() {
+    let too_long = |length, max_message_length| {
+        Err::<usize, _>(OfferError::MessageTooLong { length, max_message_length })
+    };
+    // Without a media driver, a leader's sessions are not connected.
+    for (role, accepted) in [(0, None), (2, Some(OfferError::NotConnected))] {
+        let mut harness = Harness::started();
+        harness.join(role, 0).expect("joined");
+        harness.on_log(64, open(5)).expect("handled");
+        harness.events();
+        harness.say(128, b"claim").expect("handled");
+        let outcome = |length| accepted.map_or(Ok(length), Err);
+        let claims = [outcome(0), outcome(1344), too_long(1345, 1344), too_long(usize::MAX, 1344)];
+        assert_eq!(harness.events()[1], format!("{claims:?}"), "role {role}");
+    }
+}
