@@ -1,4 +1,4 @@
-//! A service that digests all events: the oracle of the tests.
+//! A service that obeys commands, and digests all events: the oracle of tests on one member.
 
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ pub(super) struct Seen {
 /// | `sessions` | the ids of the sessions |
 /// | `fail`, `panic` | none |
 /// | `break` | `broken`; the next snapshots fail |
-pub(super) struct Ledger {
+pub(super) struct CommandService {
     seen: Arc<Mutex<Seen>>,
     count: u64,
     digest: u64,
@@ -43,17 +43,17 @@ pub(super) struct Ledger {
     ballast: Vec<u8>,
 }
 
-impl Ledger {
+impl CommandService {
     pub(super) fn new() -> (Self, Arc<Mutex<Seen>>) {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let ledger = Self {
+        let service = Self {
             seen: Arc::clone(&seen),
             count: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             fails_snapshots: false,
             ballast: Vec::new(),
         };
-        (ledger, seen)
+        (service, seen)
     }
 
     fn note(&self, text: String) {
@@ -136,7 +136,7 @@ fn send(cluster: &mut Cluster<'_>, session: i64, answer: &[u8]) -> ServiceResult
     Ok(())
 }
 
-impl ClusteredService for Ledger {
+impl ClusteredService for CommandService {
     fn on_start(
         &mut self,
         cluster: &mut Lifecycle<'_>,

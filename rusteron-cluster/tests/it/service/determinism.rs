@@ -16,7 +16,7 @@ use rusteron_cluster::{
 use tempfile::TempDir;
 
 use super::Node;
-use super::ledger::Ledger;
+use super::command_service::CommandService;
 
 /// The files of a member that was killed, with a snapshot in the middle of its log.
 struct Files {
@@ -84,7 +84,7 @@ impl<F: FnMut(u64) -> String + Send> ClusteredService for Answering<F> {
         if let Some(snapshot) = snapshot {
             let mut bytes = Vec::new();
             snapshot.read_to_end(&mut bytes)?;
-            // Of this service, or of the ledger.
+            // Of this service, or of `CommandService`.
             self.count = u64::from_le_bytes(
                 *bytes.first_chunk().ok_or("no count").map_err(ServiceError::failed)?,
             );
@@ -162,17 +162,17 @@ impl ClusteredService for Forgetful {
 fn deterministic_services_are_equal() {
     let Some(files) = Files::record() else { return };
     // From both beginnings, and with snapshots everywhere.
-    let ledger = || Ledger::new().0;
-    let comparison = files.check().run(ledger).expect("two runs");
+    let service = || CommandService::new().0;
+    let comparison = files.check().run(service).expect("two runs");
     assert!(comparison.is_equal(), "{comparison}");
     assert!(comparison.events() > 65, "{comparison}");
-    let again = files.check().run(ledger).expect("two runs");
+    let again = files.check().run(service).expect("two runs");
     assert_eq!(again, comparison);
     let mut check = files.check();
-    let everywhere = check.set_snapshot_interval(1).run(ledger).expect("two runs");
+    let everywhere = check.set_snapshot_interval(1).run(service).expect("two runs");
     assert!(everywhere.is_equal(), "{everywhere}");
     assert_eq!(everywhere.events(), comparison.events());
-    let rest = files.check().begin_with_last_snapshot().run(ledger).expect("two runs");
+    let rest = files.check().begin_with_last_snapshot().run(service).expect("two runs");
     assert!(rest.is_equal() && rest.events() >= 20, "{rest}");
     assert!(rest.events() < comparison.events());
     let comparison = files.check().run(|| answering(|count| count.to_string())).expect("two runs");

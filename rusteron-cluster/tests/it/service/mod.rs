@@ -1,10 +1,10 @@
 //! Services in Rust beside Java's consensus module.
 
 mod agent;
+mod command_service;
 mod determinism;
 mod ends;
 mod languages;
-mod ledger;
 mod mark_files;
 mod one_node;
 mod panics;
@@ -21,7 +21,7 @@ mod tools;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ledger::{Ledger, Seen};
+use command_service::{CommandService, Seen};
 use rusteron_client::{Aeron, CncFile};
 use rusteron_cluster::{
     ClusterClient, ClusterContext, Egress, ServiceContainer, ServiceContext, TerminationCause,
@@ -66,7 +66,7 @@ impl Node {
         node.start_service();
         let mut context = node.context.clone();
         context.set_service_id(1);
-        let (service, seen) = Ledger::new();
+        let (service, seen) = CommandService::new();
         let container = ServiceContainer::launch(context, service).expect("a container");
         node.second = Some((container, seen));
         node.cluster.await_leader();
@@ -76,7 +76,7 @@ impl Node {
     fn start_service(&mut self) {
         let node = self.cluster.node(0);
         self.context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
-        let (service, seen) = Ledger::new();
+        let (service, seen) = CommandService::new();
         self.seen = seen;
         let container = ServiceContainer::launch(self.context.clone(), service);
         self.container = Some(container.expect("a container"));

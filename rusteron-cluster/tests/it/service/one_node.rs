@@ -11,7 +11,7 @@ use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::{AeronVersion, Options};
 
 use super::Node;
-use super::ledger::Ledger;
+use super::command_service::CommandService;
 
 #[test]
 fn echo_by_offer_and_claim() {
@@ -199,7 +199,7 @@ fn failures_are_recorded_on_request() {
 #[test]
 fn mark_file_shows_life_errors_and_end() {
     let mut context = ServiceContext::new();
-    context.set_error_policy(ErrorPolicy::RecordAndContinue).set_service_name("ledger");
+    context.set_error_policy(ErrorPolicy::RecordAndContinue).set_service_name("commands");
     let Some(mut node) = Node::launch_with(Options::default(), context) else { return };
     let path = node.cluster.node(0).cluster_dir().join("cluster-mark-service-0.dat");
     let bytes = || fs::read(&path).expect("a mark file");
@@ -208,12 +208,12 @@ fn mark_file_shows_life_errors_and_end() {
     client.send("panic");
     assert_eq!(client.ask("echo last"), "last");
     let first = header();
-    assert_eq!((first.version, first.member_id, &*first.service_name), (VERSION, 0, "ledger"));
+    assert_eq!((first.version, first.member_id, &*first.service_name), (VERSION, 0, "commands"));
     await_that("a later sign of life", || header().activity_timestamp > first.activity_timestamp);
     let errors = error_log::entries(&bytes()[8192..]);
     assert_eq!(errors.len(), 1);
     assert!(errors[0].text.contains("panic: on request"), "{errors:?}");
-    let second = ServiceContainer::launch(node.context.clone(), Ledger::new().0);
+    let second = ServiceContainer::launch(node.context.clone(), CommandService::new().0);
     assert_eq!(second.expect_err("refused").kind(), ClusterErrorKind::ActiveMarkFile);
     assert_eq!(client.ask("echo again"), "again");
     let _ = node.kill();

@@ -29,7 +29,7 @@ fn cluster_tool_knows_a_rust_node() {
     };
     let pid = format!("|pid={}|", cluster.service(0).id());
     let container =
-        ["componentType=CONTAINER", "memberId=0|serviceId=0", "serviceName='ledger'", &pid];
+        ["componentType=CONTAINER", "memberId=0|serviceId=0", "serviceName='commands'", &pid];
     assert_contains(tool(&cluster, "describe"), &container);
     let errors = tool(&cluster, "errors");
     assert!(errors.contains("Type: CONTAINER"), "{errors}");
