@@ -17,6 +17,17 @@ pub fn has_java() -> bool {
     is_there(FOUND.get_or_init(find_java).clone())
 }
 
+/// Copies Aeron's artifacts and compiles a program of `java`, unless that was done before. `script` is [`java_run`].
+/// Deadlines that wait for the program begin afterwards.
+///
+/// # Errors
+/// The words of Maven or the compiler.
+pub fn prepare_java(script: &mut Command, program: &str) -> Result<(), String> {
+    let output = script.args(["--prepare", program]).output().map_err(|error| error.to_string())?;
+    let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(errors()) }
+}
+
 /// Returns whether something was found. If not, prints what is missing, or fails if Java is required.
 pub(crate) fn is_there(found: Result<(), String>) -> bool {
     let Err(missing) = found else { return true };

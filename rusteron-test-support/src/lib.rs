@@ -32,7 +32,7 @@ pub use drivers::{
     SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_strict, launch_with,
     launch_with_long_timeouts,
 };
-pub use java::{has_java, java_run};
+pub use java::{has_java, java_run, prepare_java};
 pub use log_buffer::{log_bytes, log_file, log_tails, unblock};
 pub use media_driver_program::{media_driver, media_driver_beside};
 pub use ports::{free_port, udp_channel};

@@ -41,6 +41,7 @@ impl JavaCluster {
         // A port that is free now can be taken before the member gets it.
         for attempt in 0..5 {
             cluster.nodes = cluster.new_nodes(attempt);
+            cluster.nodes.iter().for_each(JavaNode::prepare);
             cluster.nodes.iter_mut().for_each(JavaNode::start);
             if cluster.is_ready() {
                 return Some(cluster);

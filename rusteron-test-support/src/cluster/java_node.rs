@@ -10,10 +10,17 @@ use std::time::Duration;
 use rusteron_client::{Aeron, CncFile, CounterSnapshot};
 
 use super::options::{AeronVersion, Options, Service};
-use crate::{ChildProcess, await_some, await_that, context, java_run};
+use crate::{ChildProcess, await_some, await_that, context, java_run, prepare_java};
 
 /// The pause between two looks at a process or its counters.
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
+
+/// A consensus module prints this if its service has closed first. Aeron has no code for it; 1.51.0 and 1.54.0 have the
+/// same text.
+pub const SERVICE_CLOSED_FIRST: &str = "Aeron client in service closed unexpectedly";
+
+/// The program of a member.
+const PROGRAM: &str = "cluster/Node.java";
 
 const ROLE: i32 = 201;
 const CONTROL_TOGGLE: i32 = 202;
@@ -130,23 +137,34 @@ impl JavaNode {
         }
     }
 
+    /// Compiles the member's program, unless that was done before, so that it takes no time of a deadline.
+    pub(super) fn prepare(&self) {
+        prepare_java(&mut self.script(), PROGRAM).expect("a program");
+    }
+
+    /// `java/run` with the member's release of Aeron.
+    fn script(&self) -> Command {
+        let mut command = Command::new(java_run());
+        if self.version == AeronVersion::Compiled {
+            command.env("RUSTERON_JAVA_AERON", "compiled");
+        }
+        command
+    }
+
     /// Starts the process, with a new directory of its media driver.
     pub(super) fn start(&mut self) {
         assert!(self.child.is_none(), "member {} is running", self.member_id);
         self.launches += 1;
         fs::create_dir_all(&self.root).expect("a directory");
         let log = File::create(self.log_file()).expect("a file");
-        let mut command = Command::new(java_run());
+        let mut command = self.script();
         command
-            .arg("cluster/Node.java")
+            .arg(PROGRAM)
             .args(&self.arguments)
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
-        if self.version == AeronVersion::Compiled {
-            command.env("RUSTERON_JAVA_AERON", "compiled");
-        }
         die_with_test(&mut command);
         self.child = Some(ChildProcess::spawn(&mut command));
     }

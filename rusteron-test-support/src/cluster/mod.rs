@@ -22,7 +22,7 @@ mod turn;
 pub use compiled_aeron::has_compiled_aeron;
 pub use java_backup::JavaBackup;
 pub use java_cluster::JavaCluster;
-pub use java_node::JavaNode;
+pub use java_node::{JavaNode, SERVICE_CLOSED_FIRST};
 pub use options::{AeronVersion, Options, Service};
 #[cfg(feature = "service")]
 pub use rust_cluster::RustCluster;

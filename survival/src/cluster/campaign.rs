@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -12,13 +13,16 @@ use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_benchmarks::command_line::interrupt::Interrupt;
 use rusteron_benchmarks::command_line::json_file::JsonFile;
 use rusteron_test_support::cluster::ledger::Digests;
-use rusteron_test_support::{connect, free_port, has_java, launch_with_long_timeouts};
+use rusteron_test_support::{
+    connect, free_port, has_java, java_run, launch_with_long_timeouts, prepare_java,
+};
 
 use super::answers::check_numbers;
 use super::client::{Client, Shared};
 use super::faults::{ClusterFault, Fault};
 use super::node::{Node, Ports, Process, Settings};
 use super::options::ClusterCampaignOptions;
+use super::parts::MODULE_PROGRAM;
 use super::report::Report;
 use crate::random::{Random, mix};
 
@@ -42,6 +46,8 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
             "the campaign needs a JDK, and Aeron's Java artefacts".to_owned(),
         ));
     }
+    // Once, and not in the time of the campaign.
+    prepare_java(&mut Command::new(java_run()), MODULE_PROGRAM).map_err(Failure::Run)?;
     let unusable = |error| Failure::usage("--results <DIR>", options.results.display(), error);
     // Digests of another campaign are no use.
     for member in 0..MEMBERS {

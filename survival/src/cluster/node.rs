@@ -8,13 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_test_support::cluster::SERVICE_CLOSED_FIRST;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
-
-/// A consensus module says this if its service has closed first.
-const SERVICE_CLOSED_FIRST: &str = "Aeron client in service closed unexpectedly";
 
 /// The processes of a member, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,6 +15,9 @@ use rusteron_test_support::java_run;
 use super::options::{ClusterCommand, MemberOptions};
 use crate::parts::follow;
 
+/// Archive and consensus module, beside another process's media driver.
+pub(super) const MODULE_PROGRAM: &str = "cluster/Node.java";
+
 const PAUSE: Duration = Duration::from_millis(50);
 /// A media driver is there after this time, and an old mark file no longer active.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -54,7 +57,7 @@ fn driver(options: &MemberOptions) -> Result<(), Failure> {
 fn module(options: &MemberOptions) -> Result<(), Failure> {
     await_driver(options)?;
     let error = Command::new(java_run())
-        .args(["cluster/Node.java", "none", "stdin", "-Drusteron.driver.external=true"])
+        .args([MODULE_PROGRAM, "none", "stdin", "-Drusteron.driver.external=true"])
         .args(&options.arguments)
         .exec();
     Err(Failure::run("cannot start Java", error))

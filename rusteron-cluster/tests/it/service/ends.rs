@@ -4,7 +4,7 @@ use std::fs;
 
 use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
 use rusteron_cluster::{ServiceContext, TerminationCause};
-use rusteron_test_support::cluster::Options;
+use rusteron_test_support::cluster::{AeronVersion, Options, SERVICE_CLOSED_FIRST};
 
 use super::Node;
 use super::split_node::SplitNode;
@@ -44,4 +44,26 @@ fn sigterm_of_the_member_ends_in_order() {
     drop(client);
     let after = node.restart_probe();
     assert_eq!(after.count("echo before"), 1);
+}
+
+/// The fault campaign tells by this text which process of a member has ended first.
+#[test]
+fn stopped_service_is_the_modules_reason() {
+    stop_service(AeronVersion::Maven);
+}
+
+#[test]
+#[ignore = "compiles Aeron's Java code of the C release first; `just test-cluster` runs it"]
+fn stopped_service_ends_a_compiled_module() {
+    stop_service(AeronVersion::Compiled);
+}
+
+fn stop_service(version: AeronVersion) {
+    let options = Options { versions: vec![version], ..Options::default() };
+    let Some(mut node) = Node::launch_with(options, ServiceContext::new()) else { return };
+    drop(node.container.take());
+    let member = node.cluster.node_mut(0);
+    member.await_end();
+    let log = member.log();
+    assert!(log.contains(SERVICE_CLOSED_FIRST), "{log}");
 }
