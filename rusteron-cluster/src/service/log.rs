@@ -104,8 +104,11 @@ impl Log {
                     fragment_limit,
                 );
                 *position = image.position();
-                let has_ended = image.is_end_of_stream() || image.is_closed();
-                (fragments, has_ended || core.is_log_done(*position))
+                let is_done = fragments == 0
+                    && (core.is_log_done(*position)
+                        || image.is_end_of_stream()
+                        || image.is_closed());
+                (fragments, is_done)
             }
             // Gone from the list of images.
             None => (0, true),
@@ -113,7 +116,7 @@ impl Log {
         if let Some(cause) = end {
             return Err(cause);
         }
-        if fragments == 0 && is_done {
+        if is_done {
             let position = *position;
             *self = Self::Closed;
             core.on_log_closed(network, position)?;
