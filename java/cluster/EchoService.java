@@ -39,11 +39,16 @@ class EchoService implements ClusteredService
     protected void answer(
         final ClientSession session, final DirectBuffer buffer, final int offset, final int length)
     {
+        long result = session.offer(buffer, offset, length);
+        // Benchmarks compare this service with one in Rust: an answer that is accepted at once takes no clock call.
+        if (result >= 0)
+        {
+            return;
+        }
         final long start = System.nanoTime();
         cluster.idleStrategy().reset();
         while (true)
         {
-            final long result = session.offer(buffer, offset, length);
             final boolean isRetryable = result == Publication.BACK_PRESSURED || result == Publication.ADMIN_ACTION ||
                 (result == Publication.NOT_CONNECTED && System.nanoTime() - start < CONNECT_TIMEOUT_NS);
             if (!isRetryable || session.isClosing())
@@ -55,6 +60,7 @@ class EchoService implements ClusteredService
                 return;
             }
             cluster.idleStrategy().idle();
+            result = session.offer(buffer, offset, length);
         }
     }
 
