@@ -9,13 +9,9 @@ use rusteron_client::{BufferClaim, OfferError, Position};
 use crate::codec::{self, MessageHeader};
 use crate::service::error::{ServiceError, ServiceResult, TerminationCause};
 use crate::service::network::Network;
-use crate::service::session::SessionInfo;
+use crate::service::session::{HEADER_LENGTH, SessionInfo};
 use crate::service::state::State;
 use crate::service::types::Role;
-
-/// Length of the header before each message.
-pub(crate) const HEADER_LENGTH: usize =
-    MessageHeader::LENGTH + codec::SessionMessageHeader::BLOCK_LENGTH as usize;
 
 /// Slices of a message, with the header, that need no allocation.
 const PARTS_ON_STACK: usize = 8;

@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 
 use rusteron_client::{BufferClaim, OfferError};
 
-use crate::service::client_session::HEADER_LENGTH;
 use crate::service::network::Network;
+use crate::service::session::HEADER_LENGTH;
 
 /// A range claimed for one message to the services of the cluster.
 ///

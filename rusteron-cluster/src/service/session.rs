@@ -5,8 +5,12 @@ use std::fmt;
 
 use rusteron_client::{ChannelUri, Publication};
 
-use crate::service::client_session::HEADER_LENGTH;
+use crate::codec::{MessageHeader, SessionMessageHeader};
 use crate::service::network::Network;
+
+/// Length of the header before each message.
+pub(crate) const HEADER_LENGTH: usize =
+    MessageHeader::LENGTH + SessionMessageHeader::BLOCK_LENGTH as usize;
 
 /// Aeron's default MTU, and the longest datagram, in bytes.
 const DEFAULT_MTU: usize = 1408;
@@ -69,11 +73,11 @@ impl SessionInfo {
         &self.encoded_principal
     }
 
-    /// Returns the length of the longest message that a
-    /// [claim](crate::ClientSession::try_claim) can have, in bytes: the `mtu` of the
-    /// [response channel](Self::response_channel), or else Aeron's default of 1,408, without 64
-    /// bytes of headers. All members have the same answer, whatever the MTU of their media drivers
-    /// is.
+    /// Returns the length of the longest [claim](crate::ClientSession::try_claim), in bytes.
+    ///
+    /// The length is the MTU without 64 bytes of headers. The MTU is the `mtu` of the
+    /// [response channel](Self::response_channel), or else Aeron's default, 1,408. So all members
+    /// have the same answer, whatever the settings of their media drivers are.
     pub fn max_claim_length(&self) -> usize {
         self.max_claim_length
     }

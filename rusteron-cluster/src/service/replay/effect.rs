@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::IoSlice;
 
 use crate::codec::{self, MessageHeader};
-use crate::service::client_session::HEADER_LENGTH;
+use crate::service::session::HEADER_LENGTH;
 
 /// Bytes of a message that are shown.
 const SHOWN: usize = 60;
