@@ -94,7 +94,7 @@ pub enum Preset {
     /// Threads and idle strategies stay as they are. Over UDP, the preset lets as many datagrams pass
     /// each system call as Linux takes
     /// ([`set_segmentation_offload`](Context::set_segmentation_offload)), and gives them room. Over
-    /// IPC, it keeps a stream's log in the processor's caches.
+    /// UDP and over IPC, it keeps a stream's log in the processor's caches.
     ///
     /// | setting | default on Linux | `Throughput` | reason |
     /// |---|---|---|---|
@@ -103,12 +103,14 @@ pub enum Preset {
     /// | [`receiver_io_vector_capacity`](Context::set_receiver_io_vector_capacity) | 4 | 16 | datagrams of many lengths arrive as many buffers; 16 buffers take 1 MiB |
     /// | [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
     /// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
-    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 2 MiB | what a sender may send before the receiver answers, many buffers of datagrams |
+    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 1,984 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
+    /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 4 MiB | the shortest terms that admit the window: a log of 12 MiB fits into more caches than one of 48 MiB |
     /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 8 MiB | a log has three terms: 24 MiB fit into more caches than 192 MiB |
     ///
-    /// A message over IPC may be up to 1 MiB long, and a publisher may get 4 MiB ahead of its slowest
-    /// subscriber. The parameter `term-length` of a channel chooses other lengths. Clients that spin on
-    /// too few cores need long terms: with 8 MiB they had half the rate of 64 MiB.
+    /// A message may be up to 512 KiB long over UDP, and up to 1 MiB over IPC. Over IPC, a publisher may
+    /// get 4 MiB ahead of its slowest subscriber. The parameter `term-length` of a channel chooses
+    /// other lengths. Over IPC, clients that spin on too few cores need long terms: with 8 MiB they had
+    /// half the rate of 64 MiB.
     ///
     /// Linux limits the lengths of socket buffers (`net.core.rmem_max` and `net.core.wmem_max`). The
     /// window is no longer than `net.core.rmem_max`, so that a driver starts with any limit. With
@@ -283,16 +285,23 @@ const THROUGHPUT: &[Setting] = &[
         set: |context| context.set_rcv_initial_window_length(throughput_window()),
     },
     Setting {
+        variable: "AERON_TERM_BUFFER_LENGTH",
+        value: Value::Fixed("4194304"),
+        set: |context| context.set_term_buffer_length(4 << 20),
+    },
+    Setting {
         variable: "AERON_IPC_TERM_BUFFER_LENGTH",
         value: Value::Fixed("8388608"),
         set: |context| context.set_ipc_term_buffer_length(8 << 20),
     },
 ];
 
-/// Returns 2 MiB, or less if the system's limit of a receive buffer is lower. Aeron refuses a window
-/// that is longer than the buffer.
+/// Returns 64 KiB less than 2 MiB, or less if the system's limit of a receive buffer is lower. Aeron
+/// refuses a window that is longer than the buffer.
 fn throughput_window() -> usize {
-    const WINDOW: usize = 2 << 20;
+    // Aeron's receiver drops datagrams beyond half a term. A sender does not count padding against the
+    // window, and padding is shorter than a datagram. So a window of half a term has retransmissions.
+    const WINDOW: usize = (2 << 20) - (64 << 10);
     // Aeron's default, which all systems admit.
     const SMALLEST: usize = 128 << 10;
     let limit = fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
