@@ -51,6 +51,10 @@ const DRIVER: &[Guard] = &[
         calls: &["aeron_parse_duration_ns"],
     },
     Guard {
+        file: "aeron-driver/src/main/c/media/aeron_udp_channel_transport.c",
+        calls: &["aeron_socket"],
+    },
+    Guard {
         file: "aeron-driver/src/main/c/media/aeron_receive_channel_endpoint.c",
         calls: &["aeron_data_packet_dispatcher_on_setup"],
     },

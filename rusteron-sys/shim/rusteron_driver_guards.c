@@ -4,10 +4,14 @@
 #endif
 
 #include <string.h>
+#if !defined(_MSC_VER)
+#include <fcntl.h>
+#endif
 
 #include "aeron_driver_receiver.h"
 #include "aeron_network_publication.h"
 #include "aeron_data_packet_dispatcher.h"
+#include "aeron_socket.h"
 #include "concurrent/aeron_counters_manager.h"
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
@@ -244,4 +248,24 @@ int rusteron_udp_channel_data_paths_init(
         rusteron_driver_name_resolver_receive,
         context,
         affinity);
+}
+
+/*
+ * A child of this process would inherit the sockets of an embedded driver, and occupy their ports after the driver has
+ * closed them. Without SOCK_CLOEXEC (macOS), a child that starts between the two calls inherits the socket.
+ */
+aeron_socket_t rusteron_socket(int domain, int type, int protocol)
+{
+#if defined(SOCK_CLOEXEC)
+    return aeron_socket(domain, type | SOCK_CLOEXEC, protocol);
+#else
+    const aeron_socket_t socket_fd = aeron_socket(domain, type, protocol);
+#if !defined(_MSC_VER)
+    if (socket_fd >= 0)
+    {
+        (void)fcntl(socket_fd, F_SETFD, FD_CLOEXEC);
+    }
+#endif
+    return socket_fd;
+#endif
 }

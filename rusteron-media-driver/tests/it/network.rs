@@ -37,6 +37,27 @@ fn unicast_between_two_drivers() {
     assert_eq!(count(&to, SystemCounter::Errors), 0);
 }
 
+/// A child that inherited a socket would occupy its port.
+#[cfg(unix)]
+#[test]
+fn children_do_not_inherit_sockets() {
+    use std::process::{Command, Stdio};
+
+    let driver = MediaDriver::launch_embedded_with(context()).expect("a driver");
+    let aeron = connect(&driver);
+    let port = free_port();
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{port}");
+    let subscription = aeron.add_subscription(&channel, 1001).expect("a subscription");
+    UdpSocket::bind(("127.0.0.1", port)).expect_err("the driver's port");
+    // It ends with its standard input.
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a child");
+    drop((subscription, aeron, driver));
+    await_that("the port is free", || UdpSocket::bind(("127.0.0.1", port)).is_ok());
+    assert_eq!(child.try_wait().expect("a state"), None, "it has run all the while");
+    drop(child.stdin.take());
+    child.wait().expect("its end");
+}
+
 #[test]
 fn multicast_on_loopback() {
     let driver = MediaDriver::launch_embedded_with(context()).expect("a driver");
