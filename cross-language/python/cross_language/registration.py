@@ -9,9 +9,6 @@ import rusteron
 
 T = TypeVar("T")
 
-# The driver knows the socket, or has forgotten the socket and closes its descriptor.
-_CLOSING = ("ResourceTemporarilyUnavailable", "Io(AddrInUse)")
-
 
 def added(add: Callable[[], T], timeout: float) -> T:
     """Adds a publication or subscription. Tries again for so many seconds, while the driver closes a socket of the address.
@@ -23,6 +20,6 @@ def added(add: Callable[[], T], timeout: float) -> T:
         try:
             return add()
         except rusteron.Error as error:
-            if error.kind not in _CLOSING or time.monotonic() >= deadline:
+            if error.kind != "ResourceTemporarilyUnavailable" or time.monotonic() >= deadline:
                 raise
         time.sleep(0.001)

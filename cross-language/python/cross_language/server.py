@@ -20,7 +20,7 @@ _HOUSEKEEPING = 0.1
 # Seconds between two offers of a message that has to wait. Requests end this pause.
 _QUEUE_PAUSE = 0.001
 _FRAGMENT_LIMIT = 10
-# Longest time in seconds that the driver takes to close a socket, until which other sessions wait.
+# How long to try while the driver closes a socket, in seconds. Other sessions wait for that.
 _SOCKET_CLOSING = 1.0
 
 

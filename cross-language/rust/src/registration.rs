@@ -1,6 +1,5 @@
 //! Publications and subscriptions of addresses that were just closed.
 
-use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,18 +10,13 @@ use rusteron_client::{ErrorKind, Result};
 pub(crate) fn added<T>(mut add: impl FnMut() -> Result<T>, deadline: Instant) -> Result<T> {
     loop {
         match add() {
-            Err(error) if is_closing(error.kind()) && Instant::now() < deadline => {
+            Err(error)
+                if error.kind() == ErrorKind::ResourceTemporarilyUnavailable
+                    && Instant::now() < deadline =>
+            {
                 thread::sleep(Duration::from_millis(1));
             }
             result => return result,
         }
     }
-}
-
-/// The driver knows the socket, or has forgotten the socket and closes its descriptor.
-fn is_closing(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::ResourceTemporarilyUnavailable | ErrorKind::Io(io::ErrorKind::AddrInUse)
-    )
 }

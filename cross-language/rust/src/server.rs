@@ -25,7 +25,7 @@ const QUEUE_LIMIT: usize = 16 << 20;
 /// Time between two looks for callers that have gone.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const FRAGMENT_LIMIT: usize = 10;
-/// Longest time that the driver takes to close a socket, until which other sessions wait.
+/// How long to try while the driver closes a socket. Other sessions wait for that.
 const SOCKET_CLOSING: Duration = Duration::from_secs(1);
 
 /// Settings of a server.

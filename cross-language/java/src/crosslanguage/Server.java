@@ -23,7 +23,7 @@ public final class Server
     /** Time between two looks for callers that have gone. */
     private static final long HOUSEKEEPING_NS = 100_000_000;
     private static final int FRAGMENT_LIMIT = 10;
-    /** Longest time that the driver takes to close a socket, until which other sessions wait. */
+    /** How long to try while the driver closes a socket. Other sessions wait for that. */
     private static final long SOCKET_CLOSING_NS = 1_000_000_000;
 
     private final Aeron aeron;

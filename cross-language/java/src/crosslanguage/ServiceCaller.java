@@ -56,7 +56,7 @@ final class ServiceCaller implements AutoCloseable
     private final ResponseDecoder responseDecoder = new ResponseDecoder();
     private final CallbackRequestDecoder callbackRequestDecoder = new CallbackRequestDecoder();
 
-    /** Whether the handler has received a message, which is no part of the log buffer: its bytes may change. */
+    /** The handler has received a message. Its bytes are a copy outside the log buffer, and may be changed. */
     private boolean hasMessage;
 
     ServiceCaller(
@@ -101,10 +101,7 @@ final class ServiceCaller implements AutoCloseable
             }
             catch (final RegistrationException ex)
             {
-                // The driver knows the socket, or has forgotten the socket and closes its descriptor.
-                final boolean isClosing = ex.errorCode() == ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE ||
-                    ex.getMessage().contains("Address already in use");
-                if (!isClosing || System.nanoTime() - deadline >= 0)
+                if (ex.errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE || System.nanoTime() - deadline >= 0)
                 {
                     throw ex;
                 }

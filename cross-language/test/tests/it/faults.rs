@@ -13,7 +13,7 @@ use crate::for_each_server;
 use crate::raw_client::RawClient;
 use cross_language_test::programs::{CALLERS, Caller, LONG, Server, driver};
 
-for_each_server! { killed_caller killed_server slow_caller }
+for_each_server! { killed_caller killed_server slow_caller session_while_socket_closes }
 
 fn killed_caller(server: Server) {
     let driver = driver();
@@ -68,22 +68,6 @@ fn slow_caller(server: Server) {
     assert!(line.contains("its caller has read nothing for 500"), "{line}");
     slow.await_end();
     Caller::Rust.check(&driver, "binary", &[]);
-}
-
-#[test]
-fn rust_session_while_socket_closes() {
-    session_while_socket_closes(Server::Rust);
-}
-
-#[test]
-fn python_session_while_socket_closes() {
-    session_while_socket_closes(Server::Python);
-}
-
-#[test]
-#[ignore = "under load, the address stays in use for more than a second"]
-fn java_session_while_socket_closes() {
-    session_while_socket_closes(Server::Java);
 }
 
 /// The driver closes the socket of an earlier session's responses when the next session begins.

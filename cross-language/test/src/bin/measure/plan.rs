@@ -237,7 +237,7 @@ pub(crate) fn count(transport: Transport, server: &str, cell: &Cell) -> u32 {
     }
 }
 
-/// The longest warm-up of a run, in milliseconds. Most become steady sooner; grpc-java needs about 60,000 calls.
-pub(crate) const WARMUP_MS: u32 = 10_000;
+/// The longest warm-up of a run, in milliseconds. Most become steady sooner. grpc-java often does not.
+pub(crate) const WARMUP_MS: u32 = 15_000;
 /// Time of the calls in which allocations, processor time and memory are looked at, in milliseconds.
 pub(crate) const COUNTED_MS: u32 = 200;
