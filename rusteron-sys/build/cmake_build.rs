@@ -93,12 +93,12 @@ fn configure(
         config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
     }
     let flags = env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default();
-    if target.msvc {
-        for flag in flags.split_whitespace() {
-            config.cflag(flag);
-        }
-    } else if !flags.trim().is_empty() {
-        // CMake puts the profile's flags last. An `-O0` among the other flags would have no effect.
+    for flag in flags.split_whitespace() {
+        config.cflag(flag);
+    }
+    if !target.msvc {
+        // CMake puts the profile's flags last. An `-O0` among the other flags alone would have no effect. Without flags,
+        // this definition replaces one of an earlier build in CMake's cache.
         config.define("CMAKE_C_FLAGS_RELEASE", format!("-O3 -DNDEBUG {}", flags.trim()));
     }
     Ok(config)
