@@ -64,12 +64,13 @@ def stream(aeron):
     return publication, subscription
 
 
-_next_port = itertools.count(10_000 + os.getpid() * 4099 % 20_000)
+# The tests in Rust reserve the ports from 10,000 to 19,999.
+_next_port = itertools.count(os.getpid() * 4099)
 
 
 def free_port():
     while True:
-        port = 10_000 + next(_next_port) % 20_000
+        port = 20_000 + next(_next_port) % 10_000
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.bind(("127.0.0.1", port))

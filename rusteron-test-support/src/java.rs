@@ -21,7 +21,7 @@ pub fn has_java() -> bool {
 /// Deadlines that wait for the program begin afterwards.
 ///
 /// # Errors
-/// The words of Maven or the compiler.
+/// Output of Maven or the compiler.
 pub fn prepare_java(script: &mut Command, program: &str) -> Result<(), String> {
     let output = script.args(["--prepare", program]).output().map_err(|error| error.to_string())?;
     let errors = || String::from_utf8_lossy(&output.stderr).into_owned();

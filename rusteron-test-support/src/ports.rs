@@ -28,7 +28,7 @@ impl Block {
     }
 }
 
-/// A port that is free. No other call returns it, in this process or in another one that runs.
+/// A port that is free. No other call of this function returns it, in this process or in another one that runs.
 pub fn free_port() -> u16 {
     static BLOCKS_OF_PROCESS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
     let mut blocks = BLOCKS_OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
