@@ -103,7 +103,7 @@ pub enum Preset {
     /// | [`receiver_io_vector_capacity`](Context::set_receiver_io_vector_capacity) | 4 | 16 | datagrams of many lengths arrive as many buffers; 16 buffers take 1 MiB |
     /// | [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
     /// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
-    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 1,536 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
+    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 1,472 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
     /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 4 MiB | the shortest terms that admit the window: a log of 12 MiB fits into more caches than one of 48 MiB |
     /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 8 MiB | a log has three terms: 24 MiB fit into more caches than 192 MiB |
     ///
@@ -119,7 +119,7 @@ pub enum Preset {
     /// older kernels.
     ///
     /// The receiving driver needs the preset too. A stream's window is half of its term length at
-    /// the most. With `term-length` below 4 MiB, set `rcv-wnd` to three eighths of it: with half a
+    /// the most. With `term-length` below 4 MiB, set `rcv-wnd` to a third of it: with half a
     /// term, Aeron's receiver drops some datagrams at the end of a term, and they are sent again. A
     /// subscriber that falls behind has more to catch up.
     Throughput,
@@ -304,8 +304,9 @@ const THROUGHPUT_TERM: usize = 4 << 20;
 /// Length in bytes of a receiver's window with [`Preset::Throughput`].
 ///
 /// Aeron's receiver drops datagrams that end beyond half a term. A sender does not count the padding at a
-/// term's end against the window. Padding is shorter than the longest message, an eighth of a term.
-const THROUGHPUT_WINDOW: usize = THROUGHPUT_TERM / 2 - THROUGHPUT_TERM / 8;
+/// term's end against the window. Padding is shorter than the longest message, an eighth of a term, with
+/// its fragments' headers, 12 KiB with Aeron's MTU.
+const THROUGHPUT_WINDOW: usize = THROUGHPUT_TERM / 2 - THROUGHPUT_TERM / 8 - (64 << 10);
 
 /// Returns the window, or less if the system's limit of a receive buffer is lower. Aeron refuses a window that is
 /// longer than the buffer.
