@@ -35,7 +35,7 @@ pub use drivers::{
 pub use java::{has_java, java_run, prepare_java};
 pub use log_buffer::{log_bytes, log_file, log_tails, unblock};
 pub use media_driver_program::{media_driver, media_driver_beside};
-pub use ports::{free_port, udp_channel};
+pub use ports::{free_port, free_port_block, udp_channel};
 #[cfg(unix)]
 pub use program::send_signal;
 pub use program::{Finished, Running, command, number, report, run, succeed};

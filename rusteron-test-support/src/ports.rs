@@ -28,9 +28,10 @@ impl Block {
     }
 }
 
-/// A port that is free. No other call of this function returns it, in this process or in another one that runs.
+static BLOCKS_OF_PROCESS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+
+/// A port that is free. No other call of these functions returns it, in this process or in another one that runs.
 pub fn free_port() -> u16 {
-    static BLOCKS_OF_PROCESS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
     let mut blocks = BLOCKS_OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let rest = blocks.last_mut().map(|block| &mut block.rest);
@@ -38,8 +39,27 @@ pub fn free_port() -> u16 {
         if let Some(port) = free {
             return port;
         }
-        blocks.push(Block::reserve().expect("a block of ports that no other process has reserved"));
+        blocks.push(reserve());
     }
+}
+
+/// The first of 100 ports for a program that counts its ports from a base. All are free for UDP.
+pub fn free_port_block() -> u16 {
+    let mut blocks = BLOCKS_OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let Block { _reservation, rest } = reserve();
+        let ports = rest.start - 1..rest.end;
+        let is_free = ports.clone().all(|port| UdpSocket::bind(("127.0.0.1", port)).is_ok());
+        // Nothing of the block is left for `free_port`, which takes from the last one.
+        blocks.insert(0, Block { _reservation, rest: rest.end..rest.end });
+        if is_free {
+            return ports.start;
+        }
+    }
+}
+
+fn reserve() -> Block {
+    Block::reserve().expect("a block of ports that no other process has reserved")
 }
 
 fn is_free(port: u16) -> bool {

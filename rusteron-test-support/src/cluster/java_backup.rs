@@ -72,9 +72,19 @@ impl JavaBackup {
         cnc.counters().iter().find(|counter| counter.type_id == type_id).map(|found| found.value)
     }
 
-    /// Kills the process. Returns the directory, with the folders `archive` and `cluster`.
-    pub fn kill(mut self) -> PathBuf {
+    /// Ends the process in order. Returns the directory, with the folders `archive` and `cluster`.
+    ///
+    /// An archive that was killed does not start again if its last fragment straddles two pages: an operator has to
+    /// verify that fragment.
+    pub fn stop(mut self) -> PathBuf {
+        #[cfg(unix)]
+        self.child.signal("TERM");
+        #[cfg(not(unix))]
         self.child.kill();
+        await_that("the end of the backup", || {
+            thread::sleep(PAUSE);
+            self.child.try_wait().is_some()
+        });
         std::mem::take(&mut self.root)
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rusteron_test_support::{
-    ChildProcess, await_that, command, has_java, java_run, run, send_signal,
+    ChildProcess, await_that, command, free_port_block, has_java, java_run, run, send_signal,
 };
 
 /// The script with one member, in a directory and at ports of its own.
@@ -17,9 +17,7 @@ struct Script {
 impl Script {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        // Below the ports that the system gives away.
-        let port = 10_000 + (std::process::id() % 200) as u16 * 100;
-        Self { dir, port }
+        Self { dir, port: free_port_block() }
     }
 
     fn start(&self, arguments: &[&str]) -> ChildProcess {
@@ -84,7 +82,7 @@ fn killed_service_ends_its_member() {
     if !has_java() {
         return;
     }
-    let script = Script { port: Script::new().port + 50, ..Script::new() };
+    let script = Script::new();
     let mut running = script.start(&["--member", "0"]);
     running.await_line("member 0: service ");
     script.echo();

@@ -29,7 +29,7 @@ fn cluster_tool_knows_a_rust_node() {
     };
     let pid = format!("|pid={}|", cluster.service(0).id());
     let container =
-        ["componentType=CONTAINER", "memberId=0|serviceId=0", "serviceName='commands'", &pid];
+        ["componentType=CONTAINER", "memberId=0|serviceId=0", "serviceName='ledger'", &pid];
     assert_contains(tool(&cluster, "describe"), &container);
     let errors = tool(&cluster, "errors");
     assert!(errors.contains("Type: CONTAINER"), "{errors}");
@@ -68,7 +68,7 @@ fn node_starts_from_backup() {
     let node = cluster.node(0);
     let backup = JavaBackup::start(node.dir().join("backup"), &node.consensus_endpoint());
     backup.await_position(node.commit_position().expect("a position"));
-    let backup = backup.kill();
+    let backup = backup.stop();
     cluster.kill(0);
     cluster.node_mut(0).restore(&backup);
     cluster.restart();
