@@ -96,6 +96,8 @@ class JavaArchive:
         self.aeron_dir = root / "driver"
         self.log = root / "log"
         port = free_port()
+        # Maven may take a minute. Deadlines begin afterwards.
+        subprocess.run([ROOT / "java/run", "--prepare", "io.aeron.archive.ArchivingMediaDriver"], check=True)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [

@@ -10,8 +10,8 @@ pub fn java_run() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../java/run")
 }
 
-/// Returns whether the programs that [`java_run`] needs are there. If not, prints the missing program,
-/// and the test is over. `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
+/// Returns whether the programs that [`java_run`] needs are there, and fetches Aeron's artifacts if they are not here
+/// yet. If something is missing, prints it, and the test is over. `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
 pub fn has_java() -> bool {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     is_there(FOUND.get_or_init(find_java).clone())
@@ -59,7 +59,8 @@ fn find_java() -> Result<(), String> {
     if !has_artifacts && !runs(Path::new("mvn"), "--version") {
         return Err("Aeron's Java artifacts are not here, and there is no Maven".to_owned());
     }
-    Ok(())
+    // Maven may take a minute. Deadlines of tests begin afterwards.
+    prepare_java(&mut Command::new(java_run()), "io.aeron.driver.MediaDriver")
 }
 
 fn runs(program: &Path, argument: &str) -> bool {
