@@ -3,6 +3,7 @@
 pub(crate) mod background;
 mod client;
 mod conductor_idle;
+pub(crate) mod connect;
 pub(crate) mod counter;
 pub(crate) mod destination;
 pub(crate) mod next_session_id;

@@ -8,6 +8,7 @@ mod fragment_assembler;
 mod image;
 mod message_buffer;
 mod messages;
+mod polls;
 mod subscription;
 
 pub use builder::SubscriptionBuilder;

@@ -6,9 +6,11 @@ pub(crate) mod frames;
 pub(crate) mod header;
 mod image;
 pub(crate) mod info;
+mod polls;
+mod subscribed_image;
 
 pub use action::Action;
 pub use header::Header;
-pub(crate) use image::SubscribedImage;
 pub use image::{Image, Images};
 pub use info::ImageInfo;
+pub(crate) use subscribed_image::SubscribedImage;

@@ -1,0 +1,8 @@
+//! The client: a connection to a media driver.
+
+mod aeron;
+mod async_connect;
+mod counters;
+
+pub use aeron::Aeron;
+pub use async_connect::AsyncConnect;

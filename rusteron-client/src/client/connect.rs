@@ -1,0 +1,169 @@
+//! Connecting to a media driver, and the errors without one.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::cnc::refusal::{Access, Refusal};
+use crate::cnc::{CncFile, epoch};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::{c_path, last_error};
+
+/// Connects, and blocks meanwhile. Fails soon after the attempt was cancelled.
+pub(crate) fn connect(context: Context, is_cancelled: &AtomicBool) -> Result<Client> {
+    let dir = context.dir().to_owned();
+    await_driver(&context, is_cancelled)?;
+    let client = Client::start(context).map_err(|error| match error.kind() {
+        // The driver has gone since.
+        ErrorKind::DriverTimeout => error.with_line(&format!("{}: {ADVICE}", dir.display())),
+        _ => error,
+    })?;
+    warn_of_owner(&dir);
+    Ok(client)
+}
+
+/// Warns of a default directory that belongs to another user.
+///
+/// All users may create files in `/dev/shm`. Another user can therefore create this directory
+/// before the driver does. A directory that the caller named may belong to any user.
+#[cfg(unix)]
+fn warn_of_owner(dir: &Path) {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    if dir != Context::default_dir() {
+        return;
+    }
+    // SAFETY: reads a number of the process, and cannot fail.
+    let user = unsafe { sys::rusteron_effective_user() };
+    // Checks the owner of a link and the owner of the link's target.
+    let owners = [fs::symlink_metadata(dir), fs::metadata(dir)];
+    let mut owners = owners.into_iter().flatten().map(|metadata| metadata.uid());
+    if let Some(owner) = owners.find(|owner| i64::from(*owner) != user) {
+        log::warn!(
+            "{}: the default directory of this user, {user}, belongs to user {owner}, who can read and forge \
+             all messages of this client; a directory that is named in AERON_DIR or set_dir is not checked",
+            dir.display()
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_of_owner(_dir: &Path) {}
+
+/// Help for a user whose program finds no driver.
+const ADVICE: &str = "start a media driver with this directory, or name the directory of a running \
+                      driver with Context::set_dir or AERON_DIR";
+
+/// Waits for a driver with a heartbeat that is no older than the driver timeout.
+///
+/// C waits for the same heartbeat. But C has no deadline while the file is shorter than the length
+/// that the file states, and also waits if nothing can change. After this function C finds
+/// everything on its first attempt.
+fn await_driver(context: &Context, is_cancelled: &AtomicBool) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let dir = c_path("dir", context.dir())?;
+    let timeout = context.driver_timeout();
+    let start = Instant::now();
+    loop {
+        let refusal = Refusal::find(context.dir(), Access::ReadWrite);
+        if let Some(refusal) = refusal.as_ref().filter(|refusal| !refusal.may_end()) {
+            return Err(refusal.to_error());
+        }
+        let mut heartbeat = 0;
+        // SAFETY: `dir` is a terminated string; the function maps the file and unmaps it again.
+        let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
+        match state {
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
+                return Err(incompatible(last_error(), context.dir()));
+            }
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(last_error()),
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY
+                if refusal.is_none() && is_recent(heartbeat, timeout) =>
+            {
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(remaining) =
+            timeout.checked_sub(start.elapsed()).filter(|remaining| !remaining.is_zero())
+        else {
+            return Err(refusal.map_or_else(
+                || driver_timeout(context, state, heartbeat),
+                |refusal| refusal.to_error(),
+            ));
+        };
+        if is_cancelled.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Io(io::ErrorKind::Interrupted), "cancelled"));
+        }
+        thread::sleep(remaining.min(PAUSE));
+    }
+}
+
+/// Decides as C does.
+fn is_recent(heartbeat: i64, timeout: Duration) -> bool {
+    let oldest = SystemTime::now().checked_sub(timeout).map_or(0, epoch::millis);
+    heartbeat != 0 && heartbeat >= oldest
+}
+
+/// Adds directory and advice to C's text, which names both versions.
+fn incompatible(error: Error, dir: &Path) -> Error {
+    error.with_kind(ErrorKind::IncompatibleDriver).with_line(&format!(
+        "{}: use a driver and a client of the same major version",
+        dir.join("cnc.dat").display()
+    ))
+}
+
+/// Describes the absence of a driver. The first line is C's, except for an incomplete file: C has no
+/// text for that case.
+fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t, heartbeat: i64) -> Error {
+    let (dir, timeout) = (context.dir(), context.driver_timeout().as_millis());
+    let name = dir.display();
+    let message = match state {
+        sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT => {
+            let file = dir.join("cnc.dat");
+            let finding = if dir.exists() { "has no cnc.dat" } else { "does not exist" };
+            format!(
+                "CnC file not created: {}\nno media driver runs in {name}, which {finding} after {timeout} ms; \
+                 {ADVICE}",
+                file.display()
+            )
+        }
+        sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {
+            let driver = silent_driver(dir, heartbeat);
+            format!("no driver heartbeat detected after: {timeout}ms\n{name}: {driver}")
+        }
+        _ => format!(
+            "the CnC file in {name} is not complete after {timeout} ms; if its driver is not \
+             starting, start a new one with dir_delete_on_start"
+        ),
+    };
+    Error::from_code(-(sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT as i32), message)
+}
+
+/// Describes a driver that has stopped to report.
+fn silent_driver(dir: &Path, heartbeat: i64) -> String {
+    let process = match CncFile::open(dir, Duration::ZERO) {
+        Ok(cnc) => format!("the media driver, process {},", cnc.pid()),
+        // Another driver is about to replace the file.
+        Err(_) => "the media driver".to_owned(),
+    };
+    let advice = "start a new one, with dir_delete_on_start to replace the directory at once";
+    match epoch::time(heartbeat).filter(|_| heartbeat > 0) {
+        Some(last) => {
+            let age = SystemTime::now().duration_since(last).unwrap_or_default();
+            format!("{process} gave its last heartbeat {age:.1?} ago; if it has died, {advice}")
+        }
+        None if heartbeat == 0 => {
+            format!("{process} has given no heartbeat yet; if it has died, {advice}")
+        }
+        // A driver that ends in good order writes a negative number.
+        None => format!("{process} has ended; {advice}"),
+    }
+}
