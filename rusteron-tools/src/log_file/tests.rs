@@ -1,7 +1,9 @@
-use std::io::Cursor;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use proptest::prelude::*;
 
+use super::frame::{FrameType, HEADER_LENGTH};
+use super::metadata::Tail;
 use super::*;
 
 const TERM_LENGTH: usize = 64 * 1024;
