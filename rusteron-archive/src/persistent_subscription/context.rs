@@ -15,9 +15,10 @@ use crate::argument::not_negative;
 use crate::context::Context;
 use crate::error::Result;
 use crate::persistent_subscription::counters::PersistentSubscriptionCounters;
-use crate::persistent_subscription::persistent_subscription::{
-    Event, OPERATION, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
+use crate::persistent_subscription::events::{
+    Event, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
 };
+use crate::persistent_subscription::failure::OPERATION;
 
 /// Start position of a persistent subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

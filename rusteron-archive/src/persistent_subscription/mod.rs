@@ -2,10 +2,11 @@
 
 mod context;
 mod counters;
+mod events;
+mod failure;
 mod persistent_subscription;
 
 pub use context::{PersistentSubscriptionContext, StartPosition};
 pub use counters::PersistentSubscriptionCounters;
-pub use persistent_subscription::{
-    MessageInfo, PersistentSubscription, PersistentSubscriptionEvent,
-};
+pub use events::PersistentSubscriptionEvent;
+pub use persistent_subscription::{MessageInfo, PersistentSubscription};
