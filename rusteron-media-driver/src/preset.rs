@@ -103,11 +103,11 @@ pub enum Preset {
     /// | [`receiver_io_vector_capacity`](Context::set_receiver_io_vector_capacity) | 4 | 16 | datagrams of many lengths arrive as many buffers; 16 buffers take 1 MiB |
     /// | [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
     /// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
-    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 1,472 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
-    /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 4 MiB | the shortest terms that admit the window: a log of 12 MiB fits into more caches than one of 48 MiB |
+    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 704 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
+    /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 2 MiB | a log has three terms: 6 MiB fit into more caches than 48 MiB |
     /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 8 MiB | a log has three terms: 24 MiB fit into more caches than 192 MiB |
     ///
-    /// A message may be up to 512 KiB long over UDP, and up to 1 MiB over IPC. Over IPC, a publisher may
+    /// A message may be up to 256 KiB long over UDP, and up to 1 MiB over IPC. Over IPC, a publisher may
     /// get 4 MiB ahead of its slowest subscriber. The parameter `term-length` of a channel chooses
     /// other lengths. Over IPC, clients that spin on too few cores need long terms: with 8 MiB they had
     /// half the rate of 64 MiB.
@@ -119,7 +119,7 @@ pub enum Preset {
     /// older kernels.
     ///
     /// The receiving driver needs the preset too. A stream's window is half of its term length at
-    /// the most. With `term-length` below 4 MiB, set `rcv-wnd` to a third of it: with half a
+    /// the most. With `term-length` below 2 MiB, set `rcv-wnd` to a third of it: with half a
     /// term, Aeron's receiver drops some datagrams at the end of a term, and they are sent again. A
     /// subscriber that falls behind has more to catch up.
     Throughput,
@@ -288,7 +288,7 @@ const THROUGHPUT: &[Setting] = &[
     },
     Setting {
         variable: "AERON_TERM_BUFFER_LENGTH",
-        value: Value::Fixed("4194304"),
+        value: Value::Fixed("2097152"),
         set: |context| context.set_term_buffer_length(THROUGHPUT_TERM),
     },
     Setting {
@@ -299,7 +299,7 @@ const THROUGHPUT: &[Setting] = &[
 ];
 
 /// Length in bytes of terms over UDP with [`Preset::Throughput`].
-const THROUGHPUT_TERM: usize = 4 << 20;
+const THROUGHPUT_TERM: usize = 2 << 20;
 
 /// Length in bytes of a receiver's window with [`Preset::Throughput`].
 ///
