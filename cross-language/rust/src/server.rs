@@ -1,20 +1,19 @@
 //! The server: one thread, which polls requests and answers each session on its own response channel.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IoSlice;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Aeron, ChannelUri, Context, ExclusivePublication, Header, OfferError, PollError, Subscription,
+    Aeron, ChannelUri, Context, ErrorKind, ExclusivePublication, Header, OfferError, PollError,
+    Subscription,
 };
 
 use crate::contract::{
     OPEN_CALL_LIMIT, REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM,
     SMALL_ARRAY_LIMIT,
 };
-use crate::registration::added;
 use crate::service::{Failure, Objects, add};
 use crate::{
     Body, Encoding, Envelope, Kind, Malformed, NO_CORRELATION_ID, Operation, Status, Template,
@@ -25,8 +24,10 @@ const QUEUE_LIMIT: usize = 16 << 20;
 /// Time between two looks for callers that have gone.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const FRAGMENT_LIMIT: usize = 10;
-/// How long to try while the driver closes a socket. Other sessions wait for that.
+/// How long a new session waits while the driver closes its socket.
 const SOCKET_CLOSING: Duration = Duration::from_secs(1);
+/// Time between two tries to open a response channel.
+const OPENING_PAUSE: Duration = Duration::from_millis(1);
 
 /// Settings of a server.
 #[derive(Debug, Clone)]
@@ -78,7 +79,8 @@ impl Server {
         let aeron = Aeron::connect(context)?;
         let requests = aeron.add_subscription(&options.request_channel, REQUEST_STREAM)?;
         let options = options.clone();
-        let sessions = Sessions { aeron, response_channel, options, by_image: HashMap::new() };
+        let (opening, by_image) = (Vec::new(), HashMap::new());
+        let sessions = Sessions { aeron, response_channel, options, opening, by_image };
         Ok(Self { requests, sessions, next_housekeeping: Instant::now() })
     }
 
@@ -89,9 +91,10 @@ impl Server {
     pub fn do_work(&mut self) -> Result<usize, PollError> {
         let sessions = &mut self.sessions;
         let handler = |message: &[u8], header: &Header<'_>| {
-            sessions.session(header.image_correlation_id()).receive(message);
+            sessions.receive(header.image_correlation_id(), message);
         };
         let mut work_count = self.requests.poll(handler, FRAGMENT_LIMIT)?;
+        self.sessions.open();
         for session in self.sessions.by_image.values_mut() {
             work_count += session.send_queue();
         }
@@ -100,6 +103,7 @@ impl Server {
             self.next_housekeeping = now + HOUSEKEEPING;
             let images: HashSet<i64> =
                 self.requests.images().map(|image| image.correlation_id()).collect();
+            self.sessions.opening.retain(|opening| images.contains(&opening.image));
             self.sessions.by_image.retain(|image, _| images.contains(image));
             for session in self.sessions.by_image.values_mut() {
                 session.check_deadlines(now, &self.sessions.options);
@@ -114,30 +118,96 @@ struct Sessions {
     aeron: Aeron,
     response_channel: ChannelUri,
     options: ServerOptions,
+    opening: Vec<Opening>,
     /// By the correlation id of the image of the session's requests.
     by_image: HashMap<i64, Session>,
 }
 
 impl Sessions {
-    fn session(&mut self, image: i64) -> &mut Session {
-        match self.by_image.entry(image) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let channel = self.response_channel.to_builder().response_correlation_id(image);
-                let responses =
-                    channel.build().map_err(rusteron_client::Error::from).and_then(|channel| {
-                        let add =
-                            || self.aeron.add_exclusive_publication(&channel, RESPONSE_STREAM);
-                        added(add, Instant::now() + SOCKET_CLOSING)
-                    });
-                let mut session = Session::new(image, self.options.callback_timeout);
-                match responses {
+    /// Handles a message of a caller.
+    fn receive(&mut self, image: i64, message: &[u8]) {
+        if let Some(session) = self.by_image.get_mut(&image) {
+            return session.receive(message);
+        }
+        match self.opening.iter_mut().find(|opening| opening.image == image) {
+            Some(opening) => opening.push(message),
+            None => self.opening.push(Opening::new(image, message)),
+        }
+    }
+
+    /// Opens the response channels of new sessions. Tries again in a later call while the driver closes a socket: the
+    /// last session over UDP may have used the same.
+    fn open(&mut self) {
+        if self.opening.is_empty() {
+            return;
+        }
+        for mut opening in std::mem::take(&mut self.opening) {
+            let mut session = Session::new(opening.image, self.options.callback_timeout);
+            if opening.bytes > QUEUE_LIMIT {
+                session.close(&format!("more than {QUEUE_LIMIT} bytes wait for its channel"));
+            } else if Instant::now() < opening.next_try {
+                self.opening.push(opening);
+                continue;
+            } else {
+                match self.add_responses(opening.image) {
                     Ok(responses) => session.responses = Some(responses),
+                    Err(error) if opening.waits(&error) => {
+                        self.opening.push(opening);
+                        continue;
+                    }
                     Err(error) => session.close(&error.to_string()),
                 }
-                new.insert(session)
             }
+            for message in &opening.messages {
+                session.receive(message);
+            }
+            self.by_image.insert(opening.image, session);
         }
+    }
+
+    fn add_responses(&self, image: i64) -> rusteron_client::Result<ExclusivePublication> {
+        let channel = self.response_channel.to_builder().response_correlation_id(image).build()?;
+        self.aeron.add_exclusive_publication(&channel, RESPONSE_STREAM)
+    }
+}
+
+/// A session whose response channel is not open yet.
+#[derive(Debug)]
+struct Opening {
+    image: i64,
+    /// Messages that have arrived meanwhile.
+    messages: Vec<Vec<u8>>,
+    bytes: usize,
+    next_try: Instant,
+    /// `None` before the first try.
+    deadline: Option<Instant>,
+}
+
+impl Opening {
+    fn new(image: i64, message: &[u8]) -> Self {
+        let (messages, bytes) = (vec![message.to_vec()], message.len());
+        Self { image, messages, bytes, next_try: Instant::now(), deadline: None }
+    }
+
+    fn push(&mut self, message: &[u8]) {
+        self.bytes += message.len();
+        self.messages.push(message.to_vec());
+    }
+
+    /// Returns `false` if another try does not help.
+    fn waits(&mut self, error: &rusteron_client::Error) -> bool {
+        let now = Instant::now();
+        if error.kind() != ErrorKind::ResourceTemporarilyUnavailable
+            || self.deadline.is_some_and(|deadline| now >= deadline)
+        {
+            return false;
+        }
+        if self.deadline.is_none() {
+            eprintln!("session {} waits: {error}", self.image);
+            self.deadline = Some(now + SOCKET_CLOSING);
+        }
+        self.next_try = now + OPENING_PAUSE;
+        true
     }
 }
 

@@ -1,7 +1,6 @@
 package crosslanguage;
 
 import io.aeron.Aeron;
-import io.aeron.ExclusivePublication;
 import io.aeron.FragmentAssembler;
 import io.aeron.Image;
 import io.aeron.Subscription;
@@ -11,9 +10,10 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
-import java.util.HashSet;
-import java.util.Map;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -23,15 +23,15 @@ public final class Server
     /** Time between two looks for callers that have gone. */
     private static final long HOUSEKEEPING_NS = 100_000_000;
     private static final int FRAGMENT_LIMIT = 10;
-    /** How long to try while the driver closes a socket. Other sessions wait for that. */
-    private static final long SOCKET_CLOSING_NS = 1_000_000_000;
 
     private final Aeron aeron;
     private final Subscription requests;
     private final String responseChannel;
     private final long clientTimeoutNs;
     private final long callbackTimeoutNs;
-    /** By the correlation id of the image of the session's requests. */
+    /** New sessions, by the correlation id of the image of their requests. */
+    private final Map<Long, Opening> opening = new LinkedHashMap<>();
+    /** Others, by the correlation id of the image of their requests. */
     private final Map<Long, Session> sessions = new HashMap<>();
     private final FragmentAssembler assembler = new FragmentAssembler(this::onMessage);
     private final UnsafeBuffer message = new UnsafeBuffer(0, 0);
@@ -94,6 +94,10 @@ public final class Server
     private int doWork()
     {
         int workCount = requests.poll(assembler, FRAGMENT_LIMIT);
+        if (!opening.isEmpty())
+        {
+            opening.values().removeIf(this::open);
+        }
         for (final Session session : sessions.values())
         {
             workCount += session.sendQueue();
@@ -104,6 +108,7 @@ public final class Server
             nextHousekeeping = now + HOUSEKEEPING_NS;
             final Set<Long> images = new HashSet<>();
             requests.forEachImage(image -> images.add(image.correlationId()));
+            opening.keySet().retainAll(images);
             sessions.values().removeIf(session ->
             {
                 final boolean isGone = !images.contains(session.image());
@@ -124,31 +129,49 @@ public final class Server
     private void onMessage(final DirectBuffer buffer, final int offset, final int length, final Header header)
     {
         final long image = ((Image)header.context()).correlationId();
-        Session session = sessions.get(image);
+        final Session session = sessions.get(image);
         if (session == null)
         {
-            session = open(image);
-            sessions.put(image, session);
+            opening.computeIfAbsent(image, Opening::new).add(buffer, offset, length);
+            return;
         }
         message.wrap(buffer, offset, length);
         session.receive(message);
     }
 
-    private Session open(final long image)
+    /**
+     * Opens the response channel of a new session. Returns false while the driver closes a socket: the last session over
+     * UDP may have used the same.
+     */
+    private boolean open(final Opening opening)
     {
-        try
+        final Session session = new Session(opening.image, clientTimeoutNs, callbackTimeoutNs);
+        if (opening.bytes() > Session.QUEUE_LIMIT)
         {
-            final String channel = responseChannel + "|response-correlation-id=" + image;
-            final ExclusivePublication responses = ServiceCaller.added(
-                () -> aeron.addExclusivePublication(channel, Contract.RESPONSE_STREAM),
-                System.nanoTime() + SOCKET_CLOSING_NS);
-            return new Session(image, responses, clientTimeoutNs, callbackTimeoutNs);
+            session.close("more than " + Session.QUEUE_LIMIT + " bytes wait for its channel");
         }
-        catch (final AeronException ex)
+        else if (!opening.isDue())
         {
-            final Session session = new Session(image, null, clientTimeoutNs, callbackTimeoutNs);
-            session.close(ex.getMessage());
-            return session;
+            return false;
         }
+        else
+        {
+            try
+            {
+                final String channel = responseChannel + "|response-correlation-id=" + opening.image;
+                session.open(aeron.addExclusivePublication(channel, Contract.RESPONSE_STREAM));
+            }
+            catch (final AeronException ex)
+            {
+                if (opening.waits(ex))
+                {
+                    return false;
+                }
+                session.close(ex.getMessage());
+            }
+        }
+        opening.messages().forEach(session::receive);
+        sessions.put(opening.image, session);
+        return true;
     }
 }

@@ -25,10 +25,10 @@ final class Session
 {
     private static final long NO_CORRELATION_ID = -1;
     /** Most bytes that wait for the caller. */
-    private static final int QUEUE_LIMIT = 16 << 20;
+    static final int QUEUE_LIMIT = 16 << 20;
 
     private final long image;
-    /** Null after the server has closed the session. Further requests are ignored. */
+    /** Null before {@link #open}, and after the server has closed the session. Requests are ignored. */
     private ExclusivePublication responses;
     private Objects objects = new Objects();
     /** Calls that await an answer to a callback, by correlation id. */
@@ -67,13 +67,16 @@ final class Session
         }
     }
 
-    Session(
-        final long image, final ExclusivePublication responses, final long clientTimeoutNs, final long callbackTimeoutNs)
+    Session(final long image, final long clientTimeoutNs, final long callbackTimeoutNs)
     {
         this.image = image;
-        this.responses = responses;
         this.clientTimeoutNs = clientTimeoutNs;
         this.callbackTimeoutNs = callbackTimeoutNs;
+    }
+
+    void open(final ExclusivePublication responses)
+    {
+        this.responses = responses;
     }
 
     long image()

@@ -1,5 +1,6 @@
 //! Callers and servers that are killed, or do not read.
 
+use std::thread;
 use std::time::Duration;
 
 use cross_language::{
@@ -72,14 +73,15 @@ fn slow_caller(server: Server) {
 
 /// The driver closes the socket of an earlier session's responses when the next session begins.
 fn session_while_socket_closes(server: Server) {
-    // The driver closes a socket step by step, and its conductor sleeps for long in between.
-    let driver = launch_with(|context| {
+    // The server's driver closes a socket when its sender wakes up. The callers' driver is awake.
+    let callers_driver = driver();
+    let server_driver = launch_with(|context| {
         context
             .set_threading_mode(ThreadingMode::Dedicated)?
-            .set_sender_idle_strategy(IdleStrategyKind::Backoff)?
+            .set_conductor_idle_strategy(IdleStrategyKind::Backoff)?
             .set_receiver_idle_strategy(IdleStrategyKind::Backoff)?
-            .set_conductor_idle_strategy_init_args("50ms")?
-            .set_conductor_idle_strategy(IdleStrategyKind::Sleeping)?
+            .set_sender_idle_strategy_init_args("300ms")?
+            .set_sender_idle_strategy(IdleStrategyKind::Sleeping)?
             .set_publication_linger_timeout(Duration::from_millis(1))?
             .set_image_liveness_timeout(Duration::from_secs(1))?
             .set_timer_interval(Duration::from_millis(10))
@@ -88,8 +90,8 @@ fn session_while_socket_closes(server: Server) {
     let response_channel =
         format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
     let channels = ["--request-channel", &request_channel, "--response-channel", &response_channel];
-    let mut server = server.start(&driver, &channels);
-    let aeron_dir = Some(driver.aeron_dir().to_owned());
+    let mut server = server.start(&server_driver, &channels);
+    let aeron_dir = Some(callers_driver.aeron_dir().to_owned());
     let options = CallerOptions {
         aeron_dir,
         request_channel,
@@ -98,27 +100,30 @@ fn session_while_socket_closes(server: Server) {
         idle: IdleStrategyKind::Yielding,
     };
     let connected = || RustCaller::connect(&options, Ok).unwrap();
-    let mut ping = |caller: &mut RustCaller| {
-        if let Err(error) = caller.call(Operation::Ping, Encoding::Binary, &Body::Void) {
-            server.kill();
-            panic!("{error}, server: {}", server.finish().1);
-        }
-    };
-    let observer = connect(&driver);
+    let ping =
+        |caller: &mut RustCaller| caller.call(Operation::Ping, Encoding::Binary, &Body::Void);
+    let observer = connect(&server_driver);
     let mut last = connected();
-    ping(&mut last);
-    for _ in 0..5 {
-        let mut next = connected();
-        drop(last);
-        await_that("the last session's publication is closed", || {
-            let streams = observer.counters_reader().stream_positions();
-            let mut positions = streams
-                .iter()
-                .filter(|stream| stream.stream_id == RESPONSE_STREAM)
-                .flat_map(|stream| &stream.positions);
-            positions.all(|position| position.kind != PositionKind::SenderPosition)
-        });
-        ping(&mut next);
-        last = next;
-    }
+    let mut result = ping(&mut last);
+    let line = thread::scope(|scope| {
+        let line = scope.spawn(|| server.await_line("session "));
+        // A ping that is late finds the socket closed. Then another session begins.
+        while result.is_ok() && !line.is_finished() {
+            let mut next = connected();
+            drop(last);
+            await_that("the last session's publication is closed", || {
+                let streams = observer.counters_reader().stream_positions();
+                let mut positions = streams
+                    .iter()
+                    .filter(|stream| stream.stream_id == RESPONSE_STREAM)
+                    .flat_map(|stream| &stream.positions);
+                positions.all(|position| position.kind != PositionKind::SenderPosition)
+            });
+            result = ping(&mut next);
+            last = next;
+        }
+        line.join().expect("a line of the server")
+    });
+    assert!(line.contains(" waits: "), "{line}");
+    assert!(result.is_ok(), "{result:?}");
 }
