@@ -13,6 +13,9 @@ use crate::processes::program::Program;
 /// to start, and to compile, on what may be a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// Options that the script `java/run` adds to those of the command line.
+const OPTIONS: &str = "RUSTERON_JAVA_OPTIONS";
+
 /// The Java contender, if there is one on this machine.
 #[derive(Debug, Clone)]
 pub struct Java {
@@ -35,6 +38,9 @@ impl Java {
             .map_err(|failure| failure.to_string())?;
         let line = program.line(interrupt).map_err(|failure| failure.to_string())?;
         java.versions = line.ok_or_else(|| "it prints no versions".to_owned())?;
+        if let Some(options) = std::env::var_os(OPTIONS).filter(|options| !options.is_empty()) {
+            java.versions.push_str(&format!(", {OPTIONS}={}", options.to_string_lossy()));
+        }
         Ok(java)
     }
 
@@ -58,7 +64,7 @@ impl Java {
         }
     }
 
-    /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them.
+    /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the environment follow.
     pub fn versions(&self) -> &str {
         &self.versions
     }
