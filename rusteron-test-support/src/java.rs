@@ -17,13 +17,15 @@ pub fn has_java() -> bool {
     is_there(FOUND.get_or_init(find_java).clone())
 }
 
-/// Copies Aeron's artifacts and compiles a program of `java`, unless that was done before. `script` is [`java_run`].
+/// Copies Aeron's artifacts, archives their classes and compiles a program of `java`, unless that was done before.
+/// `script` is [`java_run`].
 /// Deadlines that wait for the program begin afterwards.
 ///
 /// # Errors
 /// Output of Maven or the compiler.
 pub fn prepare_java(script: &mut Command, program: &str) -> Result<(), String> {
-    let output = script.args(["--prepare", program]).output().map_err(|error| error.to_string())?;
+    script.args(["--prepare", program, "-Xshare:auto"]);
+    let output = script.output().map_err(|error| error.to_string())?;
     let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { Ok(()) } else { Err(errors()) }
 }

@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::ChildProcess;
 
 /// Any program, with some arguments and without the settings of the tests' own environment. Java programs that it
-/// starts spend less on compiling.
+/// starts spend less on compiling and loading classes.
 pub fn command<S: AsRef<OsStr>>(path: &str, arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = without_settings(path);
     // Tests are too short to win back the time of the second compiler and of parallel collectors.
-    command.env("RUSTERON_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC");
+    command.env("RUSTERON_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto");
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -24,7 +24,7 @@ fn java(arguments: &[&str]) -> ChildProcess {
     ChildProcess::spawn(
         Command::new(java_run())
             .args(arguments)
-            .args(["-XX:TieredStopAtLevel=1", "-Xmx256m"])
+            .args(["-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xshare:auto"])
             .stdout(Stdio::piped()),
     )
 }

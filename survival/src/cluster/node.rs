@@ -215,7 +215,7 @@ impl Node {
                 |name: &str, path: &str| format!("-D{name}={}", dir.join(path).display());
             command
                 .arg("--")
-                .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+                .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"])
                 .args([
                     property("aeron.dir", "driver"),
                     property("aeron.archive.dir", "archive"),

@@ -142,7 +142,7 @@ fn line(message: &Message) -> String {
 /// Runs the program with the input on a release of Aeron, and returns its output.
 fn run(input: String, release: &str) -> String {
     let mut java = Command::new(java_run())
-        .args(["ClusterCodecs.java", "-XX:TieredStopAtLevel=1", "-Xmx256m"])
+        .args(["ClusterCodecs.java", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xshare:auto"])
         .env("RUSTERON_JAVA_AERON", release)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -72,7 +72,13 @@ impl SplitNode {
             let log = fs::File::create(root.path().join(log)).expect("a file");
             let mut command = Command::new(java_run());
             command
-                .args([class, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+                .args([
+                    class,
+                    "-Xmx128m",
+                    "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1",
+                    "-Xshare:auto",
+                ])
                 .args(properties.iter().map(|property| format!("-D{property}")))
                 .stdin(Stdio::null())
                 .stdout(log.try_clone().expect("a file"))
