@@ -99,8 +99,9 @@ impl Plan {
         for (name, value) in &self.defines {
             build.define(name, value.as_deref());
         }
-        if !target.msvc && env::var("DEBUG").is_ok_and(|level| level == "line-tables-only") {
-            // `cc` would add complete debug information, which takes a fifth of the compiler's time.
+        if !target.msvc && env::var("DEBUG").is_ok_and(|debug| debug != "false") {
+            // Complete debug information would take a fifth of the compiler's time. Cargo tells no
+            // script that a profile wants line tables only.
             build.debug(false).flag("-g1");
         }
         if !target.msvc {
