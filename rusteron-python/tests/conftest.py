@@ -97,7 +97,8 @@ class JavaArchive:
         self.log = root / "log"
         port = free_port()
         # Maven may take a minute. Deadlines begin afterwards.
-        subprocess.run([ROOT / "java/run", "--prepare", "io.aeron.archive.ArchivingMediaDriver", "-Xshare:auto"], check=True)
+        prepare = [ROOT / "java/run", "--prepare", "io.aeron.archive.ArchivingMediaDriver", "-Xshare:auto"]
+        subprocess.run(prepare, check=True)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [

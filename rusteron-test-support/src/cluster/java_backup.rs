@@ -30,7 +30,7 @@ impl JavaBackup {
         let mut command = Command::new(java_run());
         command
             .args(["io.aeron.cluster.ClusterBackupMediaDriver", "-Xmx192m", "-XX:+UseSerialGC"])
-            .arg("-XX:TieredStopAtLevel=1")
+            .args(["-XX:TieredStopAtLevel=1", "-Xshare:auto"])
             .args(PROPERTIES.map(|text| format!("-D{text}")))
             .args([
                 format!("-Daeron.dir={}", dir("driver")),

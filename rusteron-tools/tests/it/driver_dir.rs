@@ -153,7 +153,7 @@ impl JavaDriver {
         let mut dir_property = std::ffi::OsString::from("-Daeron.dir=");
         dir_property.push(dir);
         let child = Command::new(java_run())
-            .args(["io.aeron.driver.MediaDriver", "-Xmx256m"])
+            .args(["io.aeron.driver.MediaDriver", "-Xmx256m", "-Xshare:auto"])
             .arg(dir_property)
             .args([
                 "-Daeron.threading.mode=SHARED",

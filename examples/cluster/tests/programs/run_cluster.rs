@@ -32,7 +32,7 @@ impl Script {
             ])
             .args(["--port", &self.port.to_string(), "--dir"])
             .arg(self.dir.path())
-            .args(["-XX:TieredStopAtLevel=1", "-Daeron.driver.timeout=60000"])
+            .args(["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Daeron.driver.timeout=60000"])
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
