@@ -4,14 +4,14 @@ use std::net::UdpSocket;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use rusteron_client::{Aeron, SystemCounter};
+use rusteron_client::{Aeron, ExclusivePublication, Header, Subscription, SystemCounter};
 use rusteron_media_driver::{
     CongestionControlStrategy, Context, FlowControlStrategy, Loss, MediaDriver, NameResolver,
-    Preset,
+    Preset, ThreadingMode,
 };
 use rusteron_test_support::{
-    await_some, await_that, connect, connected_pair, driver_context, exchange, exchange_with,
-    free_port, udp_channel,
+    Random, await_some, await_that, connect, connected_pair, driver_context, exchange,
+    exchange_with, free_port, udp_channel,
 };
 
 fn context() -> Context {
@@ -353,4 +353,92 @@ fn presets() {
         let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
         exchange(&mut publication, &mut subscription, 50);
     }
+}
+
+/// The sender counts only the header of the padding at a term's end against the window. The receiver
+/// drops frames that end more than half a term ahead of the subscriber.
+#[test]
+fn throughput_window_loses_nothing() {
+    let mut context = Context::with_preset(Preset::Throughput).expect("a context");
+    context.set_threading_mode(ThreadingMode::Shared).expect("a mode");
+    let window = context.rcv_initial_window_length();
+    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
+    let aeron = connect(&driver);
+    // Where the system limits the preset's window, the window is far from half a term. A third of a
+    // short term, as the preset's documentation advises, is within the limits of all systems.
+    for (parameters, window) in [("", window), ("|term-length=256k|rcv-wnd=85k", 85 << 10)] {
+        let channel = udp_channel() + parameters;
+        let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
+        fill_windows(&aeron, &mut publication, &mut subscription, window as i64);
+        for counter in [
+            SystemCounter::FlowControlOverRuns,
+            SystemCounter::NakMessagesSent,
+            SystemCounter::RetransmitsSent,
+        ] {
+            assert_eq!(count(&aeron, counter), 0, "{counter:?}: {channel}");
+        }
+    }
+}
+
+/// Fills each window that the receiver announces. Windows end at many positions around the ends of 16
+/// terms. Checks that all messages arrive.
+fn fill_windows(
+    aeron: &Aeron,
+    publication: &mut ExclusivePublication,
+    subscription: &mut Subscription,
+    window: i64,
+) {
+    const HEADER: usize = 32;
+    let mut random = Random::new(1);
+    let eighth = publication.max_message_length();
+    let frame = publication.max_payload_length() + HEADER;
+    // With all headers, a message is 32 bytes longer than an eighth of a term. Seven fit into a term.
+    // No other length leaves longer padding.
+    let content = random.bytes(eighth - eighth / frame * HEADER);
+    let mut message = content.clone();
+    let (mut sent, mut received) = (0_u64, 0_u64);
+    let (mut position, mut furthest) = (0, 0);
+    let mut check = |bytes: &[u8], _: &Header<'_>| {
+        assert!(bytes[..8] == received.to_le_bytes(), "not message {received}");
+        assert!(bytes[8..] == content[8..], "message {received} is another");
+        received += 1;
+    };
+    while position < (16 * 8 * eighth) as i64 {
+        await_that("a full window", || {
+            let over_runs = count(aeron, SystemCounter::FlowControlOverRuns);
+            assert_eq!(over_runs, 0, "flow control over runs, subscriber at {position}");
+            message[..8].copy_from_slice(&sent.to_le_bytes());
+            while publication.offer(&message).is_ok() {
+                sent += 1;
+                message[..8].copy_from_slice(&sent.to_le_bytes());
+            }
+            let streams = aeron.counters_reader().stream_positions();
+            let session_id = publication.session_id();
+            let stream = streams.iter().find(|stream| stream.session_id == session_id);
+            let stream = stream.expect("the stream");
+            let limit = stream.sender_limit().expect("a sender");
+            let sender = stream.sender_position().expect("a sender");
+            // After a quarter of a window, the receiver announces the next.
+            let is_announced = limit - position >= window - window / 4;
+            let is_full = sender + frame as i64 > limit;
+            let is_received = stream.receiver_high_water_mark() >= Some(sender);
+            let is_over = is_announced && is_full && is_received;
+            if is_over {
+                furthest = furthest.max(sender - limit);
+            }
+            is_over
+        });
+        let mut image = subscription.image_at_index(0).expect("an image");
+        // Up to a quarter of a window, so that the next one ends anywhere.
+        image.poll(&mut check, 1 + random.below(window as usize / 4 / frame));
+        position = image.position();
+    }
+    assert!(furthest > eighth as i64 / 2, "padding passed the window by {furthest} bytes only");
+    let end = publication.position().expect("an open publication");
+    await_that("the last messages", || {
+        let mut image = subscription.image_at_index(0).expect("an image");
+        image.poll(&mut check, 10);
+        image.position() == end
+    });
+    assert_eq!(received, sent);
 }
