@@ -305,7 +305,7 @@ const THROUGHPUT_TERM: usize = 2 << 20;
 ///
 /// Aeron's receiver drops datagrams that end beyond half a term. A sender does not count the padding at a
 /// term's end against the window. Padding is shorter than the longest message, an eighth of a term, with
-/// its fragments' headers, 12 KiB with Aeron's MTU.
+/// its fragments' headers, 6 KiB with Aeron's MTU.
 const THROUGHPUT_WINDOW: usize = THROUGHPUT_TERM / 2 - THROUGHPUT_TERM / 8 - (64 << 10);
 
 /// Returns the window, or less if the system's limit of a receive buffer is lower. Aeron refuses a window that is
