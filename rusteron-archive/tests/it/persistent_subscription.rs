@@ -13,7 +13,7 @@ use rusteron_test_support::archive::{
     JavaArchive, REPLAY_STREAM, STREAM, await_recording, long_message, numbered, offer_numbered,
     record,
 };
-use rusteron_test_support::{DEADLINE, Random, await_some, await_that, offer};
+use rusteron_test_support::{DEADLINE, Random, await_some, await_that, has_java, offer};
 
 fn context(recording_id: i64) -> PersistentSubscriptionContext {
     PersistentSubscriptionContext::new(
@@ -294,6 +294,9 @@ fn long_messages_replayed_and_live() {
 
 #[test]
 fn controlled_poll_redelivers_aborted() {
+    if !has_java() {
+        return;
+    }
     let mut random = Random::new(1);
     let mut aborted = 0;
     follow_long_messages(|subscription, received| {
