@@ -81,10 +81,7 @@ impl JavaBackup {
         self.child.signal("TERM");
         #[cfg(not(unix))]
         self.child.kill();
-        await_that("the end of the backup", || {
-            thread::sleep(PAUSE);
-            self.child.try_wait().is_some()
-        });
+        await_that("the end of the backup", || self.child.try_wait().is_some());
         std::mem::take(&mut self.root)
     }
 }

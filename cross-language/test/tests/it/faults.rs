@@ -122,8 +122,9 @@ fn session_while_socket_closes(server: Server) {
             result = ping(&mut next);
             last = next;
         }
-        line.join().expect("a line of the server")
+        line.join()
     });
+    assert!(result.is_ok(), "{result:?}, server: {line:?}");
+    let line = line.expect("a line of the server");
     assert!(line.contains(" waits: "), "{line}");
-    assert!(result.is_ok(), "{result:?}");
 }
