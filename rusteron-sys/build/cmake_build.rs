@@ -11,6 +11,7 @@ use crate::cmake_options::{
 use crate::compile;
 use crate::guards::{guarded, guards};
 use crate::out_dir;
+use crate::scanners;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
 
@@ -82,7 +83,7 @@ fn configure(
         .define("BUILD_AERON_DRIVER", on_off(features.driver))
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
         .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
-        .define("CMAKE_PROJECT_TOP_LEVEL_INCLUDES", for_cmake(guards_file(sources, features)?))
+        .define("CMAKE_PROJECT_TOP_LEVEL_INCLUDES", for_cmake(shim_file(sources, features)?))
         .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
     let platform = if target.os == Platform::Linux { LINUX_DEFINITIONS } else { &[] };
     for (name, value) in DEFINITIONS.iter().chain(platform) {
@@ -114,10 +115,12 @@ fn module_dir() -> Result<PathBuf, String> {
 }
 
 /// Writes a file for CMake that renames the guarded calls to the shim's functions. It applies to
-/// each directory whose target contains them, once all directories are known.
-fn guards_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
-    let path = out_dir().join("guards.cmake");
-    let mut text = String::new();
+/// each directory whose target contains them, once all directories are known. The file also lets
+/// the shim's scanners precede Aeron's.
+fn shim_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
+    let path = out_dir().join("shim.cmake");
+    let mut text =
+        format!("include_directories(BEFORE \"{}\")\n", for_cmake(scanners::include_dir()));
     let driver = features.driver.then(|| sources.driver_dir());
     let archive = features.archive.then(|| sources.archive_dir());
     let directories = [Some(sources.client_dir()), driver, archive].into_iter().flatten();

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::guards::{self, guarded, guards};
+use crate::scanners;
 use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
@@ -27,6 +28,7 @@ impl Plan {
         target: &Target,
     ) -> Result<Self, String> {
         guards::check(&sources.tree, features)?;
+        scanners::check(&sources.client_dir())?;
         let mut files = Vec::new();
         collect_c_files(&sources.client_dir(), &mut files)?;
         if features.driver {
@@ -88,6 +90,7 @@ impl Plan {
     fn builder(&self, target: &Target) -> cc::Build {
         let mut build = cc::Build::new();
         build
+            .include(scanners::include_dir())
             .includes(&self.includes)
             .include(manifest_dir().join("shim"))
             // An unoptimised driver is of no use, so a debug profile gets the same C code.
