@@ -40,6 +40,10 @@
 #define RUSTERON_MAX_SEGMENTS (64)
 #define RUSTERON_MAX_COALESCED_LENGTH (65507)
 
+/* While a datagram is dispatched, the processor fetches the one this many datagrams later. */
+#define RUSTERON_PREFETCH_DISTANCE (2)
+#define RUSTERON_CACHE_LINE_LENGTH (64)
+
 /* Frames are aligned to this many bytes where Aeron reads them. */
 #define RUSTERON_FRAME_ALIGNMENT (8)
 
@@ -147,6 +151,27 @@ static size_t rusteron_offload_run_length(const struct iovec *iov, size_t iov_le
     return count;
 }
 
+/* Returns how many buffers hold the datagrams. In a term, datagrams lie one behind the other, and share a buffer. */
+static size_t rusteron_offload_join(struct iovec *joined, const struct iovec *iov, size_t iov_length)
+{
+    size_t last = 0;
+
+    joined[0] = iov[0];
+    for (size_t i = 1; i < iov_length; i++)
+    {
+        if ((uint8_t *)joined[last].iov_base + joined[last].iov_len == iov[i].iov_base)
+        {
+            joined[last].iov_len += iov[i].iov_len;
+        }
+        else
+        {
+            joined[++last] = iov[i];
+        }
+    }
+
+    return last + 1;
+}
+
 /* Returns whether the error may be about the coalesced buffer rather than about its datagrams. */
 static bool rusteron_offload_is_refusal(int error_code)
 {
@@ -181,6 +206,8 @@ static int rusteron_offload_send(
     const rusteron_offload_direction_t *direction = transport->bindings_clientd;
     struct mmsghdr messages[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
     rusteron_offload_control_t controls[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
+    struct iovec buffers[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
+    size_t run_lengths[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
     size_t message_count = 0;
     size_t sent_messages = 0;
     size_t sent_datagrams = 0;
@@ -204,8 +231,8 @@ static int rusteron_offload_send(
             header->msg_name = address;
             header->msg_namelen = AERON_ADDR_LEN(address);
         }
-        header->msg_iov = &iov[i];
-        header->msg_iovlen = run_length;
+        header->msg_iov = &buffers[i];
+        header->msg_iovlen = rusteron_offload_join(&buffers[i], &iov[i], run_length);
         if (run_length > 1)
         {
             struct cmsghdr *control = &controls[message_count].header;
@@ -218,6 +245,7 @@ static int rusteron_offload_send(
             control->cmsg_len = CMSG_LEN(sizeof(segment_length));
             memcpy(CMSG_DATA(control), &segment_length, sizeof(segment_length));
         }
+        run_lengths[message_count] = run_length;
         i += run_length;
     }
 
@@ -242,7 +270,7 @@ static int rusteron_offload_send(
                 break;
             }
 
-            if (messages[sent_messages].msg_hdr.msg_iovlen > 1 && rusteron_offload_is_refusal(error_code))
+            if (run_lengths[sent_messages] > 1 && rusteron_offload_is_refusal(error_code))
             {
                 rusteron_offload_refuse(transport, direction, address, error_code);
             }
@@ -256,7 +284,7 @@ static int rusteron_offload_send(
         /* After a part, the next call learns why the rest was not sent. */
         for (const size_t end = sent_messages + (size_t)sent; sent_messages < end; sent_messages++)
         {
-            const size_t run_length = messages[sent_messages].msg_hdr.msg_iovlen;
+            const size_t run_length = run_lengths[sent_messages];
 
             *bytes_sent += messages[sent_messages].msg_len;
             sent_datagrams += run_length;
@@ -286,6 +314,20 @@ static size_t rusteron_offload_segment_length(struct msghdr *header)
     }
 
     return 0;
+}
+
+/*
+ * A coalesced buffer is longer than the cache next to the processor. Aeron walks over the frames of a datagram, and
+ * would wait for each frame's line.
+ */
+static void rusteron_offload_prefetch(const uint8_t *buffer, size_t length, size_t offset, size_t segment_length)
+{
+    const size_t end = offset + segment_length < length ? offset + segment_length : length;
+
+    for (; offset < end; offset += RUSTERON_CACHE_LINE_LENGTH)
+    {
+        __builtin_prefetch(buffer + offset);
+    }
 }
 
 /* Returns the number of buffers that are read, or -1. */
@@ -349,6 +391,8 @@ static int rusteron_offload_recvmmsg(
                 datagram = memmove(buffer, datagram, datagram_length);
             }
 
+            rusteron_offload_prefetch(
+                buffer, length, offset + RUSTERON_PREFETCH_DISTANCE * segment_length, segment_length);
             recv_func(
                 transport->data_paths,
                 transport,
