@@ -78,6 +78,9 @@ use crate::threads::SharedBetweenThreads;
 /// ```
 #[doc(alias = "aeron_subscription_t")]
 #[must_use = "the subscription is closed when this is dropped"]
+// Each poll writes the index of the image to begin with. The write must not take the line from another thread, such as
+// one whose publication lies beside this in memory. Some processors fetch lines in pairs.
+#[repr(align(128))]
 pub struct Subscription {
     raw: NonNull<sys::aeron_subscription_t>,
     /// The fields of the C structure that a poll works on, at the addresses C uses itself.
