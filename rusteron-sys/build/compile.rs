@@ -90,6 +90,7 @@ impl Plan {
     fn builder(&self, target: &Target) -> cc::Build {
         let mut build = cc::Build::new();
         build
+            // Before Aeron's directories, so that the scanners replace Aeron's.
             .include(scanners::include_dir())
             .includes(&self.includes)
             .include(manifest_dir().join("shim"))

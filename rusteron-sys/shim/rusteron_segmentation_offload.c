@@ -317,7 +317,7 @@ static size_t rusteron_offload_segment_length(struct msghdr *header)
 }
 
 /*
- * A coalesced buffer is longer than the cache next to the processor. Aeron walks over the frames of a datagram, and
+ * A coalesced buffer can be longer than the cache next to the processor. Aeron walks over the frames of a datagram, and
  * would wait for each frame's line.
  */
 static void rusteron_offload_prefetch(const uint8_t *buffer, size_t length, size_t offset, size_t segment_length)

@@ -31,7 +31,8 @@ inline int32_t aeron_term_gap_scanner_scan_for_gap(
     {
         AERON_GET_ACQUIRE(frame_length, ((aeron_frame_header_t *)(buffer + offset))->frame_length);
         stride = (int32_t)AERON_ALIGN((uint32_t)frame_length, (uint32_t)AERON_LOGBUFFER_FRAME_ALIGNMENT);
-        if (stride <= 0)
+        /* With a length that no frame has, the sum could wrap. */
+        if (stride <= 0 || stride > AERON_LOGBUFFER_TERM_MAX_LENGTH)
         {
             break;
         }

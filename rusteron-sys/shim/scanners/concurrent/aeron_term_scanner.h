@@ -15,7 +15,7 @@
 /*
  * Returns how many bytes from `buffer` on are complete frames that fit into both lengths. If the first frame alone is
  * longer, returns its length, negated. Of a padding frame only the header counts. It comes last, and `padding` is the
- * rest of it.
+ * rest of it. A frame whose length cannot be right ends the scan as one that is not there yet.
  */
 inline int32_t aeron_term_scanner_scan_for_availability(
     const uint8_t *buffer, int32_t term_length_left, int32_t max_length, int32_t *padding)
@@ -36,7 +36,17 @@ inline int32_t aeron_term_scanner_scan_for_availability(
             break;
         }
 
-        length = AERON_HDR_TYPE_PAD == frame->type ? (int32_t)AERON_DATA_HEADER_LENGTH : stride;
+        length = stride;
+        if (AERON_HDR_TYPE_PAD == frame->type)
+        {
+            /* The callers add the padding to positions. Longer padding is none of Aeron's. */
+            if (stride > term_length_left - available)
+            {
+                break;
+            }
+            length = (int32_t)AERON_DATA_HEADER_LENGTH;
+        }
+
         if (length > limit - available)
         {
             available = 0 == available ? -length : available;
@@ -50,8 +60,8 @@ inline int32_t aeron_term_scanner_scan_for_availability(
         {
             frame = (aeron_frame_header_t *)(buffer + available);
             AERON_GET_ACQUIRE(frame_length, frame->frame_length);
-            if (AERON_HDR_TYPE_PAD == frame->type ||
-                stride != (int32_t)AERON_ALIGN((uint32_t)frame_length, (uint32_t)AERON_LOGBUFFER_FRAME_ALIGNMENT))
+            if (stride != (int32_t)AERON_ALIGN((uint32_t)frame_length, (uint32_t)AERON_LOGBUFFER_FRAME_ALIGNMENT) ||
+                AERON_HDR_TYPE_PAD == frame->type)
             {
                 break;
             }
