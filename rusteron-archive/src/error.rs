@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rusteron_client::{Error, ErrorKind};
+use rusteron_client::{CloseCause, Error, ErrorKind};
 use rusteron_sys::archive as sys;
 
 /// The result of an operation of an archive.
@@ -40,6 +40,7 @@ struct Content {
     relevant_id: Option<i64>,
     correlation_id: Option<i64>,
     message: Box<str>,
+    close_cause: Option<CloseCause>,
 }
 
 /// The kinds of [`ArchiveError`], independent of the wording.
@@ -110,6 +111,7 @@ impl ArchiveError {
             relevant_id: None,
             correlation_id: None,
             message: message.into().into(),
+            close_cause: None,
         }))
     }
 
@@ -199,6 +201,11 @@ impl ArchiveError {
     #[doc(alias = "aeron_errmsg")]
     pub fn operation(&self) -> &'static str {
         self.0.operation
+    }
+
+    /// Returns the reason why the Aeron client is closed, if it is.
+    pub fn close_cause(&self) -> Option<CloseCause> {
+        self.0.close_cause
     }
 
     /// Returns the text of the archive or of the client.
@@ -370,7 +377,9 @@ fn number_after(text: &str, names: &[&str]) -> Option<i64> {
 impl From<Error> for ArchiveError {
     fn from(error: Error) -> Self {
         let kind = ArchiveErrorKind::Client(error.kind());
-        Self::new(kind, "client", error.to_string())
+        let mut content = Self::new(kind, "client", error.to_string()).0;
+        content.close_cause = error.close_cause();
+        Self(content)
     }
 }
 

@@ -231,7 +231,9 @@ pub use constants::{
     CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
 };
 pub use context::{Context, NewResource, PublicationError, load_properties, load_properties_file};
-pub use error::{BlockFault, Error, ErrorKind, OfferError, PollError, Position, Result};
+pub use error::{
+    BlockFault, CloseCause, Error, ErrorKind, OfferError, PollError, Position, Result,
+};
 pub use ffi::handlers::Handler;
 pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleFn, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,

@@ -348,8 +348,8 @@ fn rejected_message() {
     // The client says that it is closed before each of its resources does.
     await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
     assert!(aeron.is_closed());
-    refuse_in_every_way!(&mut exclusive, &[7], OfferError::Closed);
-    refuse_in_every_way!(&shared, &[7], OfferError::Closed);
+    refuse_in_every_way!(&mut exclusive, &[7], OfferError::Closed(_));
+    refuse_in_every_way!(&shared, &[7], OfferError::Closed(_));
 }
 
 /// A member of composites.

@@ -256,6 +256,15 @@ impl Aeron {
         self.slot.is_closed() || self.slot.enter().is_ok_and(|aeron| aeron.is_closed())
     }
 
+    /// Why the client is closed; ``None`` if it is open.
+    #[getter]
+    fn close_cause(&self) -> Option<String> {
+        if self.slot.is_closed() {
+            return Some("close() was called".to_owned());
+        }
+        self.slot.enter().ok()?.close_cause().map(|cause| cause.to_string())
+    }
+
     /// Closes the client and all its handles. Does nothing if the client is closed.
     fn close(&self) {
         self.scope.close();

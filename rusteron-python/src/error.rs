@@ -1,5 +1,7 @@
 //! Errors as Python exceptions.
 
+use std::fmt;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -24,7 +26,17 @@ fn module<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
 pub(crate) fn client(error: impl Into<Error>) -> PyErr {
     let error = error.into();
     let text = error.to_string();
-    exception(class_of(error.kind()), &text, &format!("{:?}", error.kind()), error.code())
+    let raised = exception(class_of(error.kind()), &text, &format!("{:?}", error.kind()), error.code());
+    with_close_cause(raised, error.close_cause())
+}
+
+/// Sets the attribute `close_cause` if the client is closed.
+fn with_close_cause(raised: PyErr, cause: Option<impl fmt::Display>) -> PyErr {
+    let Some(cause) = cause else { return raised };
+    Python::attach(|py| {
+        let set = raised.value(py).setattr(intern!(py, "close_cause"), cause.to_string());
+        set.err().unwrap_or(raised)
+    })
 }
 
 fn class_of(kind: ErrorKind) -> &'static str {
@@ -52,6 +64,7 @@ pub(crate) fn poll(error: PollError) -> PyErr {
 pub(crate) fn archive(error: &ArchiveError) -> PyErr {
     let kind = format!("{:?}", error.kind());
     let raised = exception("ArchiveError", &error.to_string(), &kind, error.code());
+    let raised = with_close_cause(raised, error.close_cause());
     Python::attach(|py| {
         let value = raised.value(py);
         let set = value
@@ -72,7 +85,8 @@ pub(crate) fn invalid(text: &str) -> PyErr {
 }
 
 pub(crate) fn closed(noun: &str) -> PyErr {
-    exception("Closed", &format!("the {noun} is closed"), "Closed", 0)
+    let raised = exception("Closed", &format!("the {noun} is closed"), "Closed", 0);
+    with_close_cause(raised, Some("close() was called"))
 }
 
 pub(crate) fn in_use(noun: &str) -> PyErr {

@@ -29,8 +29,9 @@ def test_closing_in_any_order(order):
     for handle in handles:
         assert handle.is_closed
         assert "is_closed=True" in repr(handle)
-    with pytest.raises(rusteron.Closed):
+    with pytest.raises(rusteron.Closed) as closed:
         handles[2].offer(b"hello")
+    assert closed.value.close_cause == handles[1].close_cause == "close() was called"
     with pytest.raises(rusteron.Closed):
         handles[3].poll(print)
     with pytest.raises(rusteron.Closed):
@@ -162,6 +163,20 @@ def test_driver_settings_and_presets():
         rusteron.MediaDriver.launch_embedded("fast")
     with pytest.raises(rusteron.InvalidArgument, match="dedicated"):
         rusteron.MediaDriver.launch_embedded(threading_mode="invoker")
+
+
+def test_closed_errors_name_the_cause(tmp_path):
+    driver = rusteron.MediaDriver.launch(tmp_path / "aeron", term_buffer_sparse_file=True, threading_mode="shared",
+                                         shared_idle_strategy="backoff")
+    with rusteron.Aeron(dir=tmp_path / "aeron") as aeron:
+        publication = aeron.add_publication("aeron:ipc", 1001)
+        assert aeron.close_cause is None
+        driver.close()
+        until("end of the client", lambda: publication.is_closed)
+        with pytest.raises(rusteron.Closed) as closed:
+            publication.offer(b"hello")
+        assert closed.value.close_cause == aeron.close_cause == "the media driver was shut down"
+        assert closed.value.close_cause in str(closed.value)
 
 
 def test_launch_in_own_directory(tmp_path):

@@ -389,6 +389,28 @@ int rusteron_context_set_idle(
     return 0;
 }
 
+void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end)
+{
+    aeron_client_conductor_t *conductor = &client->conductor;
+    const int64_t ns_per_ms = 1000 * 1000;
+
+    *end = (rusteron_client_end_t){ .code = conductor->fatal_error_code };
+
+    if (AERON_CLIENT_ERROR_DRIVER_TIMEOUT == end->code)
+    {
+        const int64_t heartbeat_ms = aeron_mpsc_rb_consumer_heartbeat_time_value(&conductor->to_driver_buffer);
+
+        end->is_driver_shut_down = AERON_NULL_VALUE == heartbeat_ms;
+        end->elapsed_ms = conductor->epoch_clock() - heartbeat_ms;
+        end->timeout_ms = (int64_t)conductor->driver_timeout_ms;
+    }
+    else if (AERON_CLIENT_ERROR_CONDUCTOR_SERVICE_TIMEOUT == end->code)
+    {
+        end->elapsed_ms = (conductor->nano_clock() - conductor->time_of_last_service_ns) / ns_per_ms;
+        end->timeout_ms = (int64_t)conductor->inter_service_timeout_ns / ns_per_ms;
+    }
+}
+
 int64_t rusteron_command_position(aeron_t *client)
 {
     return aeron_mpsc_rb_producer_position(client->conductor.command_rb);

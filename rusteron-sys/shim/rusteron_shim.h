@@ -232,6 +232,26 @@ bool rusteron_context_sleeps(const aeron_context_t *context, uint64_t *duration_
 int rusteron_context_set_idle(
     aeron_context_t *context, void (*idle)(void *idler_address, int work_count), void *idler);
 
+/* The reason why the conductor of a client has closed. */
+typedef struct rusteron_client_end_stct
+{
+    /* A code of Aeron's, without its sign. */
+    int32_t code;
+    /* For a driver timeout: the driver has said that it ends. */
+    bool is_driver_shut_down;
+    /* The time since the last heartbeat of the driver, or since the conductor's last duty cycle; otherwise 0. */
+    int64_t elapsed_ms;
+    /* The limit of that time. */
+    int64_t timeout_ms;
+}
+rusteron_client_end_t;
+
+/*
+ * Gets the reason for the end of a client that is closed, by aeron_is_closed(). The conductor writes the fields that
+ * this reads for the last time before that.
+ */
+void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end);
+
 /* The tail of the queue of commands to the conductor's thread, which moves with each command. */
 int64_t rusteron_command_position(aeron_t *client);
 

@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use rusteron_client::{ExclusivePublication, OfferError, PollError, Publication, Subscription};
+use rusteron_client::{
+    CloseCause, ExclusivePublication, OfferError, PollError, Publication, Subscription,
+};
 use rusteron_sys as sys;
 
 use crate::measuring::message_path::{FRAGMENT_LIMIT, Poll, Publish, Receive};
@@ -58,6 +60,9 @@ impl Publish for CConcurrentPublication<'_> {
     }
 }
 
+/// C does not say why a publication or subscription is closed.
+pub(crate) const CLOSED: CloseCause = CloseCause::Fatal { code: sys::AERON_PUBLICATION_CLOSED };
+
 /// Returns the meaning of a negative result of C's offer. All arguments are valid: C can object only to
 /// the length of the message.
 #[cold]
@@ -71,7 +76,7 @@ pub(crate) fn offer_error(
         sys::AERON_PUBLICATION_NOT_CONNECTED => OfferError::NotConnected,
         sys::AERON_PUBLICATION_BACK_PRESSURED => OfferError::BackPressured,
         sys::AERON_PUBLICATION_ADMIN_ACTION => OfferError::AdminAction,
-        sys::AERON_PUBLICATION_CLOSED => OfferError::Closed,
+        sys::AERON_PUBLICATION_CLOSED => OfferError::Closed(CLOSED),
         sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED => OfferError::MaxPositionExceeded,
         _ => OfferError::MessageTooLong { length, max_message_length: max_message_length() },
     }
@@ -100,7 +105,7 @@ impl CSubscription {
             )
         };
         // C reports as an error that there is no handler; that it is closed, not at all.
-        usize::try_from(returned).map_err(|_| PollError::Closed)
+        usize::try_from(returned).map_err(|_| PollError::Closed(CLOSED))
     }
 }
 

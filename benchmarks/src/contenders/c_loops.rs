@@ -8,7 +8,7 @@ use rusteron_client::{
 };
 use rusteron_sys as sys;
 
-use crate::contenders::c_functions::{CSubscription, offer_error};
+use crate::contenders::c_functions::{CLOSED, CSubscription, offer_error};
 use crate::measuring::measurement::Plan;
 use crate::measuring::publisher::{self, Published};
 use crate::measuring::run::Run;
@@ -185,7 +185,7 @@ pub fn receive(
         )
     };
     if returned != 0 {
-        return Err(PollError::Closed);
+        return Err(PollError::Closed(CLOSED));
     }
     let CReceived { bytes, polls, failed_polls } = received;
     // The rest is not measured.

@@ -330,6 +330,7 @@ impl Watch<'_> {
 
 #[cfg(test)]
 mod tests {
+    use rusteron_client::CloseCause;
     use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
     use super::*;
@@ -341,7 +342,7 @@ mod tests {
         fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
             self.0.try_send(message.to_vec()).map_err(|error| match error {
                 TrySendError::Full(_) => OfferError::BackPressured,
-                TrySendError::Disconnected(_) => OfferError::Closed,
+                TrySendError::Disconnected(_) => OfferError::Closed(CloseCause::Handle),
             })
         }
     }
@@ -351,7 +352,9 @@ mod tests {
             match self.0.try_recv() {
                 Ok(message) => handler(&message),
                 Err(TryRecvError::Empty) => return Ok(0),
-                Err(TryRecvError::Disconnected) => return Err(PollError::Closed),
+                Err(TryRecvError::Disconnected) => {
+                    return Err(PollError::Closed(CloseCause::Handle));
+                }
             }
             Ok(1)
         }

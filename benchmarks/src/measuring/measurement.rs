@@ -315,7 +315,7 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, TryRecvError, TrySendError, channel};
 
-    use rusteron_client::Yielding;
+    use rusteron_client::{CloseCause, Yielding};
 
     use super::*;
 
@@ -326,7 +326,7 @@ mod tests {
         fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
             self.0.try_send(message.len()).map_err(|error| match error {
                 TrySendError::Full(_) => OfferError::BackPressured,
-                TrySendError::Disconnected(_) => OfferError::Closed,
+                TrySendError::Disconnected(_) => OfferError::Closed(CloseCause::Handle),
             })
         }
     }
@@ -336,7 +336,9 @@ mod tests {
             match self.0.try_recv() {
                 Ok(length) => *bytes += length as u64,
                 Err(TryRecvError::Empty) => return Ok(0),
-                Err(TryRecvError::Disconnected) => return Err(PollError::Closed),
+                Err(TryRecvError::Disconnected) => {
+                    return Err(PollError::Closed(CloseCause::Handle));
+                }
             }
             Ok(1)
         }

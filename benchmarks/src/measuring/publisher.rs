@@ -115,7 +115,7 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::NoOp;
+    use rusteron_client::{CloseCause, NoOp};
 
     use super::*;
     use crate::command_line::interrupt::Interrupt;
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn what_does_not_pass_ends_the_loop() {
         let interrupt = Interrupt::default();
-        for error in [OfferError::Closed, OfferError::MaxPositionExceeded] {
+        for error in [OfferError::Closed(CloseCause::Handle), OfferError::MaxPositionExceeded] {
             let mut publication = Scripted(0, |offer| if offer < 9 { Ok(()) } else { Err(error) });
             let published = publish(&mut publication, b"m", &mut NoOp, &Run::new(&interrupt, 1));
             assert_eq!(published, Err(error));

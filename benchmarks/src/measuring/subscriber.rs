@@ -115,7 +115,7 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::NoOp;
+    use rusteron_client::{CloseCause, NoOp};
 
     use super::*;
     use crate::command_line::interrupt::Interrupt;
@@ -185,8 +185,11 @@ mod tests {
     fn a_closed_subscription_ends_the_loop() {
         let interrupt = Interrupt::default();
         let mut subscription =
-            Scripted(0, |poll| if poll < 5 { Ok(1) } else { Err(PollError::Closed) });
+            Scripted(
+                0,
+                |poll| if poll < 5 { Ok(1) } else { Err(PollError::Closed(CloseCause::Handle)) },
+            );
         let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &Run::new(&interrupt, 1));
-        assert_eq!(received, Err(PollError::Closed));
+        assert!(matches!(received, Err(PollError::Closed(_))));
     }
 }

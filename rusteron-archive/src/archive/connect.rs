@@ -71,10 +71,8 @@ impl AsyncConnect {
     pub(crate) fn begin(aeron: &Aeron, mut context: Context) -> Result<Self> {
         forbid_reentry(OPERATION)?;
         check(&context)?;
-        if aeron.is_closed() {
-            // C would wait for an answer that the closed client no longer receives.
-            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
-        }
+        // C would wait for an answer that the closed client no longer receives.
+        aeron.check_open()?;
         context.set_aeron(aeron)?;
         let mut raw = ptr::null_mut();
         RawClient::new(aeron)

@@ -12,7 +12,7 @@ use std::slice;
 use rusteron_client::__private::{
     Fallible, RawClient, Retained, SharedBetweenThreads, last_error, lossy, mark,
 };
-use rusteron_client::{Action, Aeron, Error, ErrorKind, Position};
+use rusteron_client::{Action, Aeron, ErrorKind, Position};
 use rusteron_sys::archive as sys;
 
 use crate::context::Context;
@@ -185,9 +185,7 @@ impl PersistentSubscription {
         forbid_reentry(OPERATION)?;
         let client = RawClient::new(&self.aeron);
         let in_conductor = client.has_invoker();
-        if self.aeron.is_closed() {
-            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
-        }
+        self.aeron.check_open()?;
         let Some(inner) = &mut self.inner else { return Ok(0) };
         let mut poll = Poll { handler, panic: None, in_conductor };
         let raw = inner.raw.as_ptr();

@@ -12,7 +12,7 @@ use crate::client::{Client, NextSessionId, Registration, next_session_id};
 use crate::context::Context;
 #[cfg(doc)]
 use crate::error::ErrorKind;
-use crate::error::Result;
+use crate::error::{CloseCause, Result};
 use crate::ffi::callback;
 use crate::ffi::handlers::Handler;
 use crate::publication::{ExclusivePublication, Publication};
@@ -330,6 +330,22 @@ impl Aeron {
     #[doc(alias = "aeron_is_closed")]
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
+    }
+
+    /// Returns the reason why this client is closed. `None` if it is open.
+    ///
+    /// Every error for a closed client carries the same value. The first call after the end notes
+    /// the cause, the client's error handler does so, too. Neither blocks nor allocates.
+    ///
+    /// Corresponds to a part of the text that C gives to the error handler.
+    pub fn close_cause(&self) -> Option<CloseCause> {
+        self.client.close_cause()
+    }
+
+    /// Returns an error with the cause if this client is closed.
+    #[doc(hidden)]
+    pub fn check_open(&self) -> Result<()> {
+        if self.is_closed() { Err(self.client.closed_error()) } else { Ok(()) }
     }
 
     /// Returns the id by which the media driver knows this client.

@@ -227,7 +227,7 @@ impl Error for RunnerError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{ErrorKind, OfferError};
+    use crate::error::{CloseCause, ErrorKind, OfferError};
 
     #[test]
     fn an_agent_error_is_one_machine_word() {
@@ -237,15 +237,17 @@ mod tests {
 
     #[test]
     fn causes_are_found_by_their_type() {
-        let error = AgentError::from(OfferError::Closed).in_role("inner").in_role("outer");
-        assert_eq!(error.downcast_ref(), Some(&OfferError::Closed));
+        let error = AgentError::from(OfferError::Closed(CloseCause::Handle))
+            .in_role("inner")
+            .in_role("outer");
+        assert_eq!(error.downcast_ref(), Some(&OfferError::Closed(CloseCause::Handle)));
         assert_eq!(error.role(), Some("inner"));
         assert!(error.downcast_ref::<crate::error::Error>().is_none());
 
         let boxed: Box<dyn Error> = error.into();
         assert!(boxed.to_string().starts_with("agent inner: "), "{boxed}");
         let source = boxed.source().and_then(|source| source.downcast_ref());
-        assert_eq!(source, Some(&OfferError::Closed));
+        assert_eq!(source, Some(&OfferError::Closed(CloseCause::Handle)));
     }
 
     #[test]

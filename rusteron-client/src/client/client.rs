@@ -8,11 +8,11 @@ use std::thread;
 
 use rusteron_sys as sys;
 
+use crate::client::close_state;
 use crate::client::conductor_idle::ConductorIdle;
 use crate::client::subscription_callbacks::CallbackList;
-use crate::cnc::CountersReader;
 use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CloseCause, Error, ErrorKind, Result};
 use crate::ffi::{Fallible, callback, last_error};
 
 /// The client that all handles share. The client closes when the last handle of any kind is
@@ -79,6 +79,8 @@ impl Client {
             return Err(error);
         };
         let invoker = has_invoker.then(Mutex::default);
+        // SAFETY: the client is live; `Running` drops the context last.
+        unsafe { context.close_state.set_client(raw.as_ptr()) };
         let running = ManuallyDrop::new(Running {
             raw,
             deferred: Mutex::default(),
@@ -119,13 +121,25 @@ impl Client {
     /// this yet. Walks the counters.
     #[cold]
     pub(crate) fn is_timed_out(&self) -> bool {
-        let type_id = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
-        // SAFETY: the client is live, and with it the counters that it has mapped; its id is a constant.
-        let (counters, id) = unsafe {
-            let counters = CountersReader::from_raw(sys::aeron_counters_reader(self.as_ptr()));
-            (counters, sys::aeron_client_id(self.as_ptr()))
-        };
-        counters.find_by_type_id_and_registration_id(type_id, id).is_none()
+        // SAFETY: the client is live.
+        unsafe { close_state::is_timed_out(self.as_ptr()) }
+    }
+
+    /// Returns the reason why the client is closed.
+    pub(crate) fn close_cause(&self) -> Option<CloseCause> {
+        self.context().close_state.cause()
+    }
+
+    /// Returns the reason why a handle of this client is closed. The driver may have timed out the
+    /// client before the conductor has noticed that.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn handle_close_cause(&self) -> CloseCause {
+        match self.close_cause() {
+            Some(cause) => cause,
+            None if self.is_timed_out() => CloseCause::ClientTimeout,
+            None => CloseCause::Handle,
+        }
     }
 
     /// Runs a C function that gives the conductor a command.
@@ -162,7 +176,7 @@ impl Client {
                 ErrorKind::DriverBufferFull,
                 "the request does not fit into the media driver's command buffer",
             ),
-            _ => error,
+            _ => self.explained(error),
         })
     }
 
@@ -207,7 +221,7 @@ impl Client {
         // functions away.
         let work = unsafe { sys::aeron_main_do_work(self.as_ptr()) }.into_result();
         self.end_duty_cycle(invoker, lock);
-        work.map(|work| work as usize)
+        work.map(|work| work as usize).map_err(|error| self.explained(error))
     }
 
     /// Runs a call that may send the conductor a command. If it has sent one, wakes the conductor's
@@ -252,28 +266,18 @@ impl Client {
         }
     }
 
-    /// Returns the reason why a closed client refuses commands, in Aeron's words.
+    /// Returns the error of a closed client.
     pub(crate) fn closed_error(&self) -> Error {
-        const NO_SUCH_ID: i64 = -1;
-        if self.has_invoker() && callback::is_running() {
-            return Error::new(ErrorKind::ClientClosed, "the client was closed by a fatal error");
+        let cause = self.handle_close_cause();
+        Error::closed(cause, format!("the client is closed: {cause}"))
+    }
+
+    /// Replaces C's error for a command to a closed client, which does not name the cause.
+    fn explained(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::ClientClosed => self.closed_error(),
+            _ => error,
         }
-        let refusal = self.command(|| {
-            // SAFETY: the client is live. A closed one refuses every command and says why; an open
-            // one would find nothing to remove.
-            unsafe {
-                sys::aeron_async_remove_publication(
-                    NO_SUCH_ID,
-                    self.as_ptr(),
-                    None,
-                    ptr::null_mut(),
-                )
-            }
-            .into_result()
-        });
-        refusal.and_then(|refusal| refusal).err().unwrap_or_else(|| {
-            Error::new(ErrorKind::ClientClosed, "the client was closed by a fatal error")
-        })
     }
 }
 

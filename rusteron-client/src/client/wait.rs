@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::channel::status::ChannelStatus;
 use crate::client::Client;
-use crate::error::{Error, ErrorKind, OfferError};
+use crate::error::{CloseCause, Error, ErrorKind, OfferError};
 use crate::ffi::callback;
 use crate::idle::IdleStrategy;
 
@@ -28,7 +28,7 @@ pub enum WaitError {
     /// [retryable](OfferError::is_retryable) error, and never [`OfferError::Closed`].
     Rejected(OfferError),
     /// The publication or subscription is closed, or its client is closed.
-    Closed,
+    Closed(CloseCause),
     /// The call was made in a callback of a conductor, which must not wait.
     CalledFromConductor,
 }
@@ -65,7 +65,7 @@ impl fmt::Display for WaitError {
                 write!(f, "timed out after {waited:.1?}: {channel} stream {stream_id} {state}")
             }
             Self::Rejected(error) => error.fmt(f),
-            Self::Closed => f.write_str("the stream is closed, and so is its client"),
+            Self::Closed(cause) => write!(f, "the stream is closed: {cause}"),
             Self::CalledFromConductor => {
                 f.write_str("waiting in a callback of the conductor; another thread has to wait")
             }
@@ -108,7 +108,7 @@ impl From<WaitError> for Error {
                 WaitState::Unblocked => ErrorKind::Unblocked,
             },
             WaitError::Rejected(error) => return Self::from(*error),
-            WaitError::Closed => ErrorKind::ClientClosed,
+            WaitError::Closed(cause) => return Self::closed(*cause, error.to_string()),
             WaitError::CalledFromConductor => ErrorKind::CalledFromConductor,
         };
         Self::new(kind, error.to_string())
@@ -141,7 +141,7 @@ impl Refusal {
                 channel: channel.to_owned(),
                 stream_id,
             },
-            Self::Rejected(OfferError::Closed) => WaitError::Closed,
+            Self::Rejected(OfferError::Closed(cause)) => WaitError::Closed(cause),
             Self::Rejected(error) => WaitError::Rejected(error),
             Self::CalledFromConductor => WaitError::CalledFromConductor,
         }
@@ -182,13 +182,11 @@ pub(crate) fn until<T>(
 /// The outcome of an attempt to find a peer.
 pub(crate) fn connected(
     is_connected: bool,
-    is_closed: impl FnOnce() -> bool,
+    close_cause: impl FnOnce() -> Option<CloseCause>,
 ) -> Result<(), OfferError> {
     if is_connected {
         Ok(())
-    } else if is_closed() {
-        Err(OfferError::Closed)
     } else {
-        Err(OfferError::NotConnected)
+        Err(close_cause().map_or(OfferError::NotConnected, OfferError::Closed))
     }
 }

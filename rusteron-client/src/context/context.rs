@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
+use crate::client::close_state::CloseState;
 use crate::context::CounterHandlers;
 use crate::context::events::{self, ContextHandlers, OnClose};
 use crate::error::Result;
@@ -39,6 +40,7 @@ pub struct Context {
     /// only way to its content.
     pub(crate) counter_handlers: Arc<CounterHandlers>,
     pub(crate) close_handlers: Arc<Handlers<OnClose>>,
+    pub(crate) close_state: Arc<CloseState>,
     pub(crate) on_available_counter: Option<Handler>,
     pub(crate) on_unavailable_counter: Option<Handler>,
     pub(crate) on_close: Option<Handler>,
@@ -76,6 +78,7 @@ impl Context {
             handlers: ContextHandlers::default(),
             counter_handlers: Arc::new(CounterHandlers::new()),
             close_handlers: Arc::new(Handlers::new("close handler")),
+            close_state: Arc::default(),
             on_available_counter: None,
             on_unavailable_counter: None,
             on_close: None,

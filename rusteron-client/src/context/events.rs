@@ -137,6 +137,12 @@ impl Context {
         &mut self,
         handler: impl Fn(&Error) + Send + Sync + 'static,
     ) -> Result<&mut Self> {
+        let close_state = Arc::clone(&self.close_state);
+        let handler = move |error: &Error| {
+            // Notes the cause, and how long the driver was silent, if this error has closed the client.
+            close_state.cause();
+            handler(error);
+        };
         install!(self, error: OnError, handler, aeron_context_set_error_handler, on_error)
     }
 

@@ -5,6 +5,8 @@ use std::io;
 
 use rusteron_sys as sys;
 
+use crate::error::CloseCause;
+
 /// The result of every operation outside the message path.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -40,6 +42,7 @@ struct Content {
     kind: ErrorKind,
     code: i32,
     message: Box<str>,
+    close_cause: Option<CloseCause>,
 }
 
 /// The kinds of [`Error`], independent of the wording.
@@ -160,7 +163,14 @@ impl Error {
     }
 
     fn with_code(kind: ErrorKind, code: i32, message: String) -> Self {
-        Self(Box::new(Content { kind, code, message: message.into() }))
+        Self(Box::new(Content { kind, code, message: message.into(), close_cause: None }))
+    }
+
+    /// Makes an error of a closed client. The text names the cause.
+    pub(crate) fn closed(cause: CloseCause, message: String) -> Self {
+        let mut error = Self::new(ErrorKind::ClientClosed, message);
+        error.0.close_cause = Some(cause);
+        error
     }
 
     /// Returns the kind of the failure.
@@ -179,6 +189,11 @@ impl Error {
     /// Returns the whole text, with the places in Aeron's source that it comes from, one per line.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Returns the reason why the client is closed, if the kind is [`ErrorKind::ClientClosed`].
+    pub fn close_cause(&self) -> Option<CloseCause> {
+        self.0.close_cause
     }
 
     /// Returns whether the same call may succeed if it is simply repeated.

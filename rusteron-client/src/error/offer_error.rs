@@ -4,7 +4,7 @@ use std::fmt;
 
 use rusteron_sys as sys;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{CloseCause, Error, ErrorKind};
 
 /// A position in a stream: bytes since the beginning of the stream, frame headers and padding
 /// included.
@@ -39,7 +39,7 @@ pub enum OfferError {
     AdminAction,
     /// The publication is closed, or its client is closed.
     #[doc(alias = "AERON_PUBLICATION_CLOSED")]
-    Closed,
+    Closed(CloseCause),
     /// The stream has reached its maximum position, 2³¹ times the term length. Add a new
     /// publication. With a longer term length, this happens more rarely.
     #[doc(alias = "AERON_PUBLICATION_MAX_POSITION_EXCEEDED")]
@@ -114,6 +114,7 @@ impl OfferError {
         returned: i64,
         length: usize,
         max_message_length: usize,
+        close_cause: impl FnOnce() -> CloseCause,
     ) -> Result<Position, Self> {
         const NOT_CONNECTED: i64 = sys::AERON_PUBLICATION_NOT_CONNECTED as i64;
         const BACK_PRESSURED: i64 = sys::AERON_PUBLICATION_BACK_PRESSURED as i64;
@@ -125,7 +126,7 @@ impl OfferError {
             NOT_CONNECTED => Err(Self::NotConnected),
             BACK_PRESSURED => Err(Self::BackPressured),
             ADMIN_ACTION => Err(Self::AdminAction),
-            CLOSED => Err(Self::Closed),
+            CLOSED => Err(Self::Closed(close_cause())),
             MAX_POSITION_EXCEEDED => Err(Self::MaxPositionExceeded),
             // Rust has checked the other arguments, so C can only object to the length.
             _ => Err(Self::MessageTooLong { length, max_message_length }),
@@ -139,7 +140,7 @@ impl fmt::Display for OfferError {
             Self::NotConnected => f.write_str("no subscriber is connected"),
             Self::BackPressured => f.write_str("back-pressured by the subscribers"),
             Self::AdminAction => f.write_str("the log buffer is being rotated"),
-            Self::Closed => f.write_str("the publication is closed, and so is its client"),
+            Self::Closed(cause) => write!(f, "the publication is closed: {cause}"),
             Self::MaxPositionExceeded => f.write_str("the stream has reached its last position"),
             Self::MessageTooLong { length, max_message_length } => write!(
                 f,
@@ -164,7 +165,7 @@ impl From<OfferError> for Error {
             OfferError::AdminAction => ErrorKind::AdminAction,
             OfferError::Unblocked => ErrorKind::Unblocked,
             OfferError::MaxPositionExceeded => ErrorKind::MaxPositionExceeded,
-            OfferError::Closed => ErrorKind::ClientClosed,
+            OfferError::Closed(cause) => return Self::closed(cause, error.to_string()),
             OfferError::MessageTooLong { .. } | OfferError::InvalidBlock { .. } => {
                 ErrorKind::InvalidArgument
             }
@@ -194,13 +195,13 @@ impl fmt::Display for BlockFault {
 #[non_exhaustive]
 pub enum PollError {
     /// A fatal error, such as a dead media driver, has closed the subscription's client.
-    Closed,
+    Closed(CloseCause),
 }
 
 impl fmt::Display for PollError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Closed => f.write_str("the subscription is closed, and so is its client"),
+            Self::Closed(cause) => write!(f, "the subscription is closed: {cause}"),
         }
     }
 }
@@ -210,7 +211,8 @@ impl std::error::Error for PollError {}
 /// Allocates, so use this conversion only to leave a loop.
 impl From<PollError> for Error {
     fn from(error: PollError) -> Self {
-        Self::new(ErrorKind::ClientClosed, error.to_string())
+        let PollError::Closed(cause) = error;
+        Self::closed(cause, error.to_string())
     }
 }
 
@@ -227,7 +229,7 @@ mod tests {
             (OfferError::AdminAction, ErrorKind::AdminAction),
             (OfferError::Unblocked, ErrorKind::Unblocked),
             (OfferError::MaxPositionExceeded, ErrorKind::MaxPositionExceeded),
-            (OfferError::Closed, ErrorKind::ClientClosed),
+            (OfferError::Closed(CloseCause::DriverShutdown), ErrorKind::ClientClosed),
             (
                 OfferError::MessageTooLong { length: 9, max_message_length: 8 },
                 ErrorKind::InvalidArgument,
@@ -240,6 +242,8 @@ mod tests {
             assert_eq!(error.is_retryable(), offer_error.is_retryable(), "{offer_error:?}");
             assert!(error.to_string().contains(&offer_error.to_string()), "{error}");
         }
-        assert_eq!(Error::from(PollError::Closed).kind(), ErrorKind::ClientClosed);
+        let closed = Error::from(PollError::Closed(CloseCause::ClientTimeout));
+        assert_eq!(closed.kind(), ErrorKind::ClientClosed);
+        assert_eq!(closed.close_cause(), Some(CloseCause::ClientTimeout));
     }
 }

@@ -66,7 +66,11 @@ macro_rules! details {
                 deadline: Instant,
                 idle: &mut impl IdleStrategy,
             ) -> Result<(), WaitError> {
-                let attempt = || wait::connected(self.is_connected(), || self.is_closed());
+                let attempt = || {
+                    wait::connected(self.is_connected(), || {
+                        self.is_closed().then(|| self.client.handle_close_cause())
+                    })
+                };
                 wait::until(&self.client, deadline, idle, attempt)
                     .map_err(|refusal| self.wait_error(refusal))
             }
@@ -101,7 +105,7 @@ macro_rules! details {
                 // now, because the type is not `Sync`. In a shared publication, the function reads
                 // atomics.
                 let returned = unsafe { sys::$position(self.raw.as_ptr()) };
-                OfferError::from_c(returned, 0, 0)
+                OfferError::from_c(returned, 0, 0, || self.client.handle_close_cause())
             }
 
             /// Returns the position below which messages are accepted, in bytes. The subscribers,
@@ -115,9 +119,9 @@ macro_rules! details {
             #[doc(alias = $position_limit_name)]
             pub fn position_limit(&self) -> Result<Position, OfferError> {
                 if self.is_closed() {
-                    return Err(OfferError::Closed);
+                    return Err(self.closed());
                 }
-                self.limit.position().ok_or(OfferError::Closed)
+                self.limit.position().ok_or_else(|| self.closed())
             }
 
             /// Returns the distance from the position to its limit, in bytes, frame headers
@@ -131,6 +135,13 @@ macro_rules! details {
             pub fn available_window(&self) -> Result<usize, OfferError> {
                 let window = self.position_limit()?.saturating_sub(self.position()?);
                 Ok(usize::try_from(window).unwrap_or(0))
+            }
+
+            /// Returns the error of a closed publication.
+            #[cold]
+            #[inline(never)]
+            pub(crate) fn closed(&self) -> OfferError {
+                OfferError::Closed(self.client.handle_close_cause())
             }
 
             /// Returns the reason for refusing a message of `length` bytes at a `position` that is

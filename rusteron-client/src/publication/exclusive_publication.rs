@@ -485,7 +485,8 @@ impl ExclusivePublication {
         length: usize,
         max: usize,
     ) -> Result<Position, OfferError> {
-        let outcome = OfferError::from_c(returned, length, max);
+        let outcome =
+            OfferError::from_c(returned, length, max, || self.client.handle_close_cause());
         if outcome == Err(OfferError::MaxPositionExceeded) {
             self.end_stream();
         }
@@ -495,7 +496,7 @@ impl ExclusivePublication {
     #[cold]
     fn too_long(&self, length: usize) -> OfferError {
         if self.is_closed() {
-            return OfferError::Closed;
+            return self.closed();
         }
         let max_message_length = self.fields.max_message_length;
         OfferError::MessageTooLong { length, max_message_length }

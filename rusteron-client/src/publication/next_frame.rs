@@ -106,7 +106,7 @@ impl ExclusivePublication {
     /// a caller would retry in vain. C also allocates for the text of that error.
     pub(crate) fn next_frame(&self, length: usize, max: usize) -> Result<NextFrame, OfferError> {
         let Some((next, limit)) = self.next_frame_and_limit() else {
-            return Err(OfferError::Closed);
+            return Err(self.closed());
         };
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });

@@ -135,7 +135,13 @@ impl Publication {
             let (publication, none) = (self.raw.as_ptr(), ptr::null_mut());
             sys::aeron_publication_offer(publication, message.as_ptr(), length, None, none)
         };
-        OfferError::from_c(returned, length, self.fields.max_message_length)
+        self.outcome(returned, length)
+    }
+
+    /// Converts the return value of C's functions.
+    fn outcome(&self, returned: i64, length: usize) -> Result<Position, OfferError> {
+        let max = self.fields.max_message_length;
+        OfferError::from_c(returned, length, max, || self.client.handle_close_cause())
     }
 
     /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
@@ -230,7 +236,7 @@ impl Publication {
                 sys::aeron_publication_offerv(publication, iovecs, count, None, ptr::null_mut())
             }
         });
-        OfferError::from_c(returned, length, self.fields.max_message_length)
+        self.outcome(returned, length)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -276,7 +282,7 @@ impl Publication {
                 }
             })
         });
-        OfferError::from_c(returned, length, self.fields.max_message_length)
+        self.outcome(returned, length)
     }
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
@@ -341,11 +347,11 @@ impl Publication {
         let (limit, terms) = (self.limit, self.terms());
         // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
-            return Err(OfferError::Closed.rare());
+            return Err(self.closed());
         }
         // The limit belongs to another publication: the driver has timed out the client, and closed
         // the publication.
-        let Some(limit) = limit.position() else { return Err(OfferError::Closed.rare()) };
+        let Some(limit) = limit.position() else { return Err(self.closed()) };
         let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
         let term_count = tail.term_id().wrapping_sub(terms.initial_term_id);
         let position = (i64::from(term_count) << fields.position_bits_to_shift) + tail.offset();
@@ -450,7 +456,7 @@ impl Publication {
     fn check_for_c(&self, length: usize) -> Result<(), OfferError> {
         let max_message_length = self.fields.max_message_length;
         if self.is_closed() {
-            return Err(OfferError::Closed);
+            return Err(self.closed());
         }
         if length > max_message_length {
             return Err(OfferError::MessageTooLong { length, max_message_length });

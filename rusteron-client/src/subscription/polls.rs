@@ -245,6 +245,13 @@ impl Subscription {
     }
 
     fn nothing_polled(&self) -> Result<usize, PollError> {
-        if self.is_closed() { Err(PollError::Closed) } else { Ok(0) }
+        if self.is_closed() { Err(self.closed()) } else { Ok(0) }
+    }
+
+    /// Returns the error of a closed subscription.
+    #[cold]
+    #[inline(never)]
+    fn closed(&self) -> PollError {
+        PollError::Closed(self.client().handle_close_cause())
     }
 }

@@ -203,7 +203,11 @@ impl Subscription {
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<(), WaitError> {
-        let attempt = || wait::connected(self.is_connected(), || self.is_closed());
+        let attempt = || {
+            wait::connected(self.is_connected(), || {
+                self.is_closed().then(|| self.client.handle_close_cause())
+            })
+        };
         wait::until(&self.client, deadline, idle, attempt).map_err(|refusal| {
             refusal.of_stream(|| self.channel_status(), self.channel(), self.stream_id())
         })

@@ -41,7 +41,11 @@ const OMITTED: Omissions<'_> = &[
     ),
     (
         "frees what has this id, whoever holds it: dropping the handle is the way",
-        &["aeron_async_remove_exclusive_publication", "aeron_async_remove_counter"],
+        &[
+            "aeron_async_remove_publication",
+            "aeron_async_remove_exclusive_publication",
+            "aeron_async_remove_counter",
+        ],
     ),
     (
         "an Image borrows its subscription, which keeps it meanwhile",

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, ErrorKind, OfferError, PollError};
+use rusteron_client::{Aeron, CloseCause, ErrorKind, OfferError, PollError};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
     DEADLINE, await_some, await_that, connect, connected_pair, context, launch, offer, receive,
@@ -69,12 +69,20 @@ fn retained_past_the_client_timeout() {
         assert!(matches!(outcome, Ok(_) | Err(OfferError::Unblocked)), "{outcome:?}");
     }
     assert_eq!(times, 1);
+    let cause = aeron.close_cause().expect("closed");
+    assert!(
+        matches!(
+            cause,
+            CloseCause::ConductorServiceTimeout { interval_ms: 2001.., timeout_ms: 2000 }
+        ),
+        "{cause:?}"
+    );
     // The client says that it is closed before each of its resources does.
     await_that("the end of the publications", || {
-        [publication.offer(b"x"), shared.offer(b"x")] == [Err(OfferError::Closed); 2]
+        [publication.offer(b"x"), shared.offer(b"x")] == [Err(OfferError::Closed(cause)); 2]
     });
     await_that("the end of the subscription", || {
-        subscription.poll(|_, _| panic!("nothing"), 10) == Err(PollError::Closed)
+        subscription.poll(|_, _| panic!("nothing"), 10) == Err(PollError::Closed(cause))
     });
     let error = await_some("the outcome", || pending.poll().err());
     assert!(

@@ -224,7 +224,7 @@ impl ClusterClient {
         }
         match &mut self.egress {
             Some(egress) => Ok((&mut self.ingress, egress)),
-            None => Err(closed(CloseCause::ClientClosed)),
+            None => Err(closed(self.ingress.client_closed())),
         }
     }
 
@@ -233,9 +233,10 @@ impl ClusterClient {
     #[inline]
     fn after_poll(&mut self, polled: Result<usize, PollError>, before: Progress) -> Result<usize> {
         let Ok(fragments) = polled else {
-            self.ingress.close(CloseCause::ClientClosed);
+            let cause = self.ingress.client_closed();
+            self.ingress.close(cause);
             self.release_closed();
-            return Err(closed(CloseCause::ClientClosed));
+            return Err(closed(cause));
         };
         let leader = self.ingress.image_correlation_id();
         let mut images = self.egress.iter_mut().flat_map(Subscription::images);

@@ -45,8 +45,8 @@ pub enum ConnectState {
 
 /// The I/O of connecting. Members are known by their ids.
 pub(crate) trait ConnectIo {
-    /// Returns whether a fatal error has ended the Aeron client.
-    fn is_closed(&self) -> bool;
+    /// Returns an error if a fatal error has ended the Aeron client.
+    fn check_open(&self) -> Result<(), Error>;
 
     /// Requests the egress subscription if necessary. Returns whether it has been added.
     fn poll_egress(&mut self) -> Result<bool, Error>;
@@ -208,9 +208,7 @@ impl Connect {
         credentials: &Mutex<dyn CredentialsSupplier>,
         now: Instant,
     ) -> Result<Option<Connected>> {
-        if io.is_closed() {
-            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
-        }
+        io.check_open()?;
         if now >= self.deadline {
             return Err(self.timeout(io));
         }

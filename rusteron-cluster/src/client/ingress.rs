@@ -144,7 +144,7 @@ impl Ingress {
                 Ok(IngressClaim::new(claim, header))
             }
             Err(error) => {
-                session.on_rejected(error, aeron.is_closed(), Instant::now);
+                session.on_rejected(error, aeron.close_cause(), Instant::now);
                 Err(error)
             }
         }
@@ -275,7 +275,8 @@ impl Ingress {
         self.poll_next();
         match self.session.close_cause() {
             Some(CloseCause::MaxPositionExceeded) => Err(OfferError::MaxPositionExceeded),
-            Some(_) => Err(OfferError::Closed),
+            Some(CloseCause::ClientClosed(cause)) => Err(OfferError::Closed(cause)),
+            Some(_) => Err(OfferError::Closed(rusteron_client::CloseCause::Handle)),
             None if self.publication.is_none() => Err(OfferError::NotConnected),
             None => Ok(()),
         }
@@ -293,7 +294,7 @@ impl Ingress {
 
     #[cold]
     fn reject(&mut self, error: OfferError) {
-        self.session.on_rejected(error, self.aeron.is_closed(), Instant::now);
+        self.session.on_rejected(error, self.aeron.close_cause(), Instant::now);
         self.release_publication();
     }
 
@@ -318,12 +319,8 @@ impl Ingress {
             Err(error) if is_temporary(&error) => {}
             Err(error) => {
                 log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
-                let cause = if self.aeron.is_closed() {
-                    CloseCause::ClientClosed
-                } else {
-                    CloseCause::NewLeaderIngressFailed
-                };
-                self.close(cause);
+                let client = self.aeron.close_cause().map(CloseCause::ClientClosed);
+                self.close(client.unwrap_or(CloseCause::NewLeaderIngressFailed));
             }
         }
     }
@@ -400,6 +397,14 @@ impl Ingress {
     pub(crate) fn on_egress_lost(&mut self) {
         self.session.on_egress_lost(Instant::now());
         self.release_publication();
+    }
+
+    /// Returns the cause for a session whose client is closed. The client's conductor may not have
+    /// noticed that the driver has timed it out.
+    #[cold]
+    pub(crate) fn client_closed(&self) -> CloseCause {
+        let cause = self.aeron.close_cause();
+        CloseCause::ClientClosed(cause.unwrap_or(rusteron_client::CloseCause::ClientTimeout))
     }
 
     pub(crate) fn close(&mut self, cause: CloseCause) {

@@ -67,8 +67,8 @@ impl Network {
 }
 
 impl ConnectIo for Network {
-    fn is_closed(&self) -> bool {
-        self.aeron.is_closed()
+    fn check_open(&self) -> Result<(), Error> {
+        self.aeron.check_open()
     }
 
     fn poll_egress(&mut self) -> Result<bool, Error> {

@@ -42,19 +42,28 @@ pub enum CloseCause {
     /// A publication to the new leader could not be added. The log has the reason.
     NewLeaderIngressFailed,
     /// The Aeron client was closed by a fatal error, such as the death of the media driver.
-    ClientClosed,
+    ClientClosed(
+        /// The reason why the client is closed.
+        rusteron_client::CloseCause,
+    ),
 }
 
 impl fmt::Display for CloseCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ClosedByCluster => "the cluster has closed the session",
-            Self::NoNewLeader => "no new leader announced itself in time",
-            Self::NoConnectionToNewLeader => "the new leader accepted no message in time",
-            Self::MaxPositionExceeded => "the ingress has reached its maximum position",
-            Self::NewLeaderIngressFailed => "no publication to the new leader could be added",
-            Self::ClientClosed => "the Aeron client is closed",
-        })
+        match self {
+            Self::ClosedByCluster => f.write_str("the cluster has closed the session"),
+            Self::NoNewLeader => f.write_str("no new leader announced itself in time"),
+            Self::NoConnectionToNewLeader => {
+                f.write_str("the new leader accepted no message in time")
+            }
+            Self::MaxPositionExceeded => {
+                f.write_str("the ingress has reached its maximum position")
+            }
+            Self::NewLeaderIngressFailed => {
+                f.write_str("no publication to the new leader could be added")
+            }
+            Self::ClientClosed(cause) => write!(f, "the Aeron client is closed: {cause}"),
+        }
     }
 }
 
@@ -113,14 +122,16 @@ impl Session {
     pub(crate) fn on_rejected(
         &mut self,
         error: OfferError,
-        is_client_closed: bool,
+        client_close_cause: Option<rusteron_client::CloseCause>,
         now: impl FnOnce() -> Instant,
     ) {
+        if let Some(cause) = client_close_cause {
+            return self.close(CloseCause::ClientClosed(cause));
+        }
         match error {
-            _ if is_client_closed => self.close(CloseCause::ClientClosed),
             OfferError::MaxPositionExceeded => self.close(CloseCause::MaxPositionExceeded),
             // While a new leader's publication connects, rejections are expected.
-            OfferError::NotConnected | OfferError::Closed if self.is_connected() => {
+            OfferError::NotConnected | OfferError::Closed(_) if self.is_connected() => {
                 self.await_new_leader(now());
             }
             _ => {}
@@ -171,6 +182,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use rusteron_client::CloseCause as ClientCause;
+
     use super::*;
 
     const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -191,7 +204,7 @@ mod tests {
 
         fn reject(&mut self, error: OfferError) -> ClusterState {
             let now = self.now;
-            self.session.on_rejected(error, false, || now);
+            self.session.on_rejected(error, None, || now);
             self.session.state()
         }
 
@@ -233,7 +246,7 @@ mod tests {
 
     #[test]
     fn lost_ingress_waits_for_new_leader() {
-        for error in [OfferError::NotConnected, OfferError::Closed] {
+        for error in [OfferError::NotConnected, OfferError::Closed(ClientCause::Handle)] {
             let mut scripted = Scripted::new();
             assert_eq!(scripted.reject(error), ClusterState::AwaitNewLeader);
             assert_eq!(scripted.after(NEW_LEADER_TIMEOUT - TICK), ClusterState::AwaitNewLeader);
@@ -313,8 +326,9 @@ mod tests {
     fn closed_client_closes() {
         let mut scripted = Scripted::new();
         let now = scripted.now;
-        scripted.session.on_rejected(OfferError::Closed, true, || now);
-        let closed = ClusterState::Closed(CloseCause::ClientClosed);
+        let cause = ClientCause::DriverShutdown;
+        scripted.session.on_rejected(OfferError::Closed(cause), Some(cause), || now);
+        let closed = ClusterState::Closed(CloseCause::ClientClosed(cause));
         assert_eq!(scripted.session.state(), closed);
         scripted.session.close(CloseCause::ClosedByCluster);
         assert_eq!(scripted.session.state(), closed);

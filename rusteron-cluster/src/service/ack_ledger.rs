@@ -115,7 +115,7 @@ pub(crate) fn send_all(
             }
             Err(error) if error.is_retryable() => disconnected_since = None,
             // The client has closed; idling notices that, too.
-            Err(OfferError::Closed) => return Err(TerminationCause::ClientClosed),
+            Err(OfferError::Closed(cause)) => return Err(TerminationCause::ClientClosed(cause)),
             Err(error) => return Err(unreachable(error)),
         }
         network.idle(0)?;
@@ -129,6 +129,8 @@ fn unreachable(error: OfferError) -> TerminationCause {
 
 #[cfg(test)]
 mod tests {
+    use rusteron_client::CloseCause;
+
     use super::*;
     use crate::service::script::Script;
 
@@ -182,8 +184,8 @@ mod tests {
         let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0);
         assert_eq!(sent, Err(TerminationCause::ConsensusModuleGone));
         let mut network = Script::new();
-        network.refuse(OfferError::Closed, 1);
+        network.refuse(OfferError::Closed(CloseCause::DriverShutdown), 1);
         let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0);
-        assert_eq!(sent, Err(TerminationCause::ClientClosed));
+        assert_eq!(sent, Err(TerminationCause::ClientClosed(CloseCause::DriverShutdown)));
     }
 }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use rusteron_client::CloseCause;
+
 /// The result of a callback of a [`ClusteredService`](crate::ClusteredService).
 pub type ServiceResult<T = ()> = Result<T, ServiceError>;
 
@@ -82,7 +84,10 @@ pub enum TerminationCause {
     /// without a word, or was killed.
     ConsensusModuleGone,
     /// The Aeron client has closed: the media driver has ended, or has timed out.
-    ClientClosed,
+    ClientClosed(
+        /// The reason why the client is closed.
+        CloseCause,
+    ),
     /// [`ServiceContainer::stop`](crate::ServiceContainer::stop) was called, or the agent was
     /// dropped.
     Stopped,
@@ -119,7 +124,7 @@ impl fmt::Display for TerminationCause {
                 write!(f, "ended by the consensus module after its position, at {log_position}")
             }
             Self::ConsensusModuleGone => f.write_str("the commit position counter has gone"),
-            Self::ClientClosed => f.write_str("the Aeron client has closed"),
+            Self::ClientClosed(cause) => write!(f, "the Aeron client has closed: {cause}"),
             Self::Stopped => f.write_str("stopped"),
             Self::ServiceTerminated => f.write_str("ended by the service"),
             Self::StartFailed(error) => write!(f, "the service did not start: {error}"),

@@ -83,8 +83,8 @@ impl Ticker {
             // A failure closes the client.
             let _ = self.aeron.do_work();
         }
-        if self.aeron.is_closed() {
-            return Err(TerminationCause::ClientClosed);
+        if let Some(cause) = self.aeron.close_cause() {
+            return Err(TerminationCause::ClientClosed(cause));
         }
         if self.stop.load(Ordering::Acquire) {
             return Err(TerminationCause::Stopped);

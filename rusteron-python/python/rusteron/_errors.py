@@ -5,7 +5,7 @@ class Error(Exception):
     """A failure. ``kind`` names it, ``code`` is Aeron's number (0 if there is none), ``str()`` explains it.
 
     The kinds are those of the Rust crates: ``"InvalidChannel"``, ``"StorageSpace"`` and so on. ``is_retryable`` tells
-    the errors that pass by themselves.
+    the errors that pass by themselves. ``close_cause`` says why the client is closed, and is ``None`` if it is open.
 
     >>> import rusteron
     >>> try:
@@ -16,6 +16,7 @@ class Error(Exception):
     """
 
     is_retryable = False
+    close_cause = None
 
     def __init__(self, text, kind="Other", code=0):
         super().__init__(text)

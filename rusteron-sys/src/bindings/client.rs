@@ -1573,6 +1573,36 @@ pub const rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE: rusteron_cnc_state_
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_FAILED: rusteron_cnc_state_enum = 4;
 pub type rusteron_cnc_state_enum = ::core::ffi::c_uint;
 pub use self::rusteron_cnc_state_enum as rusteron_cnc_state_t;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_client_end_stct {
+    pub code: i32,
+    pub is_driver_shut_down: bool,
+    pub elapsed_ms: i64,
+    pub timeout_ms: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_client_end_stct",
+    ][::core::mem::size_of::<rusteron_client_end_stct>() - 24usize];
+    [
+        "Alignment of rusteron_client_end_stct",
+    ][::core::mem::align_of::<rusteron_client_end_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_client_end_stct::code",
+    ][::core::mem::offset_of!(rusteron_client_end_stct, code) - 0usize];
+    [
+        "Offset of field: rusteron_client_end_stct::is_driver_shut_down",
+    ][::core::mem::offset_of!(rusteron_client_end_stct, is_driver_shut_down) - 4usize];
+    [
+        "Offset of field: rusteron_client_end_stct::elapsed_ms",
+    ][::core::mem::offset_of!(rusteron_client_end_stct, elapsed_ms) - 8usize];
+    [
+        "Offset of field: rusteron_client_end_stct::timeout_ms",
+    ][::core::mem::offset_of!(rusteron_client_end_stct, timeout_ms) - 16usize];
+};
+pub type rusteron_client_end_t = rusteron_client_end_stct;
 unsafe extern "C" {
     pub fn aeron_fprintf(
         src_: *const ::core::ffi::c_char,
@@ -2498,6 +2528,7 @@ unsafe extern "C" {
         >,
         idler: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_client_end(client: *mut aeron_t, end: *mut rusteron_client_end_t);
     pub fn rusteron_command_position(client: *mut aeron_t) -> i64;
     pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
     pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);

@@ -241,7 +241,7 @@ impl Session {
                         return;
                     }
                 }
-                Err(OfferError::Closed) => return,
+                Err(OfferError::Closed(_)) => return,
                 Err(error) if error.is_retryable() => {}
                 Err(error) => panic!("a response of {} bytes: {error}", message.len()),
             }

@@ -226,7 +226,7 @@ impl Flow {
                 self.next += count;
                 Ok(count)
             }
-            Err(OfferError::Closed) => Err(End::Closed(None)),
+            Err(OfferError::Closed(_)) => Err(End::Closed(None)),
             Err(
                 OfferError::NotConnected
                 | OfferError::BackPressured

@@ -74,7 +74,7 @@ impl Part for Subscriber {
         for flow in &mut self.flows {
             match flow.poll(&mut self.random, self.sabotage, &mut self.log) {
                 Ok(count) => is_busy |= count > 0,
-                Err(PollError::Closed) => return Err(End::Closed(None)),
+                Err(PollError::Closed(_)) => return Err(End::Closed(None)),
                 Err(error) => return Err(End::Closed(Some(error.into()))),
             }
             for finding in flow.oracle.due(Instant::now()) {
@@ -206,10 +206,8 @@ impl Flow {
                 for mut image in subscription.images() {
                     fragments += image.poll(|message, header| check.see(message, header), limit);
                 }
-                if fragments == 0 && subscription.is_closed() {
-                    return Err(PollError::Closed);
-                }
-                Ok(fragments)
+                // A poll of no image returns the error of a closed subscription.
+                if fragments == 0 { subscription.poll(|_, _| {}, 0) } else { Ok(fragments) }
             }
         }
     }

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Context, Error, ErrorKind, ExclusivePublication, IdleStrategyKind, OfferError,
-    PollError, Publication, Subscription, UncheckedChannel,
+    Aeron, CloseCause, Context, Error, ErrorKind, ExclusivePublication, IdleStrategyKind,
+    OfferError, PollError, Publication, Subscription, UncheckedChannel,
 };
 use rusteron_sys as sys;
 use rusteron_test_support::{
@@ -250,14 +250,17 @@ fn stopped_driver_closes_its_clients() {
     await_that("the client is closed", || aeron.is_closed());
     await_that("the publications are closed", || publication.is_closed() && shared.is_closed());
     await_that("the subscription is closed", || subscription.is_closed());
-    assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
-    assert_eq!(shared.offer(b"x"), Err(OfferError::Closed));
-    assert_eq!(publication.position(), Err(OfferError::Closed));
-    assert_eq!(subscription.poll(|_, _| {}, 10), Err(PollError::Closed));
-    assert!(!OfferError::Closed.is_retryable());
+    let cause = CloseCause::DriverShutdown;
+    assert_eq!(aeron.close_cause(), Some(cause));
+    let closed = OfferError::Closed(cause);
+    assert!(!closed.is_retryable());
+    assert_eq!(publication.offer(b"x"), Err(closed));
+    assert_eq!(shared.offer(b"x"), Err(closed));
+    assert_eq!(publication.position(), Err(closed));
+    assert_eq!(subscription.poll(|_, _| {}, 10), Err(PollError::Closed(cause)));
     let error = aeron.add_publication("aeron:ipc", 1001).expect_err("no driver");
-    assert_eq!(error.kind(), ErrorKind::ClientClosed);
-    assert!(error.message().contains("driver timeout"), "{error:?}");
+    assert_eq!((error.kind(), error.close_cause()), (ErrorKind::ClientClosed, Some(cause)));
+    assert!(error.message().contains(&cause.to_string()), "{error:?}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Aeron, Backoff, ChannelStatus, Error, ErrorKind, OfferError, WaitError, WaitState, Yielding,
-    idle_fn,
+    Aeron, Backoff, ChannelStatus, CloseCause, Error, ErrorKind, OfferError, WaitError, WaitState,
+    Yielding, idle_fn,
 };
 use rusteron_test_support::{
     DEADLINE, SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context,
@@ -151,12 +151,22 @@ fn waits_end_when_driver_dies() {
     let mut exclusive = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
     let subscription = aeron.add_subscription("aeron:ipc", 2).expect("a subscription");
     drop(driver);
+    const CLOSED: CloseCause = CloseCause::DriverShutdown;
     let mut idle = Backoff::default();
-    assert_eq!(shared.await_connected(later(), &mut idle), Err(WaitError::Closed));
-    assert_eq!(exclusive.offer_deadline(b"", later(), &mut idle), Err(WaitError::Closed));
-    assert_eq!(shared.offer_deadline(b"", later(), &mut idle), Err(WaitError::Closed));
-    assert_eq!(subscription.await_connected(later(), &mut idle), Err(WaitError::Closed));
-    assert_eq!(Error::from(WaitError::Closed).kind(), ErrorKind::ClientClosed);
+    assert!(matches!(shared.await_connected(later(), &mut idle), Err(WaitError::Closed(CLOSED))));
+    assert!(matches!(
+        exclusive.offer_deadline(b"", later(), &mut idle),
+        Err(WaitError::Closed(CLOSED))
+    ));
+    assert!(matches!(
+        shared.offer_deadline(b"", later(), &mut idle),
+        Err(WaitError::Closed(CLOSED))
+    ));
+    assert!(matches!(
+        subscription.await_connected(later(), &mut idle),
+        Err(WaitError::Closed(CLOSED))
+    ));
+    assert_eq!(Error::from(WaitError::Closed(CLOSED)).close_cause(), Some(CLOSED));
 }
 
 #[test]

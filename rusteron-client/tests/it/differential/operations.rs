@@ -163,7 +163,7 @@ pub(crate) fn as_c(outcome: Result<i64, OfferError>) -> i64 {
         Err(OfferError::NotConnected) => sys::AERON_PUBLICATION_NOT_CONNECTED.into(),
         Err(OfferError::BackPressured) => sys::AERON_PUBLICATION_BACK_PRESSURED.into(),
         Err(OfferError::AdminAction) => sys::AERON_PUBLICATION_ADMIN_ACTION.into(),
-        Err(OfferError::Closed) => sys::AERON_PUBLICATION_CLOSED.into(),
+        Err(OfferError::Closed(_)) => sys::AERON_PUBLICATION_CLOSED.into(),
         Err(OfferError::MaxPositionExceeded) => sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED.into(),
         Err(OfferError::MessageTooLong { .. }) => sys::AERON_PUBLICATION_ERROR.into(),
         Err(error) => panic!("{error}"),

@@ -7,7 +7,9 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use super::operations::as_c;
-use rusteron_client::{Aeron, ExclusivePublication, OfferError, Publication, Subscription};
+use rusteron_client::{
+    Aeron, CloseCause, ExclusivePublication, OfferError, Publication, Subscription,
+};
 use rusteron_sys as sys;
 use rusteron_test_support::{
     SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context, launch,
@@ -63,7 +65,7 @@ macro_rules! same_answers {
                 // C looks at the length last. Waiting for a subscriber would not help.
                 let error = rust_offered.expect_err("too long");
                 assert!(
-                    matches!(error, OfferError::MessageTooLong { .. } | OfferError::Closed),
+                    matches!(error, OfferError::MessageTooLong { .. } | OfferError::Closed(_)),
                     "{error}"
                 );
                 assert_eq!(rust_in_parts, Err(error));
@@ -130,8 +132,8 @@ fn closed_with_the_client() {
     // The client says that it is closed before each of its resources does.
     await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
     assert!(aeron.is_closed());
-    same_answers_shared(&shared, OfferError::Closed);
-    same_answers_exclusive(&mut exclusive, OfferError::Closed);
+    same_answers_shared(&shared, OfferError::Closed(CloseCause::DriverShutdown));
+    same_answers_exclusive(&mut exclusive, OfferError::Closed(CloseCause::DriverShutdown));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, Counter, CounterState, ExclusivePublication, Header, OfferError, PollError, Publication,
-    Subscription,
+    Aeron, CloseCause, Counter, CounterState, ExclusivePublication, Header, OfferError, PollError,
+    Publication, Subscription,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
@@ -116,23 +116,26 @@ fn polls_are_closed_and_move_nothing() {
     let before = other.image_at_index(0).expect("the image").position();
 
     let subscription = &mut all.subscription;
-    assert_eq!(subscription.poll(|message, _| unexpected(message), 10), Err(PollError::Closed));
-    assert_eq!(
+    assert!(matches!(
+        subscription.poll(|message, _| unexpected(message), 10),
+        Err(PollError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
         subscription.poll_fragments(|message, _| unexpected(message), 10),
-        Err(PollError::Closed)
-    );
-    assert_eq!(
+        Err(PollError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
         subscription.controlled_poll(|message, _| unexpected(message), 10),
-        Err(PollError::Closed)
-    );
-    assert_eq!(
+        Err(PollError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
         subscription.poll_batch(|messages| unexpected(messages.next().expect("one").0), 10),
-        Err(PollError::Closed)
-    );
-    assert_eq!(
+        Err(PollError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
         subscription.block_poll(|block, _, _| unexpected(block), 1 << 16),
-        Err(PollError::Closed)
-    );
+        Err(PollError::Closed(CloseCause::ClientTimeout))
+    ));
     let mut image = subscription.image_at_index(0).expect("the image");
     assert_eq!(image.poll(|message, _| unexpected(message), 10), 0);
     assert_eq!(image.bounded_poll(|message, _| unexpected(message), i64::MAX, 10), 0);
@@ -157,7 +160,10 @@ fn polls_are_closed_and_move_nothing() {
         let _ = all.stopped.do_work();
         all.stopped.is_closed()
     });
-    assert_eq!(all.subscription.poll(|_, _| {}, 10), Err(PollError::Closed));
+    assert!(matches!(
+        all.subscription.poll(|_, _| {}, 10),
+        Err(PollError::Closed(CloseCause::ClientTimeout))
+    ));
     drop((all.aeron, all.driver));
 }
 
@@ -274,19 +280,43 @@ fn publications_are_closed() {
         counters.push(taken);
     }
 
-    assert_eq!(exclusive.offer(b"two"), Err(OfferError::Closed));
-    assert_eq!(exclusive.try_claim(8).map(drop), Err(OfferError::Closed));
-    assert_eq!(exclusive.offer(&[0; 4000]), Err(OfferError::Closed));
-    assert_eq!(exclusive.offer_batch(&[b"two"]).stopped_by, Some(OfferError::Closed));
-    assert_eq!(exclusive.position_limit(), Err(OfferError::Closed));
-    assert_eq!(exclusive.available_window(), Err(OfferError::Closed));
+    assert!(matches!(exclusive.offer(b"two"), Err(OfferError::Closed(CloseCause::ClientTimeout))));
+    assert!(matches!(
+        exclusive.try_claim(8).map(drop),
+        Err(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
+        exclusive.offer(&[0; 4000]),
+        Err(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
+        exclusive.offer_batch(&[b"two"]).stopped_by,
+        Some(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
+        exclusive.position_limit(),
+        Err(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(
+        exclusive.available_window(),
+        Err(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
     assert!(exclusive.is_closed());
-    assert_eq!(shared.offer(b"two"), Err(OfferError::Closed));
-    assert_eq!(shared.try_claim(8).map(drop), Err(OfferError::Closed));
-    assert_eq!(shared.offer(&[0; 4000]), Err(OfferError::Closed));
-    assert_eq!(shared.offer_batch(&[b"two"]).stopped_by, Some(OfferError::Closed));
-    assert_eq!(shared.position_limit(), Err(OfferError::Closed));
-    assert_eq!(shared.available_window(), Err(OfferError::Closed));
+    assert!(matches!(shared.offer(b"two"), Err(OfferError::Closed(CloseCause::ClientTimeout))));
+    assert!(matches!(
+        shared.try_claim(8).map(drop),
+        Err(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(shared.offer(&[0; 4000]), Err(OfferError::Closed(CloseCause::ClientTimeout))));
+    assert!(matches!(
+        shared.offer_batch(&[b"two"]).stopped_by,
+        Some(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
+    assert!(matches!(shared.position_limit(), Err(OfferError::Closed(CloseCause::ClientTimeout))));
+    assert!(matches!(
+        shared.available_window(),
+        Err(OfferError::Closed(CloseCause::ClientTimeout))
+    ));
     assert!(Publication::is_closed(&shared));
 }
 

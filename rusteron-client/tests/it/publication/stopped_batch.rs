@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::mpsc;
 
-use rusteron_client::{Aeron, OfferError, OfferedBatch, PublicationConstants, Subscription};
+use rusteron_client::{
+    Aeron, CloseCause, OfferError, OfferedBatch, PublicationConstants, Subscription,
+};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
     DEADLINE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch_with_long_timeouts,
@@ -129,9 +131,10 @@ fn client_closes() {
             reported.recv_timeout(DEADLINE).expect("the error that closes the client");
             assert!(aeron.is_closed());
         });
-        let accepted = stopped(&log, &messages, offer, &[OfferError::Closed]);
+        const CLOSED: OfferError = OfferError::Closed(CloseCause::DriverShutdown);
+        let accepted = stopped(&log, &messages, offer, &[CLOSED]);
         let rest = offer(&messages[accepted..]);
-        assert_eq!((rest.accepted, rest.stopped_by), (0, Some(OfferError::Closed)));
+        assert_eq!((rest.accepted, rest.stopped_by), (0, Some(CLOSED)));
         assert!(sent(&log) == bytes(&messages[..accepted]), "something was sent");
     });
 }

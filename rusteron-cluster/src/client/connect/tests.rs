@@ -31,8 +31,11 @@ struct Script {
 }
 
 impl ConnectIo for Script {
-    fn is_closed(&self) -> bool {
-        self.is_client_closed
+    fn check_open(&self) -> Result<(), Error> {
+        match self.is_client_closed {
+            true => Err(Error::new(ErrorKind::ClientClosed, "the client is closed")),
+            false => Ok(()),
+        }
     }
 
     fn poll_egress(&mut self) -> Result<bool, Error> {

@@ -39,7 +39,7 @@ impl<S: ClusteredService> Core<S> {
             Ok(()) => Ack::Recovered { client_id: network.client_id() },
             // The consensus module is gone, or cannot be reached.
             Err(SnapshotError::End(
-                cause @ (TerminationCause::ClientClosed | TerminationCause::ConsensusModuleGone),
+                cause @ (TerminationCause::ClientClosed(_) | TerminationCause::ConsensusModuleGone),
             )) => return Err(cause.clone()),
             Err(error) => {
                 network.record_error(error);

@@ -33,7 +33,7 @@ fn killed_cluster_closes_the_session() {
             assert!(await_close(session).is_empty());
         }
         assert_eq!(session.state(), ClusterState::Closed(CloseCause::NoNewLeader));
-        assert_eq!(session.offer(b"closed"), Err(OfferError::Closed));
+        assert!(matches!(session.offer(b"closed"), Err(OfferError::Closed(_))));
         let error = session.poll_egress(|_, _| {}, 10).unwrap_err();
         assert_eq!(error.kind(), ClusterErrorKind::Closed);
     }
@@ -52,7 +52,9 @@ fn dead_media_driver_closes_the_session() {
     await_that("the client's end", || aeron.is_closed());
     let error = polling.poll_egress(|_, event| panic!("{event:?}"), 10).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::Closed, "{error}");
-    assert_eq!(polling.state(), ClusterState::Closed(CloseCause::ClientClosed));
+    let cause = aeron.close_cause().expect("closed");
+    assert_eq!(cause, rusteron_client::CloseCause::DriverShutdown);
+    assert_eq!(polling.state(), ClusterState::Closed(CloseCause::ClientClosed(cause)));
     assert!(offering.offer(b"closed").is_err());
-    assert_eq!(offering.state(), ClusterState::Closed(CloseCause::ClientClosed));
+    assert_eq!(offering.state(), ClusterState::Closed(CloseCause::ClientClosed(cause)));
 }

@@ -247,5 +247,5 @@ fn stop_ends_consensus_module() {
 
 /// The causes that the death of driver and consensus module can have.
 fn is_death(cause: &TerminationCause) -> bool {
-    matches!(cause, TerminationCause::ClientClosed | TerminationCause::ConsensusModuleGone)
+    matches!(cause, TerminationCause::ClientClosed(_) | TerminationCause::ConsensusModuleGone)
 }

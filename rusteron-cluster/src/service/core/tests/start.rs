@@ -1,5 +1,7 @@
 //! Starts, fresh and from snapshots.
 
+use rusteron_client::CloseCause;
+
 use super::*;
 
 #[test]
@@ -34,7 +36,7 @@ fn end_while_starting_acks_a_failure() {
         ("end", TerminationCause::ServiceTerminated, 1),
         // The consensus module is gone, or cannot be reached.
         ("idle", TerminationCause::ConsensusModuleGone, 0),
-        ("idle", TerminationCause::ClientClosed, 0),
+        ("idle", TerminationCause::ClientClosed(CloseCause::DriverShutdown), 0),
     ];
     for (start, cause, acks) in cases {
         let mut harness = Harness::with(Some(start), ErrorPolicy::RecordAndContinue);
