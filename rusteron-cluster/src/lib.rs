@@ -14,8 +14,9 @@
 //! clients, those behind it about services.
 //!
 //! # Threads
-//! One thread at a time uses a [`ClusterClient`], and threads can hand it on. A session has no
-//! thread of its own. Handlers run on the thread that polls, before the poll returns.
+//! One thread at a time uses a [`ClusterClient`], and threads can hand it on.
+//! [`ClusterClient::split`] makes two halves of it, for a thread that sends and one that receives. A
+//! session has no thread of its own. Handlers run on the thread that polls, before the poll returns.
 //!
 //! # Allocation and blocking
 //! Offering, claiming and polling neither block nor allocate. Exceptions are changes of leader, and
@@ -142,8 +143,9 @@ mod service;
 
 pub use client::{
     AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,
-    ClusterState, ConnectState, CredentialsSupplier, Egress, EgressAdapter, EventCode, Ingress,
-    IngressClaim, IngressEndpoints, SessionHeader,
+    ClusterEgress, ClusterState, ConnectState, CredentialsSupplier, Egress, EgressAdapter,
+    EventCode, Ingress, IngressClaim, IngressEndpoints, IngressPublication, JoinError,
+    SessionHeader,
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
 #[cfg(feature = "service")]

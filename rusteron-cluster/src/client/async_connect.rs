@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,14 @@ use rusteron_client::__private::wake_soon;
 use rusteron_client::{Aeron, ChannelUri};
 
 use crate::client::cluster_client::ClusterClient;
+use crate::client::cluster_egress::ClusterEgress;
 use crate::client::connect::{Connect, ConnectSettings, ConnectState, Connected};
 use crate::client::context::ClusterContext;
 use crate::client::ingress::{Ingress, IngressParts};
 use crate::client::ingress_publication::IngressStream;
 use crate::client::network::Network;
 use crate::client::session::Session;
+use crate::client::shared_session::{Leader, SharedSession};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 
 /// The leader's default heartbeat timeout, for leaders that do not report theirs.
@@ -107,14 +110,22 @@ impl AsyncConnect {
             .context
             .new_leader_timeout()
             .unwrap_or_else(|| heartbeat_timeout.min(Duration::from_secs(1 << 24)) * 2);
+        let session = Session::new(now, self.context.message_timeout(), new_leader_timeout);
+        let leader = Leader {
+            event: 0,
+            leadership_term_id: connected.leadership_term_id,
+            member_id: connected.leader_member_id,
+            ingress_endpoints: String::new(),
+        };
+        let shared = Arc::new(SharedSession::new(session, leader));
+        let session_id = connected.cluster_session_id;
+        let image = connected.image_correlation_id;
+        let egress = ClusterEgress::new(egress, shared.clone(), session_id, image);
         let parts = IngressParts {
             aeron: self.network.aeron().clone(),
+            shared,
             publication,
-            session: Session::new(now, self.context.message_timeout(), new_leader_timeout),
-            cluster_session_id: connected.cluster_session_id,
-            leadership_term_id: connected.leadership_term_id,
-            leader_member_id: connected.leader_member_id,
-            image_correlation_id: connected.image_correlation_id,
+            cluster_session_id: session_id,
             channel: self.ingress_channel.clone(),
             stream: ingress_stream(&self.context),
             has_endpoints: connected.has_endpoints,

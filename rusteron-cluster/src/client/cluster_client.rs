@@ -2,19 +2,21 @@
 
 use std::fmt;
 use std::io::IoSlice;
+use std::sync::Arc;
 
 use rusteron_client::__private::RawClient;
-use rusteron_client::{
-    Action, Aeron, Header, IdleStrategy, OfferError, PollError, Position, Subscription,
-};
+use rusteron_client::{Action, Aeron, IdleStrategy, OfferError, Position, Subscription};
 
 use crate::client::async_connect::AsyncConnect;
 use crate::client::claim::IngressClaim;
+use crate::client::cluster_egress::ClusterEgress;
 use crate::client::context::ClusterContext;
 use crate::client::egress::Egress;
-use crate::client::ingress::{Ingress, Progress};
-use crate::client::session::{CloseCause, ClusterState};
-use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::client::ingress::Ingress;
+use crate::client::session::ClusterState;
+use crate::error::Result;
+#[cfg(doc)]
+use crate::{client::session::CloseCause, error::ClusterErrorKind};
 
 /// A session with a cluster: sends messages to its services, and receives theirs.
 ///
@@ -60,7 +62,8 @@ use crate::error::{ClusterError, ClusterErrorKind, Result};
 /// # }
 /// ```
 ///
-/// Threads can hand a session on, but not share it. This does not compile:
+/// Threads can hand a session on, or [split](Self::split) it to send on one thread and receive on
+/// another. They cannot share it. This does not compile:
 ///
 /// ```compile_fail,E0277
 /// # use rusteron_cluster::ClusterClient;
@@ -74,9 +77,7 @@ use crate::error::{ClusterError, ClusterErrorKind, Result};
 #[must_use = "the session is closed when this is dropped"]
 pub struct ClusterClient {
     ingress: Ingress,
-    /// `None` once the session is closed: a subscription that is not polled would hold up other
-    /// subscribers of the stream.
-    egress: Option<Subscription>,
+    egress: ClusterEgress,
 }
 
 impl ClusterClient {
@@ -134,8 +135,76 @@ impl ClusterClient {
         AsyncConnect::begin(aeron, context)
     }
 
-    pub(crate) fn new(ingress: Ingress, egress: Subscription) -> Self {
-        Self { ingress, egress: Some(egress) }
+    pub(crate) fn new(ingress: Ingress, egress: ClusterEgress) -> Self {
+        Self { ingress, egress }
+    }
+
+    /// Returns the halves of the session: one thread sends, while another receives.
+    ///
+    /// - Polls of the [`ClusterEgress`] notice the events of the session. The [`Ingress`] follows them
+    ///   in its next call: it connects to a new leader, and its messages have the new term. Calls of
+    ///   [`Ingress::poll_state_changes`] do so, too, and send automatic keep-alives; a thread that has
+    ///   nothing to send makes them. Otherwise a new leader that gets no message closes the session.
+    /// - The halves share one atomic number, which offers and polls load. Both take a lock for some
+    ///   assignments when the state changes, or while a new leader is awaited.
+    /// - Messages that one thread offers while the other learns of a new leader can go to the old one,
+    ///   and are lost; the crate's documentation says
+    ///   [what can be lost](crate#what-can-be-lost). After an accepted offer,
+    ///   [`Ingress::leadership_term_id`] is the term of that message: messages of older terms without
+    ///   an answer are those to send again. Offers that begin after the handler got
+    ///   [`Egress::NewLeader`] have the new term.
+    /// - Closing or dropping one half closes the session, with
+    ///   [`CloseCause::ClosedByApplication`]. So keep the ingress until all answers have arrived.
+    ///   An ingress tells the cluster itself, and for a closed [`ClusterEgress`] in its next call.
+    ///
+    /// Does not block, does not allocate. [`join`](Self::join) is the way back.
+    ///
+    /// ```no_run
+    /// use std::thread;
+    ///
+    /// use rusteron_cluster::{ClusterClient, Egress};
+    ///
+    /// fn run(cluster: ClusterClient) -> rusteron_cluster::Result<()> {
+    ///     let (mut ingress, mut egress) = cluster.split();
+    ///     let sender = thread::spawn(move || {
+    ///         for number in 0..1000_u64 {
+    ///             while let Err(error) = ingress.offer(&number.to_le_bytes()) {
+    ///                 if !error.is_retryable() {
+    ///                     return Err(error);
+    ///                 }
+    ///                 // Back pressure, or no leader. The other thread hears of the next one.
+    ///                 thread::yield_now();
+    ///             }
+    ///         }
+    ///         // Dropping the ingress would close the session before the last answers.
+    ///         Ok(ingress)
+    ///     });
+    ///     let mut answers = 0;
+    ///     while answers < 1000 {
+    ///         let handler = |event: Egress<'_>| {
+    ///             answers += usize::from(matches!(event, Egress::Message { .. }));
+    ///         };
+    ///         egress.poll(handler, 10)?;
+    ///     }
+    ///     let ingress = sender.join().expect("the sender did not panic").expect("an open session");
+    ///     let cluster = ClusterClient::join(ingress, egress).expect("halves of one session");
+    ///     cluster.close();
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn split(self) -> (Ingress, ClusterEgress) {
+        (self.ingress, self.egress)
+    }
+
+    /// Makes one session of its halves again.
+    ///
+    /// # Errors
+    /// [`JoinError`], with both halves, if they are of different sessions.
+    pub fn join(ingress: Ingress, egress: ClusterEgress) -> Result<Self, Box<JoinError>> {
+        if !Arc::ptr_eq(ingress.shared(), egress.shared()) {
+            return Err(Box::new(JoinError { ingress, egress }));
+        }
+        Ok(Self { ingress, egress })
     }
 
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
@@ -161,17 +230,13 @@ impl ClusterClient {
     where
         F: FnMut(&mut Ingress, Egress<'_>),
     {
-        let before = self.ingress.progress();
-        let (ingress, egress) = self.open_session()?;
-        let session_id = ingress.cluster_session_id();
-        let on_message = |message: &[u8], header: &Header<'_>| {
-            let Some(event) = Egress::decode(session_id, message, header) else { return };
-            if ingress.on_egress(&event, header.image_correlation_id()) {
-                handler(ingress, event);
-            }
+        let Self { ingress, egress } = self;
+        let on_event = |event: Egress<'_>| {
+            ingress.follow_event(&event);
+            handler(ingress, event);
         };
-        let polled = egress.poll(on_message, fragment_limit);
-        self.after_poll(polled, before)
+        let polled = egress.poll(on_event, fragment_limit);
+        self.after_poll(polled)
     }
 
     /// As [`poll_egress`](Self::poll_egress), with a handler that controls the position in the
@@ -195,77 +260,31 @@ impl ClusterClient {
     where
         F: FnMut(&mut Ingress, Egress<'_>) -> Action,
     {
-        let before = self.ingress.progress();
-        let (ingress, egress) = self.open_session()?;
-        let session_id = ingress.cluster_session_id();
-        let on_message = |message: &[u8], header: &Header<'_>| {
-            let Some(event) = Egress::decode(session_id, message, header) else {
-                return Action::Continue;
-            };
-            if !ingress.on_egress(&event, header.image_correlation_id()) {
-                return Action::Continue;
-            }
-            let may_come_again = matches!(event, Egress::Message { .. } | Egress::Extension { .. });
-            match handler(ingress, event) {
-                Action::Abort if !may_come_again => Action::Break,
-                action => action,
-            }
+        let Self { ingress, egress } = self;
+        let on_event = |event: Egress<'_>| {
+            ingress.follow_event(&event);
+            handler(ingress, event)
         };
-        let polled = egress.controlled_poll(on_message, fragment_limit);
-        self.after_poll(polled, before)
+        let polled = egress.controlled_poll(on_event, fragment_limit);
+        self.after_poll(polled)
     }
 
-    /// Returns the halves of an open session.
+    /// Lets the ingress follow what the egress has noticed.
     #[inline]
-    fn open_session(&mut self) -> Result<(&mut Ingress, &mut Subscription)> {
-        if let ClusterState::Closed(cause) = self.state() {
-            self.release_closed();
-            return Err(closed(cause));
-        }
-        match &mut self.egress {
-            Some(egress) => Ok((&mut self.ingress, egress)),
-            None => Err(closed(self.ingress.client_closed())),
-        }
+    fn after_poll(&mut self, polled: Result<usize>) -> Result<usize> {
+        let work = self.ingress.poll_state_changes();
+        self.egress.release_closed();
+        Ok(polled? + work)
     }
 
-    /// Notices the loss of the leader's image, and checks deadlines. `before` is the progress before
-    /// the poll.
-    #[inline]
-    fn after_poll(&mut self, polled: Result<usize, PollError>, before: Progress) -> Result<usize> {
-        let Ok(fragments) = polled else {
-            let cause = self.ingress.client_closed();
-            self.ingress.close(cause);
-            self.release_closed();
-            return Err(closed(cause));
-        };
-        let leader = self.ingress.image_correlation_id();
-        let mut images = self.egress.iter_mut().flat_map(Subscription::images);
-        if !images.any(|image| image.correlation_id() == leader && !image.is_closed()) {
-            self.ingress.on_egress_lost();
-        }
-        let keep_alives = self.ingress.poll_timers();
-        self.release_closed();
-        let changes = usize::from(self.ingress.progress() != before);
-        Ok(fragments + keep_alives + changes)
-    }
-
-    /// Closes the streams of a closed session.
-    #[inline]
-    fn release_closed(&mut self) {
-        if let ClusterState::Closed(_) = self.state() {
-            self.egress = None;
-            self.ingress.release_publication();
-        }
-    }
-
-    /// Closes the streams if a rejected offer has closed the session.
+    /// Closes the egress if a rejected offer has closed the session.
     #[inline]
     fn after_offer(
         &mut self,
         offered: Result<Position, OfferError>,
     ) -> Result<Position, OfferError> {
         if offered.is_err() {
-            self.release_closed();
+            self.egress.release_closed();
         }
         offered
     }
@@ -327,7 +346,7 @@ impl ClusterClient {
     /// Returns the subscription on which the session receives. `None` once the session is closed.
     #[doc(alias = "egressSubscription")]
     pub fn egress_subscription(&self) -> Option<&Subscription> {
-        self.egress.as_ref()
+        self.egress.subscription()
     }
 
     /// Returns the state of the session.
@@ -360,16 +379,27 @@ impl ClusterClient {
     pub fn close(self) {}
 }
 
-#[cold]
-fn closed(cause: CloseCause) -> ClusterError {
-    ClusterError::new(ClusterErrorKind::Closed, cause.to_string())
+/// Halves of different sessions, which cannot be joined.
+#[derive(Debug)]
+pub struct JoinError {
+    /// The sending half of one session.
+    pub ingress: Ingress,
+    /// The receiving half of another.
+    pub egress: ClusterEgress,
 }
 
-impl Drop for ClusterClient {
-    fn drop(&mut self) {
-        self.ingress.send_close_request();
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ingress, egress) =
+            (self.ingress.cluster_session_id(), self.egress.cluster_session_id());
+        write!(
+            f,
+            "the ingress of session {ingress} and the egress of session {egress} do not belong together"
+        )
     }
 }
+
+impl std::error::Error for JoinError {}
 
 impl fmt::Debug for ClusterClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -388,6 +418,7 @@ mod tests {
     fn sessions_move_between_threads() {
         fn is_send<T: Send>() {}
         is_send::<ClusterClient>();
+        is_send::<(Ingress, ClusterEgress)>();
         is_send::<AsyncConnect>();
         is_send::<ClusterContext>();
     }

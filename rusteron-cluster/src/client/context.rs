@@ -265,7 +265,9 @@ impl ClusterContext {
     ///
     /// A session without messages to the cluster closes after the cluster's session timeout, 10 s
     /// by default. With automatic keep-alives, a poll also sends the first message to a new leader.
-    /// A poll then reads the clock. A client that does not poll sends no keep-alives.
+    /// A poll then reads the clock. A client that does not poll sends no keep-alives. In a
+    /// [split](crate::ClusterClient::split) session,
+    /// [`Ingress::poll_state_changes`](crate::Ingress::poll_state_changes) sends them instead.
     pub fn set_keep_alive_interval(&mut self, value: Option<Duration>) -> &mut Self {
         self.keep_alive_interval = value;
         self

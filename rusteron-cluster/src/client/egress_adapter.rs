@@ -7,9 +7,10 @@ use crate::client::egress::Egress;
 /// Decodes the messages of one session from a subscription of your own.
 ///
 /// Use this type to read messages of a session from another subscription of its egress, such as a
-/// recording's replay or another thread's subscription. The [`ClusterClient`](crate::ClusterClient)
-/// of the session still has to poll: only its own polls follow changes of leader. Java's
-/// `onNewLeader` and `trackIngressPublicationResult` have no counterpart.
+/// recording's replay. The session's own [`ClusterClient`](crate::ClusterClient) or
+/// [`ClusterEgress`](crate::ClusterEgress) still has to poll: only its polls follow changes of
+/// leader. To receive on another thread than the one that sends, use
+/// [`ClusterClient::split`](crate::ClusterClient::split) instead.
 ///
 /// ```
 /// use rusteron_client::{PollError, Subscription};

@@ -2,19 +2,21 @@
 
 use std::fmt;
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ChannelUri, OfferError, Position};
 
 use crate::client::claim::IngressClaim;
-use crate::client::egress::{AdminRequestType, Egress, EventCode};
+use crate::client::egress::{AdminRequestType, Egress};
 use crate::client::endpoints::find_endpoint;
 use crate::client::ingress_channel::IngressChannel;
 use crate::client::ingress_publication::{
     IngressPublication, IngressStream, PendingIngress, is_temporary,
 };
-use crate::client::session::{CloseCause, ClusterState, Session};
+use crate::client::session::{CloseCause, ClusterState};
 use crate::client::session_header::SessionHeader;
+use crate::client::shared_session::{SharedSession, Version};
 use crate::codec::{AdminRequest, SessionCloseRequest, SessionKeepAlive};
 use crate::error::{ClusterError, Result};
 
@@ -23,10 +25,13 @@ use crate::error::{ClusterError, Result};
 /// Handlers of [`ClusterClient::poll_egress`](crate::ClusterClient::poll_egress) get it with each
 /// message, to answer at once. [`ClusterClient::ingress`](crate::ClusterClient::ingress) returns it
 /// as well. The methods of [`ClusterClient`](crate::ClusterClient) with the same names do the same.
+/// [`ClusterClient::split`](crate::ClusterClient::split) makes it independent of the receiving half,
+/// for a thread of its own. Dropping it closes the session.
 ///
 /// # Offers
-/// An accepted offer is in the log buffer of the ingress, and on its way to the leader. It is not
-/// committed, and can be lost; see [the crate's documentation](crate#what-can-be-lost).
+/// An accepted offer is in the log buffer of the ingress, and on its way to the leader of
+/// [`leadership_term_id`](Self::leadership_term_id). It is not committed, and can be lost; see
+/// [the crate's documentation](crate#what-can-be-lost).
 ///
 /// Offers neither block nor allocate. They make no system call, unless a new leader is being
 /// connected to. Rejected offers have these reasons:
@@ -36,14 +41,21 @@ use crate::error::{ClusterError, Result};
 /// - [`OfferError::Closed`]: the session is [closed](ClusterState::Closed);
 /// - [`OfferError::MaxPositionExceeded`]: the session closes;
 /// - [`OfferError::MessageTooLong`], with lengths that include the session header of 32 bytes.
+#[must_use = "the session is closed when this is dropped"]
 pub struct Ingress {
     aeron: Aeron,
+    shared: Arc<SharedSession>,
+    /// The version of the state that this half has followed.
+    followed: Version,
+    /// Equal to `followed` if the session was connected then. Offers compare no more than this.
+    connected: Version,
+    /// The state of `followed`.
+    state: ClusterState,
+    /// The event that announced the leader of `publication`.
+    leader_event: u64,
     header: SessionHeader,
     publication: Option<IngressPublication>,
-    session: Session,
     leader_member_id: i32,
-    /// The image on which the leader sends.
-    image_correlation_id: i64,
     channel: ChannelUri,
     stream: IngressStream,
     /// True if events of new leaders say where to connect.
@@ -52,9 +64,6 @@ pub struct Ingress {
     next: Option<(IngressChannel, PendingIngress)>,
     keep_alive: Option<KeepAlive>,
 }
-
-/// The state of a session, and whether there is a publication.
-pub(crate) type Progress = (ClusterState, bool);
 
 /// Automatic keep-alives.
 #[derive(Debug)]
@@ -66,12 +75,9 @@ struct KeepAlive {
 /// The parts of a new session's ingress.
 pub(crate) struct IngressParts {
     pub(crate) aeron: Aeron,
+    pub(crate) shared: Arc<SharedSession>,
     pub(crate) publication: IngressPublication,
-    pub(crate) session: Session,
     pub(crate) cluster_session_id: i64,
-    pub(crate) leadership_term_id: i64,
-    pub(crate) leader_member_id: i32,
-    pub(crate) image_correlation_id: i64,
     pub(crate) channel: ChannelUri,
     pub(crate) stream: IngressStream,
     pub(crate) has_endpoints: bool,
@@ -82,13 +88,17 @@ impl Ingress {
     pub(crate) fn new(parts: IngressParts, now: Instant) -> Self {
         let keep_alive =
             parts.keep_alive_interval.map(|interval| KeepAlive { interval, next: now + interval });
+        let (followed, state, leader) = parts.shared.read();
         Self {
             aeron: parts.aeron,
-            header: SessionHeader::new(parts.leadership_term_id, parts.cluster_session_id),
+            shared: parts.shared,
+            followed,
+            connected: followed.if_connected(),
+            state,
+            leader_event: leader.event,
+            header: SessionHeader::new(leader.leadership_term_id, parts.cluster_session_id),
             publication: Some(parts.publication),
-            session: parts.session,
-            leader_member_id: parts.leader_member_id,
-            image_correlation_id: parts.image_correlation_id,
+            leader_member_id: leader.member_id,
             channel: parts.channel,
             stream: parts.stream,
             has_endpoints: parts.has_endpoints,
@@ -107,9 +117,9 @@ impl Ingress {
     /// Corresponds to `AeronCluster.offer`.
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let (publication, header) = self.publication()?;
+        let (publication, header) = self.publication_and_header()?;
         let offered = publication.offer(header.as_bytes(), message);
-        self.track(offered)
+        self.track_publication_result(offered)
     }
 
     /// Offers one message whose bytes lie in several slices. Allocates for more than 15 parts.
@@ -120,9 +130,9 @@ impl Ingress {
     /// Corresponds to `AeronCluster.offer` with a vector.
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        let (publication, header) = self.publication()?;
+        let (publication, header) = self.publication_and_header()?;
         let offered = publication.offer_parts(header.as_bytes(), parts);
-        self.track(offered)
+        self.track_publication_result(offered)
     }
 
     /// Claims a range of the ingress for a message of `length` bytes, up to
@@ -136,15 +146,18 @@ impl Ingress {
     #[inline]
     pub fn try_claim(&mut self, length: usize) -> Result<IngressClaim<'_>, OfferError> {
         self.check_publication()?;
-        let Self { publication, session, aeron, header, .. } = self;
+        let is_connected = self.connected.is_connected();
+        let Self { publication, shared, aeron, header, leader_event, .. } = self;
         let Some(publication) = publication else { return Err(OfferError::NotConnected) };
         match publication.try_claim(length.saturating_add(SessionHeader::LENGTH)) {
             Ok(claim) => {
-                session.on_accepted();
+                if !is_connected {
+                    shared.on_accepted(*leader_event);
+                }
                 Ok(IngressClaim::new(claim, header))
             }
             Err(error) => {
-                session.on_rejected(error, aeron.close_cause(), Instant::now);
+                shared.on_rejected(*leader_event, error, aeron.close_cause());
                 Err(error)
             }
         }
@@ -154,8 +167,8 @@ impl Ingress {
     ///
     /// The cluster closes a session from which it has heard nothing for the session timeout, 10 s
     /// by default. After a change of leader, send a keep-alive before other messages.
-    /// [`set_keep_alive_interval`](crate::ClusterContext::set_keep_alive_interval) makes polls of
-    /// the egress send keep-alives.
+    /// [`set_keep_alive_interval`](crate::ClusterContext::set_keep_alive_interval) makes
+    /// [`poll_state_changes`](Self::poll_state_changes) send keep-alives.
     ///
     /// # Errors
     /// Nothing has been sent; see [offers](Self#offers). Try again.
@@ -191,10 +204,84 @@ impl Ingress {
         self.send(request.encoded_length(), |target| request.encode(target))
     }
 
+    /// Follows the session without sending: takes over a new leader, looks for the publication to
+    /// it, checks deadlines, and sends the
+    /// [automatic keep-alives](crate::ClusterContext::set_keep_alive_interval). Returns the amount of
+    /// work. Zero means that nothing has happened.
+    ///
+    /// Polls of a [`ClusterClient`](crate::ClusterClient) call this. The thread of a
+    /// [split](crate::ClusterClient::split) ingress calls it while it has nothing to send. Offers and
+    /// claims follow a new leader, too.
+    ///
+    /// Does not block; allocates if there is a new leader.
+    ///
+    /// Corresponds to `AeronCluster.pollStateChanges`.
+    #[doc(alias = "pollStateChanges")]
+    #[inline]
+    pub fn poll_state_changes(&mut self) -> usize {
+        if self.keep_alive.is_none() && self.connected == self.shared.version() {
+            return 0;
+        }
+        self.poll_state_changes_at(Instant::now())
+    }
+
+    #[cold]
+    fn poll_state_changes_at(&mut self, now: Instant) -> usize {
+        let before = (self.followed, self.publication.is_some());
+        self.follow();
+        self.poll_next();
+        if !self.connected.is_connected() && self.shared.check_deadline(now) {
+            self.follow();
+        }
+        let is_due = match &self.keep_alive {
+            Some(keep_alive) => {
+                now >= keep_alive.next || self.state == ClusterState::AwaitNewLeaderConnection
+            }
+            None => false,
+        };
+        let is_sent = is_due && self.send_keep_alive().is_ok();
+        if let (true, Some(keep_alive)) = (is_sent, &mut self.keep_alive) {
+            keep_alive.next = now + keep_alive.interval;
+        }
+        let is_changed = before != (self.followed, self.publication.is_some());
+        usize::from(is_sent) + usize::from(is_changed)
+    }
+
+    /// Returns the publication to the leader, for its position, window or session id. `None` while
+    /// there is none.
+    ///
+    /// Messages that a shared publication is offered here have to begin with the
+    /// [session header](Self::session_header), and the results have to be
+    /// [tracked](Self::track_publication_result).
+    ///
+    /// Corresponds to `AeronCluster.ingressPublication`.
+    #[doc(alias = "ingressPublication")]
+    pub fn publication(&self) -> Option<&IngressPublication> {
+        self.publication.as_ref()
+    }
+
+    /// Follows the outcome of an offer on the [publication](Self::publication) itself, and returns
+    /// it. The methods of this type which send do so themselves.
+    ///
+    /// Corresponds to `AeronCluster.trackIngressPublicationResult`.
+    #[doc(alias = "trackIngressPublicationResult")]
+    #[inline]
+    pub fn track_publication_result(
+        &mut self,
+        offered: Result<Position, OfferError>,
+    ) -> Result<Position, OfferError> {
+        match offered {
+            Ok(_) if self.connected.is_connected() => {}
+            Ok(_) => self.accept(),
+            Err(error) => self.reject(error),
+        }
+        offered
+    }
+
     /// Returns the state of the session.
     #[inline]
     pub fn state(&self) -> ClusterState {
-        self.session.state()
+        self.shared.state()
     }
 
     /// Returns the id of the session.
@@ -203,13 +290,16 @@ impl Ingress {
         self.header.cluster_session_id()
     }
 
-    /// Returns the term of the current leader.
+    /// Returns the term of the leader to which the last offer, claim or keep-alive went.
+    ///
+    /// It changes in calls that send and in [`poll_state_changes`](Self::poll_state_changes) only. So
+    /// after an accepted offer, it is the term of the message.
     #[doc(alias = "leadershipTermId")]
     pub fn leadership_term_id(&self) -> i64 {
         self.header.leadership_term_id()
     }
 
-    /// Returns the member id of the current leader.
+    /// Returns the member id of the leader of [`leadership_term_id`](Self::leadership_term_id).
     #[doc(alias = "leaderMemberId")]
     pub fn leader_member_id(&self) -> i32 {
         self.leader_member_id
@@ -239,25 +329,34 @@ impl Ingress {
         length.saturating_sub(SessionHeader::LENGTH)
     }
 
+    /// Closes the session. Dropping this half does the same.
+    ///
+    /// Tells the cluster, if the session is connected and the ingress accepts the message within
+    /// three attempts. Otherwise the session times out in the cluster. Does not wait for an answer.
+    /// Polls of the other half return [`ClusterErrorKind::Closed`](crate::ClusterErrorKind), so that
+    /// answers which have not been polled are lost.
+    pub fn close(self) {}
+
+    pub(crate) fn shared(&self) -> &Arc<SharedSession> {
+        &self.shared
+    }
+
     /// Sends a message of the protocol in one fragment.
     fn send(
         &mut self,
         length: usize,
         encode: impl FnOnce(&mut [u8]) -> Option<()>,
     ) -> Result<Position, OfferError> {
-        let (publication, _) = self.publication()?;
-        let sent = publication.try_claim(length).and_then(|mut claim| {
-            // The claim is as long as the message.
-            let encoded = encode(&mut claim);
-            debug_assert!(encoded.is_some());
-            claim.commit()
-        });
-        self.track(sent)
+        let (publication, _) = self.publication_and_header()?;
+        let sent = publication.send(length, encode);
+        self.track_publication_result(sent)
     }
 
     /// Returns the publication and the header of messages.
     #[inline]
-    fn publication(&mut self) -> Result<(&mut IngressPublication, &SessionHeader), OfferError> {
+    fn publication_and_header(
+        &mut self,
+    ) -> Result<(&mut IngressPublication, &SessionHeader), OfferError> {
         self.check_publication()?;
         match &mut self.publication {
             Some(publication) => Ok((publication, &self.header)),
@@ -267,115 +366,84 @@ impl Ingress {
 
     #[inline]
     fn check_publication(&mut self) -> Result<(), OfferError> {
-        if self.session.is_connected() { Ok(()) } else { self.look_for_publication() }
+        if self.connected == self.shared.version() { Ok(()) } else { self.look_for_publication() }
     }
 
     #[cold]
     fn look_for_publication(&mut self) -> Result<(), OfferError> {
+        self.follow();
         self.poll_next();
-        match self.session.close_cause() {
-            Some(CloseCause::MaxPositionExceeded) => Err(OfferError::MaxPositionExceeded),
-            Some(CloseCause::ClientClosed(cause)) => Err(OfferError::Closed(cause)),
-            Some(_) => Err(OfferError::Closed(rusteron_client::CloseCause::Handle)),
-            None if self.publication.is_none() => Err(OfferError::NotConnected),
-            None => Ok(()),
+        match self.state {
+            ClusterState::Closed(CloseCause::MaxPositionExceeded) => {
+                Err(OfferError::MaxPositionExceeded)
+            }
+            ClusterState::Closed(CloseCause::ClientClosed(cause)) => Err(OfferError::Closed(cause)),
+            ClusterState::Closed(_) => Err(OfferError::Closed(rusteron_client::CloseCause::Handle)),
+            _ if self.publication.is_none() => Err(OfferError::NotConnected),
+            _ => Ok(()),
         }
     }
 
-    /// Follows the outcome of an offer.
-    #[inline]
-    fn track(&mut self, offered: Result<Position, OfferError>) -> Result<Position, OfferError> {
-        match offered {
-            Ok(_) => self.session.on_accepted(),
-            Err(error) => self.reject(error),
-        }
-        offered
+    #[cold]
+    fn accept(&mut self) {
+        self.shared.on_accepted(self.leader_event);
+        self.follow();
     }
 
     #[cold]
     fn reject(&mut self, error: OfferError) {
-        self.session.on_rejected(error, self.aeron.close_cause(), Instant::now);
-        self.release_publication();
+        self.shared.on_rejected(self.leader_event, error, self.aeron.close_cause());
+        self.follow();
     }
 
-    /// Closes the publication if the session does not use it any more.
-    pub(crate) fn release_publication(&mut self) {
-        if !self.session.uses_ingress() {
-            self.publication = None;
-            self.next = None;
+    /// Follows an event from the egress before its handler gets this half.
+    #[inline]
+    pub(crate) fn follow_event(&mut self, event: &Egress<'_>) {
+        if !matches!(event, Egress::Message { .. }) {
+            self.follow();
+            self.poll_next();
         }
     }
 
-    /// Looks for the publication to a new leader.
-    fn poll_next(&mut self) {
-        self.release_publication();
-        let Some((channel, pending)) = &mut self.next else { return };
-        match pending.poll(&self.aeron, channel, &self.stream) {
-            Ok(false) => {}
-            Ok(true) => {
-                self.publication = pending.take();
+    /// Follows the state up to its current version.
+    pub(crate) fn follow(&mut self) {
+        // Taking over a new leader can close the session.
+        while self.followed != self.shared.version() {
+            let (version, state, leader) = self.shared.read();
+            self.followed = version;
+            self.connected = version.if_connected();
+            self.state = state;
+            let is_same_leader = leader.event == self.leader_event;
+            if is_same_leader && state == ClusterState::Closed(CloseCause::ClosedByApplication) {
+                self.send_close_request();
+            }
+            if !is_same_leader {
+                self.leader_event = leader.event;
+                self.leader_member_id = leader.member_id;
+                self.header.set_leadership_term_id(leader.leadership_term_id);
+                self.publication = None;
+                self.next = None;
+                if self.uses_publication() {
+                    self.connect_to_leader(&leader.ingress_endpoints);
+                }
+            }
+            if !self.uses_publication() {
+                self.publication = None;
                 self.next = None;
             }
-            Err(error) if is_temporary(&error) => {}
-            Err(error) => {
-                log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
-                let client = self.aeron.close_cause().map(CloseCause::ClientClosed);
-                self.close(client.unwrap_or(CloseCause::NewLeaderIngressFailed));
-            }
         }
     }
 
-    /// Follows a message of the cluster before the application gets it. Returns whether the
-    /// application gets it.
-    #[inline]
-    pub(crate) fn on_egress(&mut self, egress: &Egress<'_>, image_correlation_id: i64) -> bool {
-        if matches!(egress, Egress::Message { .. }) {
-            return true;
-        }
-        self.on_event(egress, image_correlation_id)
-    }
-
-    #[cold]
-    fn on_event(&mut self, egress: &Egress<'_>, image_correlation_id: i64) -> bool {
-        match egress {
-            Egress::SessionEvent { code: EventCode::Closed, leadership_term_id, .. } => {
-                // A deposed leader does not know of the session's new leader.
-                if *leadership_term_id < self.leadership_term_id() {
-                    log::debug!("the leader of term {leadership_term_id} closed the session late");
-                    return false;
-                }
-                self.close(CloseCause::ClosedByCluster);
-            }
-            Egress::NewLeader { leadership_term_id, leader_member_id, ingress_endpoints } => {
-                if *leadership_term_id < self.leadership_term_id() {
-                    log::debug!("an event of term {leadership_term_id} came late");
-                    return false;
-                }
-                self.header.set_leadership_term_id(*leadership_term_id);
-                self.leader_member_id = *leader_member_id;
-                self.image_correlation_id = image_correlation_id;
-                self.connect_to_leader(ingress_endpoints);
-            }
-            _ => {}
-        }
-        true
+    fn uses_publication(&self) -> bool {
+        matches!(self.state, ClusterState::Connected | ClusterState::AwaitNewLeaderConnection)
     }
 
     fn connect_to_leader(&mut self, ingress_endpoints: &str) {
-        self.session.on_new_leader(Instant::now());
-        if self.session.close_cause().is_some() {
-            return;
-        }
-        self.publication = None;
-        self.next = None;
         match self.leader_channel(ingress_endpoints) {
-            Ok(channel) => {
-                self.next = Some((channel, PendingIngress::Idle));
-                self.poll_next();
-            }
+            Ok(channel) => self.next = Some((channel, PendingIngress::Idle)),
             Err(error) => {
                 log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
-                self.close(CloseCause::NewLeaderIngressFailed);
+                self.shared.close(CloseCause::NewLeaderIngressFailed);
             }
         }
     }
@@ -389,81 +457,49 @@ impl Ingress {
         Ok(IngressChannel::with_endpoint(&self.channel, endpoint)?)
     }
 
-    pub(crate) fn image_correlation_id(&self) -> i64 {
-        self.image_correlation_id
-    }
-
-    /// The leader's image has gone.
-    pub(crate) fn on_egress_lost(&mut self) {
-        self.session.on_egress_lost(Instant::now());
-        self.release_publication();
-    }
-
-    /// Returns the cause for a session whose client is closed. The client's conductor may not have
-    /// noticed that the driver has timed it out.
-    #[cold]
-    pub(crate) fn client_closed(&self) -> CloseCause {
-        let cause = self.aeron.close_cause();
-        CloseCause::ClientClosed(cause.unwrap_or(rusteron_client::CloseCause::ClientTimeout))
-    }
-
-    pub(crate) fn close(&mut self, cause: CloseCause) {
-        self.session.close(cause);
-        self.release_publication();
-    }
-
-    /// Returns a value that changes with the state of the session and its publication.
-    #[inline]
-    pub(crate) fn progress(&self) -> Progress {
-        (self.state(), self.publication.is_some())
-    }
-
-    /// Checks deadlines, looks for the publication to a new leader, and sends keep-alives. Returns
-    /// the number of keep-alives.
-    #[inline]
-    pub(crate) fn poll_timers(&mut self) -> usize {
-        if self.session.is_connected() && self.keep_alive.is_none() {
-            return 0;
+    /// Looks for the publication to a new leader.
+    fn poll_next(&mut self) {
+        let Some((channel, pending)) = &mut self.next else { return };
+        match pending.poll(&self.aeron, channel, &self.stream) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.publication = pending.take();
+                self.next = None;
+            }
+            Err(error) if is_temporary(&error) => {}
+            Err(error) => {
+                log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
+                let client = self.aeron.close_cause().map(CloseCause::ClientClosed);
+                self.shared.close(client.unwrap_or(CloseCause::NewLeaderIngressFailed));
+                self.follow();
+            }
         }
-        self.poll_timers_at(Instant::now())
     }
 
-    fn poll_timers_at(&mut self, now: Instant) -> usize {
-        self.poll_next();
-        if self.session.check_deadline(now) {
-            self.release_publication();
-            return 0;
-        }
-        let is_awaiting = self.session.state() == ClusterState::AwaitNewLeaderConnection;
-        let is_due = match &self.keep_alive {
-            Some(keep_alive) => now >= keep_alive.next || is_awaiting,
-            None => false,
-        };
-        if !is_due || self.send_keep_alive().is_err() {
-            return 0;
-        }
-        if let Some(keep_alive) = &mut self.keep_alive {
-            keep_alive.next = now + keep_alive.interval;
-        }
-        1
-    }
-
-    /// Tells the cluster that the session ends, if the session is connected.
-    pub(crate) fn send_close_request(&mut self) {
+    /// Tells the cluster that the session ends, if the leader is connected.
+    fn send_close_request(&mut self) {
         const ATTEMPTS: usize = 3;
         let request = SessionCloseRequest {
             leadership_term_id: self.leadership_term_id(),
             cluster_session_id: self.cluster_session_id(),
         };
+        let Some(publication) = &mut self.publication else { return };
         for _ in 0..ATTEMPTS {
-            if !self.session.is_connected() || !self.is_connected() {
-                return;
-            }
-            if self.send(request.encoded_length(), |target| request.encode(target)).is_ok() {
+            if !publication.is_connected()
+                || publication.send(request.encoded_length(), |to| request.encode(to)).is_ok()
+            {
                 return;
             }
             std::thread::yield_now();
         }
+    }
+}
+
+/// Closes the session.
+impl Drop for Ingress {
+    fn drop(&mut self) {
+        self.shared.close(CloseCause::ClosedByApplication);
+        self.follow();
     }
 }
 

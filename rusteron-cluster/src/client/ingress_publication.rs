@@ -10,10 +10,13 @@ use rusteron_client::{
 
 use crate::client::ingress_channel::IngressChannel;
 
-/// A publication of either kind.
+/// The publication to the leader, of the
+/// [kind in the settings](crate::ClusterContext::set_is_ingress_exclusive).
 #[derive(Debug)]
-pub(crate) enum IngressPublication {
+pub enum IngressPublication {
+    /// Of this session alone.
     Exclusive(ExclusivePublication),
+    /// Shared with other publications of the same channel and stream.
     Shared(Publication),
 }
 
@@ -72,6 +75,19 @@ impl IngressPublication {
             Self::Exclusive(publication) => publication.try_claim(length),
             Self::Shared(publication) => publication.try_claim(length),
         }
+    }
+
+    /// Sends a message of the protocol in one fragment.
+    pub(crate) fn send(
+        &mut self,
+        length: usize,
+        encode: impl FnOnce(&mut [u8]) -> Option<()>,
+    ) -> Result<Position, OfferError> {
+        let mut claim = self.try_claim(length)?;
+        // The claim is as long as the message.
+        let encoded = encode(&mut claim);
+        debug_assert!(encoded.is_some());
+        claim.commit()
     }
 
     pub(crate) fn is_connected(&self) -> bool {

@@ -1,10 +1,12 @@
 //! The cluster client: connecting, ingress and egress.
 //!
-//! `connect` and `session` are state machines without I/O. `network` and `ingress` do their I/O.
+//! `connect` and `session` are state machines without I/O. `network` does the I/O of the first, and
+//! `ingress` and `cluster_egress`, the halves of a session, that of the second.
 
 mod async_connect;
 mod claim;
 mod cluster_client;
+mod cluster_egress;
 mod connect;
 mod context;
 mod credentials;
@@ -17,10 +19,12 @@ mod ingress_publication;
 mod network;
 mod session;
 mod session_header;
+mod shared_session;
 
 pub use async_connect::AsyncConnect;
 pub use claim::IngressClaim;
-pub use cluster_client::ClusterClient;
+pub use cluster_client::{ClusterClient, JoinError};
+pub use cluster_egress::ClusterEgress;
 pub use connect::ConnectState;
 pub use context::ClusterContext;
 pub use credentials::CredentialsSupplier;
@@ -28,5 +32,6 @@ pub use egress::{AdminRequestType, AdminResponseCode, Egress, EventCode};
 pub use egress_adapter::EgressAdapter;
 pub use endpoints::IngressEndpoints;
 pub use ingress::Ingress;
+pub use ingress_publication::IngressPublication;
 pub use session::{CloseCause, ClusterState};
 pub use session_header::SessionHeader;

@@ -41,6 +41,8 @@ pub enum CloseCause {
     MaxPositionExceeded,
     /// A publication to the new leader could not be added. The log has the reason.
     NewLeaderIngressFailed,
+    /// The application has closed or dropped one [half](crate::ClusterClient::split) of the session.
+    ClosedByApplication,
     /// The Aeron client was closed by a fatal error, such as the death of the media driver.
     ClientClosed(
         /// The reason why the client is closed.
@@ -62,6 +64,7 @@ impl fmt::Display for CloseCause {
             Self::NewLeaderIngressFailed => {
                 f.write_str("no publication to the new leader could be added")
             }
+            Self::ClosedByApplication => f.write_str("the application has closed the session"),
             Self::ClientClosed(cause) => write!(f, "the Aeron client is closed: {cause}"),
         }
     }

@@ -14,20 +14,20 @@ use rusteron_test_support::cluster::StandIn;
 use rusteron_test_support::{await_some, await_that, connect, free_port, launch};
 
 /// Longer than anything takes on a loaded machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Shorter than a test may take.
-const SHORT: Duration = Duration::from_millis(200);
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
 /// Three members, and a client of the same media driver.
-struct Members {
-    aeron: Aeron,
-    members: Vec<StandIn>,
+pub(crate) struct Members {
+    pub(crate) aeron: Aeron,
+    pub(crate) members: Vec<StandIn>,
     endpoints: Vec<String>,
     _driver: MediaDriver,
 }
 
 impl Members {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let driver = launch();
         let aeron = connect(&driver);
         let endpoints: Vec<String> =
@@ -39,11 +39,11 @@ impl Members {
         Self { members, endpoints, aeron, _driver: driver }
     }
 
-    fn endpoints(&self) -> String {
+    pub(crate) fn endpoints(&self) -> String {
         self.endpoints.join(",")
     }
 
-    fn context(&self) -> ClusterContext {
+    pub(crate) fn context(&self) -> ClusterContext {
         let mut context = ClusterContext::new();
         context
             .set_ingress_channel("aeron:udp?term-length=64k")
@@ -55,7 +55,7 @@ impl Members {
     }
 
     /// Opens a session with member 0. All members can then send to the client.
-    fn session(&mut self, mut context: ClusterContext) -> ClusterClient {
+    pub(crate) fn session(&mut self, mut context: ClusterContext) -> ClusterClient {
         // One member at a time listens, so that the request reaches it.
         context.set_ingress_endpoints(self.endpoints[0].parse().expect("endpoints"));
         let mut attempt = ClusterClient::async_connect(&self.aeron, context).expect("settings");
@@ -124,7 +124,7 @@ fn offer(client: &mut ClusterClient, message: &[u8]) {
 }
 
 /// The term of a message from the client.
-fn term(message: &[u8]) -> i64 {
+pub(crate) fn term(message: &[u8]) -> i64 {
     let (header, body) = MessageHeader::split(message).expect("a header");
     assert_eq!(header.template_id, SessionMessageHeader::TEMPLATE_ID);
     SessionMessageHeader::decode(header, body).expect("a header").leadership_term_id

@@ -4,6 +4,8 @@ mod codec;
 #[cfg(unix)]
 mod connect;
 #[cfg(unix)]
+mod halves;
+#[cfg(unix)]
 mod leaders;
 mod mark_file;
 #[cfg(unix)]

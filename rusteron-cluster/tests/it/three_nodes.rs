@@ -3,14 +3,21 @@
 //! Each test needs most of a small machine for up to a minute. `cargo test` runs two of them, and
 //! `just test-cluster` runs all.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
-use rusteron_cluster::{CloseCause, ClusterClient, ClusterState};
+use rusteron_cluster::{
+    CloseCause, ClusterClient, ClusterEgress, ClusterState, Egress, EventCode, Ingress,
+};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::load::{Load, context};
 use rusteron_test_support::cluster::{AeronVersion, JavaCluster, Options, Service};
 use rusteron_test_support::{await_that, connect, launch_with_long_timeouts};
+
+use crate::halves::EndOnDrop;
 
 /// Three nodes, and the media driver of a client.
 struct Fixture {
@@ -234,4 +241,121 @@ fn restart_of_all_closes_sessions_only() {
     let load = Load::resume(fixture.connect(), outcome);
     load.await_answers();
     load.finish();
+}
+
+/// The answers to numbered requests, by the id of the request.
+#[derive(Default)]
+struct Answers {
+    numbers: BTreeMap<usize, i64>,
+    new_leaders: usize,
+}
+
+impl Answers {
+    fn request(id: usize) -> Vec<u8> {
+        [&b"n"[..], &(id as i64).to_le_bytes()].concat()
+    }
+
+    fn on_event(&mut self, event: Egress<'_>) {
+        match event {
+            Egress::Message { payload, .. } => {
+                let field = |at: usize| payload[at..at + 8].try_into().map(i64::from_le_bytes);
+                let (number, id) = (field(0).expect("8 bytes"), field(9).expect("8 bytes"));
+                let known = *self.numbers.entry(id as usize).or_insert(number);
+                assert_eq!(known, number, "two answers to request {id}");
+            }
+            Egress::NewLeader { .. } => self.new_leaders += 1,
+            // A new leader confirms a session that the old leader has opened.
+            Egress::SessionEvent { code: EventCode::Ok, .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn poll(&mut self, egress: &mut ClusterEgress) {
+        egress.poll(|event| self.on_event(event), 10).expect("an open session");
+    }
+}
+
+/// Sends requests until the end, at most 32 behind the last answer of the same leader. Returns the
+/// term of each.
+fn send_requests(ingress: &mut Ingress, is_over: &AtomicBool, answered: &AtomicUsize) -> Vec<i64> {
+    let mut terms = Vec::new();
+    // The first request of the current term.
+    let mut first = 0;
+    let mut idle = IdleStrategyKind::Backoff.new_strategy();
+    while !is_over.load(Ordering::Acquire) {
+        let before = ingress.leadership_term_id();
+        ingress.poll_state_changes();
+        if ingress.leadership_term_id() != before {
+            first = terms.len();
+        }
+        let is_free = terms.len() < answered.load(Ordering::Acquire).max(first) + 32;
+        let is_sent = is_free
+            && match ingress.offer(&Answers::request(terms.len())) {
+                Ok(_) => true,
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error}");
+                    false
+                }
+            };
+        if is_sent {
+            terms.push(ingress.leadership_term_id());
+        }
+        idle.idle(usize::from(is_sent));
+    }
+    terms
+}
+
+#[test]
+#[ignore = "takes half a minute: just test-cluster"]
+fn leader_killed_while_threads_send_and_receive() {
+    const ENOUGH: usize = 500;
+    let Some(mut fixture) = Fixture::launch() else { return };
+    let (mut ingress, mut egress) = fixture.connect().split();
+    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut answers = Answers::default();
+    let terms = thread::scope(|scope| {
+        let _end = EndOnDrop(&is_over);
+        let sender = scope.spawn(|| send_requests(&mut ingress, &is_over, &answered));
+        let mut await_more_answers = |answers: &mut Answers, new_leaders| {
+            let last =
+                |answers: &Answers| answers.numbers.last_key_value().map_or(0, |last| *last.0);
+            let enough = last(answers) + ENOUGH;
+            await_that("answers", || {
+                answers.poll(&mut egress);
+                answered.store(last(answers), Ordering::Release);
+                answers.new_leaders >= new_leaders && last(answers) >= enough
+            });
+        };
+        await_more_answers(&mut answers, 0);
+        for kills in 1..=2 {
+            let leader = fixture.cluster.await_leader();
+            fixture.cluster.node_mut(leader).kill();
+            await_more_answers(&mut answers, kills);
+            fixture.cluster.restart();
+        }
+        is_over.store(true, Ordering::Release);
+        sender.join().expect("the sender")
+    });
+
+    // Requests to the last leader, which lives, are all answered. Only those to killed ones are not.
+    let last_term = *terms.last().expect("requests");
+    let unanswered = |answers: &Answers| -> BTreeSet<usize> {
+        (0..terms.len()).filter(|id| !answers.numbers.contains_key(id)).collect()
+    };
+    await_that("all answers of the last leader", || {
+        answers.poll(&mut egress);
+        unanswered(&answers).iter().all(|&id| terms[id] < last_term)
+    });
+
+    // Sent again, each request still has one effect.
+    let mut client = ClusterClient::join(ingress, egress).expect("halves of one session");
+    for id in unanswered(&answers) {
+        await_that("an accepted offer", || client.offer(&Answers::request(id)).is_ok());
+    }
+    await_that("all answers", || {
+        client.poll_egress(|_, event| answers.on_event(event), 10).expect("an open session");
+        unanswered(&answers).is_empty()
+    });
+    let numbers: BTreeSet<i64> = answers.numbers.values().copied().collect();
+    assert!(numbers.into_iter().eq(1..=terms.len() as i64));
 }

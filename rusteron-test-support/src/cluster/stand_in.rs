@@ -16,7 +16,7 @@ const PROTOCOL_VERSION: i32 = 768;
 /// A member that accepts one session. There is no cluster behind it.
 pub struct StandIn {
     aeron: Aeron,
-    ingress: Subscription,
+    ingress: Option<Subscription>,
     /// Of this member alone, as members have media drivers of their own.
     egress: Option<ExclusivePublication>,
     pub member_id: i32,
@@ -38,7 +38,7 @@ impl StandIn {
         let ingress = aeron.add_subscription(channel, 101).expect("a subscription");
         Self {
             aeron: aeron.clone(),
-            ingress,
+            ingress: Some(ingress),
             egress: None,
             member_id,
             leadership_term_id: 2,
@@ -138,11 +138,17 @@ impl StandIn {
         self.egress.take().expect("a connected client").revoke();
     }
 
+    /// Leaves the ingress, and keeps the stream to the client.
+    pub fn stop_listening(&mut self) {
+        self.ingress = None;
+    }
+
     /// The next message from the client, if there is one.
     pub fn poll(&mut self) -> Option<Vec<u8>> {
         let mut received = None;
         let handler = |message: &[u8], _: &Header<'_>| received = Some(message.to_vec());
-        self.ingress.poll(handler, 1).expect("an open subscription");
+        let ingress = self.ingress.as_mut().expect("a listening member");
+        ingress.poll(handler, 1).expect("an open subscription");
         received
     }
 
