@@ -26,7 +26,8 @@ fn module<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
 pub(crate) fn client(error: impl Into<Error>) -> PyErr {
     let error = error.into();
     let text = error.to_string();
-    let raised = exception(class_of(error.kind()), &text, &format!("{:?}", error.kind()), error.code());
+    let raised =
+        exception(class_of(error.kind()), &text, &format!("{:?}", error.kind()), error.code());
     with_close_cause(raised, error.close_cause())
 }
 

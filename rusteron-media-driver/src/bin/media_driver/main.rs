@@ -3,10 +3,11 @@
 //! Settings come from a preset, from the `AERON_*` environment variables, from `-D name=value`,
 //! from files of properties and from the options. Each source overrides the sources before it. On
 //! standard output, one line says when the driver is ready, and one when it is closed. Standard
-//! error has only warnings and errors.
+//! error has only errors.
 //!
-//! A setting that is unknown or cannot be read is a warning, as in Aeron's program, or with `--strict`
-//! an error. `--check-config` checks the settings and starts nothing.
+//! A setting that is unknown or cannot be read is a line of standard output, or with `--strict` an
+//! error. Supervisors of Aeron's program take any text on standard error for a failure.
+//! `--check-config` checks the settings and starts nothing.
 //!
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
@@ -89,20 +90,13 @@ unsafe fn check_config(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Warns of settings that the driver does not know or cannot read. Returns whether it would refuse
-/// to start with the values that it takes instead.
-fn warn(problems: &[Problem], context: &Context) -> bool {
-    for problem in problems {
-        let instead = problem.value_instead(context);
-        if problem.is_fatal(context) {
-            print_error(problem);
-        } else if instead.is_empty() {
-            print_error(format_args!("warning: {problem}"));
-        } else {
-            print_error(format_args!("warning: {problem}; the driver takes {instead}"));
-        }
-    }
-    problems.iter().any(|problem| problem.is_fatal(context))
+/// Describes the settings that the driver does not know or cannot read, a line each.
+fn warnings(problems: &[Problem], context: &Context) -> Vec<String> {
+    let warning = |problem: &Problem| match &*problem.value_instead(context) {
+        "" => format!("warning: {problem}\n"),
+        instead => format!("warning: {problem}; the driver takes {instead}\n"),
+    };
+    problems.iter().map(warning).collect()
 }
 
 /// Prints text to standard output. A closed pipe is no reason to end a driver.
@@ -129,11 +123,16 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
         }
         context => context?,
     };
-    let is_refused = warn(problems, &context);
+    let warnings = warnings(problems, &context);
     if options.print_config {
-        return print_config(&context).map(|()| ExitCode::SUCCESS);
+        print_config(&context)?;
+        // Comments, because the output is a file of properties.
+        warnings.iter().for_each(|warning| print(format_args!("# {warning}")));
+        return Ok(ExitCode::SUCCESS);
     }
-    if is_refused {
+    let mut refused = problems.iter().filter(|problem| problem.is_fatal(&context)).peekable();
+    if refused.peek().is_some() {
+        refused.for_each(print_error);
         return Ok(exit_status::WRONG_SETTING.into());
     }
     let is_running = Arc::new(AtomicBool::new(true));
@@ -144,6 +143,7 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
     let mut driver = DriverInvoker::launch(context)?;
     let dir = driver.aeron_dir().display().to_string();
     print(format_args!("media driver ready: {dir}\n"));
+    warnings.iter().for_each(print);
     let statistics = options.stats.map(|interval| Statistics::start(&driver, interval));
     let statistics = statistics.transpose()?;
     while is_running.load(Ordering::Acquire) {

@@ -81,7 +81,7 @@ pub(crate) struct Options {
     delete_on_start: bool,
 
     /// Refuse to start, with exit status 78, if a setting is unknown or its value cannot be read.
-    /// Otherwise each is a warning, and the driver takes another value
+    /// Otherwise each is a line on standard output, and the driver takes another value
     #[arg(long)]
     pub(crate) strict: bool,
 

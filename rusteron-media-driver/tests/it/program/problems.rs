@@ -65,12 +65,40 @@ fn problem_is_warning_or_error() {
 
     let mut driver = DriverProcess::run(&mut all());
     assert!(driver.line().starts_with("media driver ready"));
+    let mut warnings: Vec<_> = PROBLEMS.iter().map(|_| driver.line()).collect();
     driver.signal("TERM");
     let (code, errors) = driver.end();
     assert_eq!(code, 0, "{errors}");
+    // C's own, as in Aeron's program.
+    assert!(errors.lines().all(|line| line.starts_with("WARNING: ")), "{errors}");
     for problem in PROBLEMS {
-        let warning = format!("media_driver: warning: {}", described(problem));
-        assert!(errors.contains(&warning), "{warning} is not in\n{errors}");
+        let warning = format!("warning: {}", described(problem));
+        let index = warnings.iter().position(|line| line.starts_with(&warning));
+        warnings.remove(index.unwrap_or_else(|| panic!("{warning} is not in\n{warnings:?}")));
+    }
+}
+
+/// Aeron's own launcher and system tests set these. They take any text on standard error for a
+/// failure.
+#[test]
+fn accepted_settings_leave_standard_error_empty() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    for (name, value) in [
+        ("AERON_PUBLICATION_LINGER_TIMEOUT", "0"),
+        ("AERON_NAK_UNICAST_DELAY", "0"),
+        ("AERON_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY", "backoff"),
+        ("AERON_TERM_BUFER_LENGTH", "64k"),
+        ("AERON_DRIVER_TIMEOUT", "10s"),
+    ] {
+        let mut driver = DriverProcess::run(program(&dir).env(name, value));
+        assert!(driver.line().starts_with("media driver ready"));
+        assert!(driver.line().starts_with(&format!("warning: {name}={value}: ")));
+        driver.signal("TERM");
+        assert_eq!(driver.end(), (0, String::new()), "{name}");
+        let refused = DriverProcess::run(program(&dir).env(name, value).arg("--strict")).end();
+        assert_eq!(refused.0, 78);
+        assert!(refused.1.starts_with(&format!("media_driver: {name}={value}: ")), "{}", refused.1);
     }
 }
 
@@ -87,9 +115,10 @@ fn warning_names_the_value_instead() {
         let mut command = program(&home.path().join("aeron"));
         let output = command.env(name, value).arg("--print-config").output().expect("the program");
         assert!(output.status.success());
-        let errors = String::from_utf8(output.stderr).expect("text");
-        assert!(errors.ends_with(&format!("; the driver takes {instead}\n")), "{errors}");
         let text = String::from_utf8(output.stdout).expect("text");
+        let warning = text.lines().last().expect("a warning");
+        assert!(warning.starts_with(&format!("# warning: {name}={value}: ")), "{text}");
+        assert!(warning.ends_with(&format!("; the driver takes {instead}")), "{text}");
         assert!(text.contains(&format!("\n{name}={instead}\n")), "{text}");
     }
 }
