@@ -17,6 +17,7 @@ use crate::mark_file::{
 };
 use crate::service::error_log::ErrorLog;
 use crate::service::mapped_file::MappedFile;
+use crate::service::regular_file;
 
 /// A component without a sign of life for this time is not alive.
 const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -84,7 +85,8 @@ impl MarkFile {
     ///   component or version.
     /// - [`ClusterErrorKind::InvalidArgument`] if a setting is out of range, or the texts are too
     ///   long together.
-    /// - [`ClusterErrorKind::Io`] if the file cannot be made.
+    /// - [`ClusterErrorKind::Io`] if the file cannot be made, or something else than a regular file
+    ///   has its name.
     pub fn activate(settings: &MarkFileSettings<'_>) -> Result<Self> {
         let header = settings.header()?;
         let name = format!("cluster-mark-service-{}", settings.service_id);
@@ -112,14 +114,7 @@ impl MarkFile {
         let mark_file = Self { map, errors, path: reservation.keep() };
         let cluster_dir = make_dir(settings.cluster_dir)?;
         let link = cluster_dir.join(format!("{name}.lnk"));
-        let linked = if dir == cluster_dir {
-            fs::remove_file(&link).or_else(|error| match error.kind() {
-                ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })
-        } else {
-            fs::write(&link, dir.to_string_lossy().as_bytes())
-        };
+        let linked = replace_link(&link, (dir != cluster_dir).then_some(&dir));
         linked.map_err(|error| file_error("write the link", &link, &error))?;
         Ok(mark_file)
     }
@@ -246,6 +241,17 @@ fn create(path: &Path, header: &MarkFileHeader, length: usize) -> io::Result<Opt
     })
 }
 
+/// Removes a link file, and makes one that names a directory. Never opens the old file, which may be
+/// a pipe.
+fn replace_link(link: &Path, dir: Option<&PathBuf>) -> io::Result<()> {
+    match fs::remove_file(link) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let Some(dir) = dir else { return Ok(()) };
+    File::create_new(link)?.write_all(dir.to_string_lossy().as_bytes())
+}
+
 /// Writes zeros from the end of the header to the end of the file, so that the disk has space for
 /// them.
 fn write_zeros(file: &mut File, length: usize) -> io::Result<()> {
@@ -268,7 +274,8 @@ fn take_over(
         let message = format!("{}: {reason}", path.display());
         ClusterError::new(ClusterErrorKind::InvalidMarkFile, message)
     };
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+    let mut file =
+        regular_file::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
     // A clock that was set back makes the age unknown.
     let age = file.metadata().and_then(|about| about.modified()).map_err(failed)?.elapsed();
     let is_old = age.is_ok_and(|age| age > LIVENESS_TIMEOUT);

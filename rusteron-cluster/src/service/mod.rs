@@ -23,6 +23,7 @@ mod message_claim;
 mod monitor;
 mod network;
 mod panic;
+mod regular_file;
 mod replay;
 #[cfg(test)]
 mod script;

@@ -1,7 +1,15 @@
 //! Mark files of service containers.
 
 use std::fs::{self, File};
+#[cfg(unix)]
+use std::io::ErrorKind;
 use std::path::Path;
+#[cfg(unix)]
+use std::process::Command;
+#[cfg(unix)]
+use std::sync::mpsc;
+#[cfg(unix)]
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rusteron_client::__private::error_log;
@@ -10,6 +18,8 @@ use rusteron_cluster::__private::{
     VERSION, VERSION_FAILED,
 };
 use rusteron_cluster::ClusterErrorKind;
+#[cfg(unix)]
+use rusteron_test_support::DEADLINE;
 use tempfile::TempDir;
 
 const PAGE_SIZE: usize = 4096;
@@ -192,6 +202,58 @@ fn other_files_are_refused() {
     }
     fs::write(&path, vec![0; HEADER_LENGTH]).expect("written");
     assert_refused(&dir, ClusterErrorKind::InvalidMarkFile, "schema 0");
+}
+
+/// Calls on another thread, because a pipe without another end can block the caller for ever.
+#[cfg(unix)]
+pub(crate) fn within_deadline<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(call()));
+    receiver.recv_timeout(DEADLINE).expect("an outcome in time")
+}
+
+#[cfg(unix)]
+pub(crate) fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("the command mkfifo");
+    assert!(made.success());
+}
+
+#[test]
+#[cfg(unix)]
+fn pipe_is_refused_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("cluster-mark-service-0.dat");
+    make_pipe(&path);
+    let home = dir.path().to_owned();
+    let refused = within_deadline(move || MarkFile::activate(&settings(&home, &home)).map(drop));
+    let error = refused.expect_err("a pipe");
+    assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
+    let text = format!("{}: not a regular file", path.display());
+    assert!(error.message().ends_with(&text), "{error}");
+}
+
+#[test]
+#[cfg(unix)]
+fn directory_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("cluster-mark-service-0.dat");
+    fs::create_dir(&path).expect("a directory");
+    assert_refused(&dir, ClusterErrorKind::Io(ErrorKind::InvalidInput), "not a regular file");
+}
+
+#[test]
+#[cfg(unix)]
+fn pipe_in_the_place_of_the_link_is_replaced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cluster_dir = tempfile::tempdir().expect("another");
+    let link = cluster_dir.path().join("cluster-mark-service-0.lnk");
+    make_pipe(&link);
+    let (home, cluster_home) = (dir.path().to_owned(), cluster_dir.path().to_owned());
+    let activated =
+        within_deadline(move || MarkFile::activate(&settings(&home, &cluster_home)).map(drop));
+    activated.expect("a mark file");
+    let home = dir.path().canonicalize().expect("a directory");
+    assert_eq!(fs::read_to_string(link).expect("a file"), home.to_str().expect("UTF-8"));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The log of a member, in the files of its archive.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
+use crate::service::regular_file;
 use crate::service::replay::recording::{Recording, invalid, io_error};
 use crate::service::replay::recording_log::{self, RecordingLog, SnapshotEntry};
 use crate::service::replay::snapshot::Snapshot;
@@ -31,7 +31,7 @@ impl RecordedLog {
     ///   damaged or has no term, or the archive does not have the log.
     pub fn open(cluster_dir: impl AsRef<Path>, archive_dir: impl AsRef<Path>) -> Result<Self> {
         let path = cluster_dir.as_ref().join(recording_log::NAME);
-        let bytes = fs::read(&path).map_err(|error| io_error(&path, &error))?;
+        let bytes = regular_file::read(&path).map_err(|error| io_error(&path, &error))?;
         let recording_log = RecordingLog::parse(&bytes)
             .map_err(|error| invalid(format!("{}: {error}", path.display())))?;
         let Some(recording_id) = recording_log.log_recording_id else {

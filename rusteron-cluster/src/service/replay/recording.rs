@@ -1,10 +1,11 @@
 //! A recording in an archive's directory.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::service::regular_file;
 
 const HEADER_LENGTH: usize = 32;
 const FRAME_ALIGNMENT: i64 = 32;
@@ -65,7 +66,7 @@ impl Recording {
         let mut body = Vec::new();
         for (index, (base, path)) in self.segments.iter().enumerate() {
             let cannot = |error| io_error(path, &error);
-            let file = File::open(path).map_err(cannot)?;
+            let file = regular_file::open(path, OpenOptions::new().read(true)).map_err(cannot)?;
             let length = file.metadata().map_err(cannot)?.len();
             let end = base + i64::try_from(length).unwrap_or(i64::MAX);
             if end <= position {

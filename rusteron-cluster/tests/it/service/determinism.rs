@@ -1,7 +1,7 @@
 //! A recorded log, and services that diverge over it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::Node;
 use super::command_service::CommandService;
+use crate::mark_file::{make_pipe, within_deadline};
 
 /// The files of a member that was killed, with a snapshot in the middle of its log.
 struct Files {
@@ -287,6 +288,16 @@ fn failures_over_a_log_are_reported() {
     let mut check = files.check();
     let error = check.set_service_id(5).begin_with_last_snapshot().run(Forgetful::default);
     assert_eq!(error.expect_err("no snapshot").kind(), ClusterErrorKind::InvalidRecording);
+}
+
+#[test]
+fn pipes_for_a_log_are_refused_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    make_pipe(&dir.path().join("recording.log"));
+    let home = dir.path().to_owned();
+    let error = within_deadline(move || RecordedLog::open(&home, &home)).expect_err("a pipe");
+    assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
+    assert!(error.message().ends_with("recording.log: not a regular file"), "{error}");
 }
 
 /// Ends a thread.
