@@ -336,6 +336,20 @@ fn close_by_cluster_reaches_offers() {
 }
 
 #[test]
+fn dead_driver_closes_both_halves() {
+    let mut members = Members::new();
+    let (mut ingress, mut egress) = members.session(members.context()).split();
+    // With its media driver.
+    drop(members);
+    await_that("the end", || egress.poll(|event| panic!("{event:?}"), 10).is_err());
+    let ClusterState::Closed(CloseCause::ClientClosed(cause)) = egress.state() else {
+        panic!("{:?}", egress.state());
+    };
+    assert_eq!(ingress.offer(b"x"), Err(OfferError::Closed(cause)));
+    assert_eq!(ingress.state(), egress.state());
+}
+
+#[test]
 fn joined_halves_go_on() {
     let mut members = Members::new();
     let (ingress, egress) = members.session(members.context()).split();
