@@ -15,7 +15,8 @@ pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::ffi::callback::{catch, mark, run};
 pub use crate::ffi::wake::soon as wake_soon;
 pub use crate::ffi::{
-    Fallible, Retained, c_path, c_string, last_error, lock_context_init, lossy, millis, nanos, path,
+    Fallible, ForkGuard, PerProcess, Process, Retained, c_path, c_string, last_error,
+    lock_context_init, lossy, millis, nanos, path,
 };
 /// The layout of error logs, and reading copies of them.
 pub mod error_log {
@@ -55,11 +56,19 @@ impl<'a> RawClient<'a> {
         self.0.client().has_invoker()
     }
 
+    /// Returns whether this process has made the client. Otherwise, it has inherited the client in a
+    /// fork, and everything of the client is the parent's.
+    pub fn is_of_this_process(self) -> bool {
+        !self.0.client().is_inherited()
+    }
+
     /// Refuses what [`command`](Self::command) would, before a caller waits for a lock.
     ///
     /// # Errors
-    /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.
+    /// - [`ErrorKind::CalledFromConductor`] in a callback of a conductor;
+    /// - [`ErrorKind::ClientClosed`] in a forked child.
     pub fn forbid_blocking(self, operation: &str) -> Result<()> {
+        self.0.client().check_process()?;
         callback::forbid_blocking(operation)
     }
 

@@ -96,6 +96,7 @@ impl DriverInvoker {
     /// Corresponds to `aeron_driver_main_do_work`.
     #[doc(alias = "aeron_driver_main_do_work")]
     pub fn do_work(&mut self) -> Result<usize> {
+        self.running.check_process()?;
         // SAFETY: the driver is live and started with a manual main loop, and by the exclusive
         // borrow this is the only invocation.
         let work = unsafe { sys::aeron_driver_main_do_work(self.running.as_ptr()) };

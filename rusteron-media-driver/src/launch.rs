@@ -1,5 +1,6 @@
 //! Launching and closing a driver.
 
+use std::ffi::c_void;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,9 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusteron_client::__private::{self as ffi, Fallible, last_error};
+use rusteron_client::__private::{
+    self as ffi, Fallible, ForkGuard, PerProcess, Process, last_error,
+};
 use rusteron_client::{CncFile, Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
@@ -21,6 +24,10 @@ const DELETE_ON_START: &str = "dir_delete_on_start (AERON_DIR_DELETE_ON_START=tr
 /// A C driver with its context; stopped and freed when dropped.
 pub(crate) struct Running {
     raw: NonNull<sys::aeron_driver_t>,
+    process: Process,
+    /// For the files by which others know that the driver runs. A forked child neither writes to
+    /// them, nor seems to be the driver.
+    fork_guards: Vec<ForkGuard>,
     /// `None` once the driver is closed.
     context: Option<Context>,
     /// Absolute, so that it stays the same when the process changes its working directory.
@@ -54,7 +61,9 @@ impl Running {
         let access = context.dir_access();
         let raw = dir_access::make_files(access, &dir, || init(&context))
             .map_err(|error| explain(error, &dir, context.driver_timeout()))?;
-        let running = Self { raw, context: Some(context), dir, is_embedded };
+        let fork_guards = fork_guards(&context);
+        let process = Process::current();
+        let running = Self { raw, process, fork_guards, context: Some(context), dir, is_embedded };
         if let Some(context) = &running.context {
             context.add_segmentation_offload_counters()?;
         }
@@ -77,13 +86,25 @@ impl Running {
         &self.dir
     }
 
+    /// Returns an error in a process that has inherited this driver in a fork.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.process.check()
+    }
+
     /// Stops the driver and frees it. Deletes its directory if that is configured.
     pub(crate) fn close(mut self) -> Result<()> {
+        self.check_process()?;
         self.close_once()
     }
 
     fn close_once(&mut self) -> Result<()> {
         let Some(context) = self.context.take() else { return Ok(()) };
+        if self.check_process().is_err() {
+            // Threads and directory are the parent's.
+            std::mem::forget(context);
+            return Ok(());
+        }
+        self.fork_guards.clear();
         // SAFETY: the driver is live, because its context was still there, and not used again; its
         // threads are joined before it is freed.
         let stopped = unsafe { sys::aeron_driver_close(self.as_ptr()) }.into_result();
@@ -107,6 +128,26 @@ impl Drop for Running {
             log::error!("media driver in {}: {error}", self.dir.display());
         }
     }
+}
+
+/// Returns address and length of a file that a driver has mapped.
+type MappedFile =
+    unsafe extern "C" fn(*mut sys::aeron_driver_context_t, *mut *mut c_void, *mut usize);
+
+/// Keeps forked children from the files that an initialised driver has mapped.
+fn fork_guards(context: &Context) -> Vec<ForkGuard> {
+    let files: [MappedFile; 2] =
+        [sys::rusteron_driver_context_cnc, sys::rusteron_driver_context_loss_report];
+    let guard = |file: MappedFile| {
+        let (mut address, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: the context is live, and unmaps the file after the guard has gone. A forked child
+        // has none of the driver's threads, which use it.
+        unsafe {
+            file(context.as_ptr(), &mut address, &mut length);
+            ForkGuard::of_mapping(address.cast(), length)
+        }
+    };
+    files.map(guard).into()
 }
 
 /// Replaces settings that Aeron's own functions would handle wrongly.
@@ -188,7 +229,7 @@ fn is_leftover(entry: &fs::DirEntry) -> bool {
 
 fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
     // Drivers share the state of a random number generator, which the first driver initialises.
-    static INITIALISING: Mutex<()> = Mutex::new(());
+    static INITIALISING: PerProcess<Mutex<()>> = PerProcess::new();
     let _one_at_a_time = INITIALISING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut raw = ptr::null_mut();
     // SAFETY: the context is live and no other driver's: the caller owns it.

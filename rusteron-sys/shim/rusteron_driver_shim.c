@@ -406,3 +406,15 @@ int rusteron_thread_umask(void)
     return ENOSYS;
 #endif
 }
+
+void rusteron_driver_context_cnc(aeron_driver_context_t *context, void **address, size_t *length)
+{
+    *address = context->cnc_map.addr;
+    *length = context->cnc_map.length;
+}
+
+void rusteron_driver_context_loss_report(aeron_driver_context_t *context, void **address, size_t *length)
+{
+    *address = context->loss_report.addr;
+    *length = context->loss_report.length;
+}

@@ -115,4 +115,8 @@ void rusteron_segmentation_offload_free(rusteron_segmentation_offload_t *offload
  */
 int rusteron_driver_context_apply_affinity(aeron_driver_context_t *context);
 
+/* The mappings of the files that a driver keeps mapped for as long as it runs. */
+void rusteron_driver_context_cnc(aeron_driver_context_t *context, void **address, size_t *length);
+void rusteron_driver_context_loss_report(aeron_driver_context_t *context, void **address, size_t *length);
+
 #endif

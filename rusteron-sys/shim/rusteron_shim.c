@@ -448,3 +448,24 @@ void rusteron_err_clear(void)
 {
     aeron_err_clear();
 }
+
+void rusteron_client_cnc(aeron_t *client, void **address, size_t *length)
+{
+    *address = client->context->cnc_map.addr;
+    *length = client->context->cnc_map.length;
+}
+
+void rusteron_publication_log(aeron_publication_t *publication, void **address, size_t *length)
+{
+    const aeron_mapped_file_t *file = &publication->log_buffer->mapped_raw_log.mapped_file;
+    *address = file->addr;
+    *length = file->length;
+}
+
+void rusteron_exclusive_publication_log(
+    aeron_exclusive_publication_t *publication, void **address, size_t *length)
+{
+    const aeron_mapped_file_t *file = &publication->log_buffer->mapped_raw_log.mapped_file;
+    *address = file->addr;
+    *length = file->length;
+}

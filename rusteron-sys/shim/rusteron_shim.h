@@ -276,4 +276,36 @@ int rusteron_context_set_agent_on_start(
 /* Clears this thread's aeron_errcode() and aeron_errmsg(). */
 void rusteron_err_clear(void);
 
+/* The number of forks between this process and the one that first called this. Always 0 on Windows. */
+uint64_t rusteron_fork_count(void);
+
+/*
+ * What a forked child must not share with its parent. In a child, zeros of its own replace the memory before fork()
+ * returns, and the flag is set. The child can then neither read nor write the parent's memory through any address that
+ * it has inherited. The guard is used up there.
+ *
+ * Does not apply to vfork() and posix_spawn(), whose children only execute another program.
+ */
+typedef struct rusteron_fork_guard_stct
+{
+    struct rusteron_fork_guard_stct *next;
+    struct rusteron_fork_guard_stct *previous;
+    /* A whole mapping, or one of length 0 for none. */
+    void *address;
+    size_t length;
+    /* May be NULL. */
+    bool *flag;
+}
+rusteron_fork_guard_t;
+
+/* The guard stays where it is until it is removed. Memory and flag are live until then. */
+void rusteron_fork_guard_add(rusteron_fork_guard_t *guard);
+void rusteron_fork_guard_remove(rusteron_fork_guard_t *guard);
+
+/* The mappings of a client's CnC file, and of a publication's log buffer. */
+void rusteron_client_cnc(aeron_t *client, void **address, size_t *length);
+void rusteron_publication_log(aeron_publication_t *publication, void **address, size_t *length);
+void rusteron_exclusive_publication_log(
+    aeron_exclusive_publication_t *publication, void **address, size_t *length);
+
 #endif

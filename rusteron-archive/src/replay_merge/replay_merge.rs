@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-use rusteron_client::__private::{Fallible, SharedBetweenThreads, catch};
+use rusteron_client::__private::{Fallible, RawClient, SharedBetweenThreads, catch};
 use rusteron_client::{AsChannel, ErrorKind, Header, Image, Subscription};
 use rusteron_sys::archive as sys;
 
@@ -281,6 +281,9 @@ impl Closing {
 
 impl Drop for ReplayMerge {
     fn drop(&mut self) {
+        if !RawClient::new(self.parts.archive.aeron()).is_of_this_process() {
+            return; // the merge is that of the process which this was forked from
+        }
         // SAFETY: taken once, and `self` is not used after.
         let parts = unsafe { ManuallyDrop::take(&mut self.parts) };
         let closing = ManuallyDrop::new(Closing { raw: self.raw, parts });

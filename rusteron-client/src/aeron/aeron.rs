@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::error::{CloseCause, Result};
 use crate::ffi::callback;
-use crate::ffi::handlers::Handler;
+use crate::ffi::handlers::{Handler, Handlers};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::{Subscription, SubscriptionBuilder};
 
@@ -220,7 +220,7 @@ impl Aeron {
     /// Corresponds to `aeron_add_close_handler` and `aeron_remove_close_handler`.
     #[doc(alias("aeron_add_close_handler", "aeron_remove_close_handler", "removeCloseHandler"))]
     pub fn add_close_handler(&self, handler: impl FnMut() + Send + 'static) -> Handler {
-        self.context().close_handlers.add(Box::new(handler))
+        self.add_handler(&self.context().close_handlers, Box::new(handler))
     }
 
     /// Does one duty cycle of the conductor's work on this thread, for a client without a conductor
@@ -355,6 +355,19 @@ impl Aeron {
     pub fn client_id(&self) -> i64 {
         // SAFETY: the client is live; it only reads a number that never changes.
         unsafe { sys::aeron_client_id(self.client.as_ptr()) }
+    }
+
+    /// Adds a handler to a list of this client. In a forked child it is dropped: no event comes there,
+    /// and a thread of the parent may have locked the list.
+    pub(super) fn add_handler<F: ?Sized + Send + 'static>(
+        &self,
+        handlers: &Handlers<F>,
+        handler: Box<F>,
+    ) -> Handler {
+        if self.client.is_inherited() {
+            return Handlers::new("handler of a forked child").add(handler);
+        }
+        handlers.add(handler)
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {

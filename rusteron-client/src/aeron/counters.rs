@@ -177,7 +177,7 @@ impl Aeron {
         &self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
     ) -> Handler {
-        self.context().counter_handlers.available.add(Box::new(handler))
+        self.add_handler(&self.context().counter_handlers.available, Box::new(handler))
     }
 
     /// Adds a handler that is called when a counter that is not static is removed. Dropping the
@@ -198,6 +198,6 @@ impl Aeron {
         &self,
         handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
     ) -> Handler {
-        self.context().counter_handlers.unavailable.add(Box::new(handler))
+        self.add_handler(&self.context().counter_handlers.unavailable, Box::new(handler))
     }
 }

@@ -192,6 +192,11 @@ pub enum RunnerError {
         /// The role of the runner's agent.
         role: String,
     },
+    /// The runner belongs to another process, of which this is a fork. The agent goes on there.
+    Forked {
+        /// The role of the runner's agent.
+        role: String,
+    },
 }
 
 impl fmt::Display for RunnerError {
@@ -209,6 +214,9 @@ impl fmt::Display for RunnerError {
                      wait"
                 )
             }
+            Self::Forked { role } => {
+                write!(f, "agent {role} runs in another process, of which this is a fork")
+            }
         }
     }
 }
@@ -219,7 +227,8 @@ impl Error for RunnerError {
             Self::Failed(error) => error.cause().map(|cause| cause as _),
             Self::Panicked { .. }
             | Self::JoinedByItself { .. }
-            | Self::CalledFromConductor { .. } => None,
+            | Self::CalledFromConductor { .. }
+            | Self::Forked { .. } => None,
         }
     }
 }

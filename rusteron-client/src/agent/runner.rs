@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::agent::{Agent, AgentError, ErrorAction, RunnerError, ShutdownSignal, panic};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::callback;
+use crate::ffi::{Process, callback};
 use crate::idle::{Backoff, IdleStrategy};
 
 /// Runs an agent on a thread of its own, until a [`ShutdownSignal`] or the agent's own end.
@@ -59,6 +59,7 @@ pub struct AgentRunner {
     role_name: String,
     shutdown: ShutdownSignal,
     error_count: Arc<AtomicU64>,
+    process: Process,
 }
 
 type ErrorHandler = Box<dyn FnMut(&AgentError) -> ErrorAction + Send>;
@@ -145,7 +146,8 @@ impl<A: Agent + Send + 'static, I: IdleStrategy + Send + 'static> AgentRunnerBui
             let message = format!("cannot start thread {name:?}: {error}");
             Error::new(ErrorKind::Io(error.kind()), message)
         })?;
-        Ok(AgentRunner { thread: Some(thread), role_name, shutdown, error_count })
+        let process = Process::current();
+        Ok(AgentRunner { thread: Some(thread), role_name, shutdown, error_count, process })
     }
 }
 
@@ -163,7 +165,7 @@ impl AgentRunner {
     /// - [`RunnerError::JoinedByItself`] and [`RunnerError::CalledFromConductor`] without waiting,
     ///   on a thread that cannot wait for the agent.
     pub fn close(mut self) -> std::result::Result<(), RunnerError> {
-        self.shutdown.signal();
+        self.signal();
         self.join_thread()
     }
 
@@ -178,8 +180,20 @@ impl AgentRunner {
         self.join_thread()
     }
 
+    /// Tells the agent to end. In a forked child, the signal would end what the parent's runners of
+    /// the same signal have nothing to do with.
+    fn signal(&self) {
+        if self.process.is_current() {
+            self.shutdown.signal();
+        }
+    }
+
     fn join_thread(&mut self) -> std::result::Result<(), RunnerError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
+        if !self.process.is_current() {
+            std::mem::forget(thread); // there is nothing to detach
+            return Err(RunnerError::Forked { role: self.role_name.clone() });
+        }
         if thread.thread().id() == thread::current().id() {
             self.shutdown.signal();
             return Err(RunnerError::JoinedByItself { role: self.role_name.clone() });
@@ -219,7 +233,7 @@ impl AgentRunner {
 impl Drop for AgentRunner {
     /// The agent's errors have been reported when they occurred.
     fn drop(&mut self) {
-        self.shutdown.signal();
+        self.signal();
         let _ = self.join_thread();
     }
 }

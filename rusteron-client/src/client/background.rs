@@ -8,10 +8,12 @@ use std::task::Waker;
 use std::thread;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ffi::Process;
 
 /// A blocking call on a thread of its own. Dropping this cancels the call, and does not wait.
 pub(crate) struct Background<T: Send + 'static> {
     shared: Arc<Shared<T>>,
+    process: Process,
 }
 
 struct Shared<T> {
@@ -36,7 +38,7 @@ impl<T: Send + 'static> Background<T> {
     ) -> Result<Self> {
         let state = Mutex::new(State::Running(None));
         let shared = Arc::new(Shared { state, is_cancelled: AtomicBool::new(false) });
-        let background = Self { shared: Arc::clone(&shared) };
+        let background = Self { shared: Arc::clone(&shared), process: Process::current() };
         let run = move || {
             // Only a logger of the application can panic. The task must not wait for ever then.
             let outcome = catch_unwind(AssertUnwindSafe(|| call(&shared.is_cancelled)));
@@ -53,6 +55,7 @@ impl<T: Send + 'static> Background<T> {
     /// Returns the outcome once, and `None` while there is none. If there is none, the task of
     /// `waker` is woken later.
     pub(crate) fn poll(&self, waker: Option<&Waker>) -> Result<Option<T>> {
+        self.process.check()?;
         // Wakers are user code: cloned before the lock is taken, and dropped after it. A task is
         // mostly polled with the same waker again.
         let is_same = match (&*self.shared.lock(), waker) {
@@ -100,6 +103,11 @@ impl<T> Shared<T> {
 
 impl<T: Send + 'static> Drop for Background<T> {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // The call goes on in the other process. Its outcome, if there is one, is that process's.
+            std::mem::forget(Arc::clone(&self.shared));
+            return;
+        }
         self.shared.is_cancelled.store(true, Ordering::Relaxed);
         let state = mem::replace(&mut *self.shared.lock(), State::Over);
         if let State::Done(Ok(outcome)) = state {

@@ -13,7 +13,7 @@ use crate::client::conductor_idle::ConductorIdle;
 use crate::client::subscription_callbacks::CallbackList;
 use crate::context::Context;
 use crate::error::{CloseCause, Error, ErrorKind, Result};
-use crate::ffi::{Fallible, callback, last_error};
+use crate::ffi::{Fallible, ForkGuard, Process, callback, last_error};
 
 /// The client that all handles share. The client closes when the last handle of any kind is
 /// dropped.
@@ -27,6 +27,7 @@ use crate::ffi::{Fallible, callback, last_error};
 #[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
 pub struct Client {
     running: ManuallyDrop<Running>,
+    process: Process,
     /// Held during commands and work if the client has no conductor thread.
     invoker: Option<Mutex<()>>,
 }
@@ -35,6 +36,8 @@ type Deferred = Box<dyn FnOnce() + Send>;
 
 /// The C client and the data it works with. Fields are dropped in order, after the C client.
 struct Running {
+    /// For the CnC file. Without counters in it, nothing of this client is open in a forked child.
+    fork_guard: Option<ForkGuard>,
     raw: NonNull<sys::aeron_t>,
     /// Resources released in a callback without a conductor thread. They wait here until a thread
     /// holds the invoker's lock.
@@ -81,7 +84,15 @@ impl Client {
         let invoker = has_invoker.then(Mutex::default);
         // SAFETY: the client is live; `Running` drops the context last.
         unsafe { context.close_state.set_client(raw.as_ptr()) };
+        let (mut address, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: the client is live, and maps its CnC file until it is closed. The guard goes first.
+        // All values in the file are read as another process may have written them.
+        let fork_guard = unsafe {
+            sys::rusteron_client_cnc(raw.as_ptr(), &mut address, &mut length);
+            ForkGuard::of_mapping(address.cast(), length)
+        };
         let running = ManuallyDrop::new(Running {
+            fork_guard: Some(fork_guard),
             raw,
             deferred: Mutex::default(),
             context: ManuallyDrop::new(context),
@@ -89,7 +100,7 @@ impl Client {
             subscription_callbacks: Arc::default(),
             retained: Retained::default(),
         });
-        let client = Self { running, invoker };
+        let client = Self { running, process: Process::current(), invoker };
         // SAFETY: the client is live; if it cannot be started, dropping it closes it.
         unsafe { sys::aeron_start(client.as_ptr()) }.into_result()?;
         Ok(client)
@@ -114,7 +125,18 @@ impl Client {
 
     pub(crate) fn is_closed(&self) -> bool {
         // SAFETY: the client is live; the function reads an atomic flag.
-        unsafe { sys::aeron_is_closed(self.as_ptr()) }
+        self.is_inherited() || unsafe { sys::aeron_is_closed(self.as_ptr()) }
+    }
+
+    /// Returns whether another process has made this client, of which this is a fork.
+    pub(crate) fn is_inherited(&self) -> bool {
+        !self.process.is_current()
+    }
+
+    /// Returns an error in a process that has inherited this client in a fork. The threads behind the
+    /// client are in the other process, and perhaps held its locks.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.process.check()
     }
 
     /// Returns whether the driver has timed out this client. The conductor may not have noticed
@@ -127,6 +149,9 @@ impl Client {
 
     /// Returns the reason why the client is closed.
     pub(crate) fn close_cause(&self) -> Option<CloseCause> {
+        if self.is_inherited() {
+            return Some(self.process.close_cause());
+        }
         self.context().close_state.cause()
     }
 
@@ -144,6 +169,7 @@ impl Client {
 
     /// Runs a C function that gives the conductor a command.
     pub(crate) fn command<T>(&self, call: impl FnOnce() -> T) -> Result<T> {
+        self.check_process()?;
         let Some(invoker) = &self.invoker else { return Ok(self.command_conductor(call)) };
         callback::forbid_blocking("without a conductor thread, a command")?;
         let lock = lock(invoker);
@@ -180,7 +206,8 @@ impl Client {
         })
     }
 
-    /// Runs a C function that releases a resource.
+    /// Runs a C function that releases a resource. In a forked child, the resource is the parent's,
+    /// and `call` is leaked.
     ///
     /// For a client without a conductor thread, two cases are deferred to the end of the duty
     /// cycle: a call in a callback of this client, and a call in another client's callback during
@@ -189,6 +216,9 @@ impl Client {
     /// `call` must not need anything but the C client, which outlives `call`. User code that `call`
     /// runs or drops is run as a callback.
     pub(crate) fn release(&self, call: impl FnOnce() + Send + 'static) {
+        if self.is_inherited() {
+            return std::mem::forget(call);
+        }
         match &self.invoker {
             None => self.command_conductor(call),
             Some(invoker) if callback::is_running() => {
@@ -208,6 +238,7 @@ impl Client {
 
     /// Does one duty cycle of the conductor's work on this thread. Returns the amount of work done.
     pub(crate) fn do_work(&self) -> Result<usize> {
+        self.check_process()?;
         let Some(invoker) = &self.invoker else {
             return Err(Error::new(
                 ErrorKind::IllegalState,
@@ -289,6 +320,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        if self.is_inherited() {
+            // The client is the parent's.
+            return;
+        }
         // SAFETY: taken once, and `self` is not used after.
         let running = unsafe { ManuallyDrop::take(&mut self.running) };
         if !callback::is_running() {
@@ -346,6 +381,7 @@ impl Drop for Running {
         // Shortens the pauses before the conductor's next duty cycles, one of which ends the
         // conductor.
         self.wake_conductor();
+        self.fork_guard = None;
         // SAFETY: the client is live and its only owner is being dropped, so no other call is under
         // way or to come; it frees the client unless its thread cannot be joined.
         if let Err(error) = unsafe { sys::aeron_close(self.raw.as_ptr()) }.into_result() {

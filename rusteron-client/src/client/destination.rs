@@ -130,6 +130,7 @@ impl DestinationRegistration {
     /// Corresponds to `aeron_publication_async_destination_poll` and its relatives.
     #[doc(alias = "aeron_publication_async_destination_poll")]
     pub fn poll(&mut self) -> Result<Option<i64>> {
+        self.client.check_process()?;
         let Some(raw) = self.raw else {
             return Err(Error::new(
                 ErrorKind::IllegalState,

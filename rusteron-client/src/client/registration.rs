@@ -222,6 +222,7 @@ impl<R: Resource> Registration<R> {
         "aeron_async_next_session_id_poll"
     ))]
     pub fn poll(&mut self) -> Result<Option<R>> {
+        self.client.check_process()?;
         let Some(registering) = self.raw else {
             return Err(Error::new(
                 ErrorKind::IllegalState,

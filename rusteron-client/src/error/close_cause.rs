@@ -60,6 +60,12 @@ pub enum CloseCause {
     },
     /// The client fell so far behind the media driver's broadcasts that it has missed some.
     FellBehind,
+    /// This process is a fork, and has inherited the client. The client is open only in the process
+    /// that made it. Make another one in this process.
+    Forked {
+        /// The id of the process that made the client.
+        pid: u32,
+    },
     /// Another fatal error of Aeron's client.
     Fatal {
         /// Aeron's error number, without its sign.
@@ -116,6 +122,14 @@ impl fmt::Display for CloseCause {
                 "the client's conductor did no work for {interval_ms} ms, timeout {timeout_ms} ms"
             ),
             Self::FellBehind => f.write_str("the client fell behind the media driver's broadcasts"),
+            Self::Forked { pid } => {
+                let used = std::process::id();
+                write!(
+                    f,
+                    "made by process {pid}, used in process {used}, a fork: make your own after the \
+                     fork"
+                )
+            }
             Self::Fatal { code } => write!(f, "fatal error {code} of Aeron's client"),
         }
     }

@@ -10,7 +10,7 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::ffi::callback;
+use crate::ffi::{Process, callback};
 
 /// A handler that was added to a client. The client calls the handler until this value is dropped.
 ///
@@ -40,11 +40,15 @@ use crate::ffi::callback;
 #[must_use = "the handler is removed when this is dropped"]
 pub struct Handler {
     entry: Arc<dyn Remove>,
+    process: Process,
 }
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        self.entry.remove();
+        // In a forked child, the thread of a running handler does not exist.
+        if self.process.is_current() {
+            self.entry.remove();
+        }
     }
 }
 
@@ -73,7 +77,7 @@ impl<F: ?Sized + Send + 'static> Handlers<F> {
         let mut entries = lock(&self.entries);
         entries.retain(|entry| !entry.is_removed());
         entries.push(Arc::clone(&entry));
-        Handler { entry }
+        Handler { entry, process: Process::current() }
     }
 
     /// Calls all handlers, each with `event`. Panics are caught.

@@ -2,6 +2,7 @@
 
 mod argument;
 pub(crate) mod callback;
+mod fork;
 pub(crate) mod handlers;
 mod init_lock;
 mod result;
@@ -12,6 +13,7 @@ pub(crate) mod wake;
 
 pub(crate) use crate::error::Result;
 pub use argument::{c_path, c_string, millis, nanos};
+pub use fork::{ForkGuard, PerProcess, Process};
 pub use init_lock::lock_context_init;
 pub use result::{Fallible, last_error};
 pub use retained::Retained;

@@ -10,14 +10,14 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use crate::ffi::callback;
+use crate::ffi::{PerProcess, callback};
 
 /// The delay after which a task sees its answer. The answer itself takes about as long.
 const PERIOD: Duration = Duration::from_millis(1);
 
 /// Wakes the task after about a millisecond.
 pub fn soon(waker: Waker) {
-    static THREAD: Mutex<Option<Sender<Waker>>> = Mutex::new(None);
+    static THREAD: PerProcess<Mutex<Option<Sender<Waker>>>> = PerProcess::new();
     let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     if thread.is_none() {
         *thread = start();

@@ -463,6 +463,7 @@ macro_rules! details {
                 if std::mem::replace(&mut self.is_handed_over, true) {
                     return;
                 }
+                self.fork_guard = None;
                 let publication = SendPtr(self.raw.as_ptr());
                 self.client.release(move || {
                     let function =

@@ -15,7 +15,7 @@ use crate::client::registration::{Resource, poll_for_address, sealed};
 use crate::client::wait::{self, WaitError};
 use crate::constants::PublicationConstants;
 use crate::error::{OfferError, Position, Result};
-use crate::ffi::Fallible;
+use crate::ffi::{Fallible, ForkGuard};
 use crate::idle::IdleStrategy;
 use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, protocol};
 use crate::publication::block::Expected;
@@ -62,6 +62,9 @@ pub struct ExclusivePublication {
     pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
     pub(crate) client: Arc<Client>,
+    /// For the log buffer, and against offers: no claim of the parent can be committed in a forked
+    /// child. `None` once the conductor may free the publication.
+    pub(crate) fork_guard: Option<ForkGuard>,
     /// True once the conductor has been told to close this publication. Only dropping the other
     /// fields follows then.
     pub(crate) is_handed_over: bool,
@@ -550,8 +553,24 @@ impl sealed::Resource for ExclusivePublication {
         let limit = unsafe {
             CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
         };
+        let (mut address, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: the publication is live. Its log buffer stays mapped, and its flag in place, until it
+        // is closed, after the guard has gone. Claims allow for any length of their frame.
+        let fork_guard = unsafe {
+            sys::rusteron_exclusive_publication_log(raw.as_ptr(), &mut address, &mut length);
+            ForkGuard::new(address.cast(), length, fields.is_closed)
+        };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
-        Ok(Self { fields, limit, raw, ids, constants, client, is_handed_over: false })
+        Ok(Self {
+            fields,
+            limit,
+            raw,
+            ids,
+            constants,
+            client,
+            fork_guard: Some(fork_guard),
+            is_handed_over: false,
+        })
     }
 }
 

@@ -224,7 +224,8 @@ impl Subscription {
 
     /// Returns whether the subscription is closed. Either a fatal error has closed the client, and
     /// the subscription with it. Or the client was stopped for longer than its liveness timeout:
-    /// the media driver has timed out the client, and has reused positions of this subscription.
+    /// the media driver has timed out the client, and has reused positions of this subscription. Or this
+    /// is a forked child, and the subscription is its parent's.
     ///
     /// Corresponds to `aeron_subscription_is_closed`.
     #[doc(alias = "aeron_subscription_is_closed")]
@@ -237,8 +238,11 @@ impl Subscription {
 
     #[inline]
     fn is_timed_out(&self) -> bool {
+        if self.images.is_empty() {
+            return self.client.is_inherited();
+        }
         // An unavailable image can also lose its position, before the client knows that the image
-        // has gone.
+        // has gone. In a forked child, all positions and the client are lost.
         self.images.iter().any(|image| !image.fields().owns_position())
             && self.client.is_timed_out()
     }

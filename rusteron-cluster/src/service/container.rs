@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use rusteron_client::__private::Process;
 use rusteron_client::ErrorKind;
 
 use crate::error::{ClusterError, ClusterErrorKind, Result};
@@ -39,6 +40,7 @@ use crate::service::panic::panic_text;
 pub struct ServiceContainer {
     thread: Option<JoinHandle<TerminationCause>>,
     stop: Arc<AtomicBool>,
+    process: Process,
 }
 
 impl ServiceContainer {
@@ -59,7 +61,7 @@ impl ServiceContainer {
             let kind = ClusterErrorKind::Client(ErrorKind::Io(error.kind()));
             ClusterError::new(kind, format!("cannot start thread {name:?}: {error}"))
         })?;
-        Ok(Self { thread: Some(thread), stop })
+        Ok(Self { thread: Some(thread), stop, process: Process::current() })
     }
 
     /// Asks the container to end. Does not wait. The node's consensus module ends, too; if it still
@@ -76,12 +78,17 @@ impl ServiceContainer {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Waits until the container has ended, and returns the cause. Does not stop it.
+    /// Waits until the container has ended, and returns the cause. Does not stop it. In a forked child,
+    /// where there is no such container, the cause says so.
     pub fn join(mut self) -> TerminationCause {
         self.await_end()
     }
 
     fn await_end(&mut self) -> TerminationCause {
+        if !self.process.is_current() {
+            std::mem::forget(self.thread.take()); // there is nothing to detach
+            return TerminationCause::Failed(self.process.close_cause().to_string());
+        }
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(cause)) => cause,
             Some(Err(panic)) => TerminationCause::Failed(panic_text(panic)),

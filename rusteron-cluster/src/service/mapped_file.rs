@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
+use rusteron_client::__private::ForkGuard;
 
 /// The first bytes of a file, mapped for reading and writing. This process accesses them by atomic
 /// operations only.
@@ -12,8 +13,14 @@ use memmap2::{MmapOptions, MmapRaw};
 /// The operating system ends a process (SIGBUS) that writes to a part of a mapped file for which
 /// the disk has no space, or which another process has cut off. The caller has written the whole
 /// file before.
+///
+/// A forked child has memory of its own instead, full of zeros.
 #[derive(Debug)]
-pub(super) struct MappedFile(MmapRaw);
+pub(super) struct MappedFile {
+    /// Dropped before the mapping.
+    _fork_guard: ForkGuard,
+    map: MmapRaw,
+}
 
 impl MappedFile {
     /// Maps the first `length` bytes. `length` is not 0.
@@ -24,7 +31,10 @@ impl MappedFile {
         if file.metadata()?.len() < length as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        MmapOptions::new().len(length).map_raw(file).map(Self)
+        let map = MmapOptions::new().len(length).map_raw(file)?;
+        // SAFETY: a whole mapping, which is dropped after the guard. All access is atomic.
+        let _fork_guard = unsafe { ForkGuard::of_mapping(map.as_mut_ptr(), map.len()) };
+        Ok(Self { _fork_guard, map })
     }
 
     /// The number at an offset, in the byte order of this machine, as Aeron's own files.
@@ -52,10 +62,10 @@ impl MappedFile {
     /// # Panics
     /// The `T` is not aligned, or lies outside. Callers know their offsets.
     fn address<T>(&self, offset: usize) -> *mut T {
-        let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.0.len());
-        assert!(is_within, "{offset} of {} bytes", self.0.len());
+        let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.map.len());
+        assert!(is_within, "{offset} of {} bytes", self.map.len());
         // SAFETY: within the mapping, by the assertion.
-        let address = unsafe { self.0.as_mut_ptr().add(offset) }.cast::<T>();
+        let address = unsafe { self.map.as_mut_ptr().add(offset) }.cast::<T>();
         assert!(address.is_aligned(), "{offset}");
         address
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::__private::error_log;
+use rusteron_client::__private::{PerProcess, error_log};
 
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::mark_file::{
@@ -69,7 +69,7 @@ pub struct MarkFile {
 }
 
 /// The mark files of this process.
-static ACTIVE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static ACTIVE: PerProcess<Mutex<BTreeSet<PathBuf>>> = PerProcess::new();
 
 impl MarkFile {
     /// Makes the service's mark file, or takes over the file of a container that is not alive, and

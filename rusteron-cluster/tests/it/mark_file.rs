@@ -377,3 +377,29 @@ mod java {
         assert!(errors.contains("after Java"), "{errors}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn forked_child_leaves_it_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = activate(&dir).expect("a mark file");
+    mark_file.ready();
+    let path = mark_file.path().to_owned();
+    let before = fs::read(&path).expect("a file");
+    // SAFETY: the child uses and drops the mark file, and ends without returning to the tests.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        mark_file.tick();
+        mark_file.set_member_id(5);
+        mark_file.record_error("of the child");
+        drop(mark_file);
+        // SAFETY: ends this process.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of this process, for which nothing else waits.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(fs::read(&path).expect("a file") == before, "the child has written");
+    assert_eq!(activate(&dir).unwrap_err().kind(), ClusterErrorKind::ActiveMarkFile);
+}

@@ -2541,4 +2541,58 @@ unsafe extern "C" {
         state: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
     pub fn rusteron_err_clear();
+    pub fn rusteron_fork_count() -> u64;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_fork_guard_stct {
+    pub next: *mut rusteron_fork_guard_stct,
+    pub previous: *mut rusteron_fork_guard_stct,
+    pub address: *mut ::core::ffi::c_void,
+    pub length: usize,
+    pub flag: *mut bool,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_fork_guard_stct",
+    ][::core::mem::size_of::<rusteron_fork_guard_stct>() - 40usize];
+    [
+        "Alignment of rusteron_fork_guard_stct",
+    ][::core::mem::align_of::<rusteron_fork_guard_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::next",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, next) - 0usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::previous",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, previous) - 8usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::address",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, address) - 16usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::length",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, length) - 24usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::flag",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, flag) - 32usize];
+};
+pub type rusteron_fork_guard_t = rusteron_fork_guard_stct;
+unsafe extern "C" {
+    pub fn rusteron_fork_guard_add(guard: *mut rusteron_fork_guard_t);
+    pub fn rusteron_fork_guard_remove(guard: *mut rusteron_fork_guard_t);
+    pub fn rusteron_client_cnc(
+        client: *mut aeron_t,
+        address: *mut *mut ::core::ffi::c_void,
+        length: *mut usize,
+    );
+    pub fn rusteron_publication_log(
+        publication: *mut aeron_publication_t,
+        address: *mut *mut ::core::ffi::c_void,
+        length: *mut usize,
+    );
+    pub fn rusteron_exclusive_publication_log(
+        publication: *mut aeron_exclusive_publication_t,
+        address: *mut *mut ::core::ffi::c_void,
+        length: *mut usize,
+    );
 }

@@ -1243,4 +1243,14 @@ unsafe extern "C" {
     pub fn rusteron_driver_context_apply_affinity(
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_context_cnc(
+        context: *mut aeron_driver_context_t,
+        address: *mut *mut ::core::ffi::c_void,
+        length: *mut usize,
+    );
+    pub fn rusteron_driver_context_loss_report(
+        context: *mut aeron_driver_context_t,
+        address: *mut *mut ::core::ffi::c_void,
+        length: *mut usize,
+    );
 }
