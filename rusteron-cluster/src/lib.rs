@@ -84,7 +84,8 @@
 //! - **End.** Container and consensus module end together: each watches the other. The supervisor
 //!   of a node starts both again. [`TerminationCause`] says why a container has ended.
 //! - **Errors.** An error or panic in a callback ends the container, unless [`ErrorPolicy`] says
-//!   otherwise. Errors are counted in the node's counters and logged.
+//!   otherwise. Errors are counted in the node's counters and logged. A message that was not sent
+//!   is [`NotSent`], which `?` does not convert. A failed snapshot leaves the service running.
 //! - **Versions.** Consensus modules of Aeron 1.51 and later. Members of different minor versions
 //!   can run together.
 //!
@@ -116,7 +117,7 @@
 //! # impl ClusteredService for OrderBook {
 //! #   fn on_start(&mut self, _: &mut Lifecycle<'_>, _: Option<&mut SnapshotReader<'_>>) -> ServiceResult { Ok(()) }
 //! #   fn on_session_message(&mut self, _: &mut Cluster<'_>, _: &SessionMessage<'_>) -> ServiceResult { Ok(()) }
-//! #   fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult { Ok(()) }
+//! #   fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult { Ok(()) }
 //! # }
 //! # fn main() -> Result<()> {
 //! let log = RecordedLog::open("node0/cluster", "node0/archive")?;
@@ -152,9 +153,9 @@ pub use error::{ClusterError, ClusterErrorKind, Result};
 pub use service::{
     AppVersion, ClientSession, CloseReason, Cluster, ClusterTimeUnit, ClusteredService, Comparison,
     DeterminismCheck, Divergence, Effect, ErrorPolicy, LeadershipTerm, Lifecycle, MessageClaim,
-    MessageSource, RecordedLog, Role, Sent, ServiceAgent, ServiceContainer, ServiceContext,
-    ServiceError, ServiceResult, SessionClaim, SessionInfo, SessionMessage, SnapshotReader,
-    SnapshotWriter, TerminationCause, UnknownSession,
+    MessageSource, NotSent, RecordedLog, Role, Sent, ServiceAgent, ServiceContainer,
+    ServiceContext, ServiceError, ServiceResult, SessionClaim, SessionInfo, SessionMessage,
+    SnapshotReader, SnapshotWriter, TerminationCause,
 };
 
 /// The parts of this crate that its tests and fuzz targets need. They may change in every release.

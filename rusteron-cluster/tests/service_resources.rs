@@ -37,7 +37,7 @@ impl ClusteredService for Echo {
         })
     }
 
-    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
         Ok(())
     }
 }

@@ -3,13 +3,12 @@
 use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
 use rusteron_cluster::{
     CloseReason, Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer,
-    ServiceContext, ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader,
-    SnapshotWriter,
+    ServiceContext, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
 };
 
 use crate::command_line::failure::Failure;
@@ -44,19 +43,8 @@ impl ClusteredService for EchoService {
         let now = allocations::count();
         self.allocations.get_or_insert([now; 2])[1] = now;
         self.messages += 1;
-        let mut since = None;
-        loop {
-            match cluster.session(session_id)?.offer(message.payload) {
-                Ok(_) => return Ok(()),
-                Err(error) if error.is_retryable() => {
-                    if since.get_or_insert_with(Instant::now).elapsed() >= CONNECT_TIMEOUT {
-                        return Err(ServiceError::failed(format!("no answer: {error}")));
-                    }
-                    cluster.idle(0)?;
-                }
-                Err(error) => return Err(ServiceError::failed(format!("no answer: {error}"))),
-            }
-        }
+        let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
+        session.offer_or_close(message.payload, CONNECT_TIMEOUT)
     }
 
     /// Prints the session's messages, and the allocations from the first to the last.
@@ -72,7 +60,7 @@ impl ClusteredService for EchoService {
         Ok(())
     }
 
-    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
         Ok(())
     }
 }

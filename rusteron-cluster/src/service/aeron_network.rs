@@ -5,9 +5,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rusteron_archive::{
-    Archive, ArchiveError, ArchiveErrorKind, RecordingPos, ReplayParams, SourceLocation,
-};
+use rusteron_archive::{Archive, ArchiveError, RecordingPos, ReplayParams, SourceLocation};
 use rusteron_client::{
     Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
 };
@@ -29,6 +27,8 @@ const REPORT_ATTEMPTS: usize = 100;
 /// The network of a container: Aeron and the node's archive.
 pub(crate) struct AeronNetwork {
     publication: Publication,
+    max_message_length: usize,
+    max_payload_length: usize,
     monitor: Monitor,
     pub(crate) ticker: Ticker,
     context: Arc<ServiceContext>,
@@ -47,7 +47,18 @@ impl AeronNetwork {
             UncheckedChannel(context.control_channel()),
             context.consensus_module_stream_id(),
         )?;
-        Ok(Self { publication, monitor, ticker, context, aeron })
+        let constants = publication.constants();
+        let (max_message_length, max_payload_length) =
+            (constants.max_message_length, constants.max_payload_length);
+        Ok(Self {
+            publication,
+            max_message_length,
+            max_payload_length,
+            monitor,
+            ticker,
+            context,
+            aeron,
+        })
     }
 
     pub(crate) fn aeron(&self) -> &Aeron {
@@ -132,6 +143,14 @@ impl Network for AeronNetwork {
         self.publication.offer_parts(parts)
     }
 
+    fn max_message_length(&self) -> usize {
+        self.max_message_length
+    }
+
+    fn max_payload_length(&self) -> usize {
+        self.max_payload_length
+    }
+
     fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError> {
         self.publication.try_claim(length).map(Claim::Published)
     }
@@ -170,16 +189,13 @@ impl Network for AeronNetwork {
 
 impl From<ArchiveError> for SnapshotError {
     fn from(error: ArchiveError) -> Self {
-        match error.kind() {
-            ArchiveErrorKind::StorageSpace => Self::StorageSpace(error.to_string()),
-            _ => Self::Recording(error.to_string()),
-        }
+        Self::Failed(error.to_string())
     }
 }
 
 impl From<rusteron_client::Error> for SnapshotError {
     fn from(error: rusteron_client::Error) -> Self {
-        Self::Recording(error.to_string())
+        Self::Failed(error.to_string())
     }
 }
 
@@ -208,7 +224,7 @@ impl Recorded {
         }
         self.check()?;
         let id = self.recording.recording_id();
-        Err(SnapshotError::Recording(format!("recording {id} has stopped before its end")))
+        Err(SnapshotError::Failed(format!("recording {id} has stopped before its end")))
     }
 }
 
@@ -285,7 +301,7 @@ impl SnapshotSource for Replay {
         if image.is_some_and(|image| !image.is_closed()) || self.is_at_end() {
             return Ok(());
         }
-        Err(SnapshotError::Recording(format!(
+        Err(SnapshotError::Failed(format!(
             "the replay of recording {} has ended at position {position}, before {}",
             self.recording_id, self.end
         )))

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
 
 use rusteron_client::{BufferClaim, OfferError, Position};
 
 use crate::codec::{self, MessageHeader};
-use crate::service::error::{ServiceError, ServiceResult, TerminationCause};
+use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::network::Network;
 use crate::service::session::{HEADER_LENGTH, SessionInfo};
 use crate::service::state::State;
@@ -26,7 +27,8 @@ const CLOSE_ATTEMPTS: usize = 3;
 /// them.
 ///
 /// A client that reads too slowly, or has gone, makes offers fail on the leader alone. A loop
-/// without an end stops the whole cluster: give up after some attempts, and close the session.
+/// without an end stops the whole cluster. [`offer_or_close`](Self::offer_or_close) retries up to a
+/// deadline, and then closes the session.
 ///
 /// Corresponds to `io.aeron.cluster.service.ClientSession`.
 #[must_use]
@@ -68,12 +70,48 @@ impl<'a> ClientSession<'a> {
         })
     }
 
+    /// Offers a message to the client until it is accepted. Asks the cluster to
+    /// [close](Self::close) the session if that takes longer than `timeout`, or cannot succeed.
+    ///
+    /// Blocks for up to `timeout`, which delays all other clients. Does nothing for a session that
+    /// is [closing](SessionInfo::is_closing), so a client that has gone delays them once. Members
+    /// that do not lead send nothing, and return at once.
+    ///
+    /// # Errors
+    /// [`ServiceError::Terminate`] if the container ends.
+    pub fn offer_or_close(&mut self, message: &[u8], timeout: Duration) -> ServiceResult {
+        if self.info.is_closing() {
+            return Ok(());
+        }
+        let mut since = None;
+        loop {
+            match self.offer(message) {
+                Ok(_) => return Ok(()),
+                // The clock decides about the answer only, never about the state.
+                Err(not_sent)
+                    if not_sent.is_retryable()
+                        && since.get_or_insert_with(Instant::now).elapsed() < timeout => {}
+                Err(not_sent) => {
+                    let id = self.info.id();
+                    let text = format!("session {id} is closed without an answer: {not_sent}");
+                    match not_sent.is_retryable() {
+                        // The client is no error of the service.
+                        true => ::log::warn!("{text}"),
+                        false => self.network.record_error(&text),
+                    }
+                    return self.close().map(drop);
+                }
+            }
+            self.idle()?;
+        }
+    }
+
     /// Offers a message to the client, once.
     ///
     /// # Errors
     /// Nothing has been sent. [`OfferError::NotConnected`] also means that the client's channel is
-    /// not valid.
-    pub fn offer(&mut self, message: &[u8]) -> Result<Sent, OfferError> {
+    /// not valid. [`OfferError::MessageTooLong`] counts 32 bytes of header.
+    pub fn offer(&mut self, message: &[u8]) -> Result<Sent, NotSent> {
         self.offer_parts(&[IoSlice::new(message)])
     }
 
@@ -82,7 +120,7 @@ impl<'a> ClientSession<'a> {
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
-    pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Sent, OfferError> {
+    pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Sent, NotSent> {
         if self.role != Role::Leader {
             self.network.mock_answer(self.info.id(), parts);
             return Ok(Sent::Mocked);
@@ -100,7 +138,7 @@ impl<'a> ClientSession<'a> {
             let all: Vec<_> = [IoSlice::new(&header)].into_iter().chain(parts).collect();
             publication.offer_parts(&all)
         };
-        sent.map(Sent::At)
+        Ok(Sent::At(sent?))
     }
 
     /// Claims a range for a message of `length` bytes to the client, once. The message is written
@@ -112,10 +150,10 @@ impl<'a> ClientSession<'a> {
     /// # Errors
     /// As for [`offer`](Self::offer). [`OfferError::MessageTooLong`] for a longer message. A leader
     /// whose media driver has a smaller MTU than Aeron's default refuses shorter messages, too.
-    pub fn try_claim(&mut self, length: usize) -> Result<SessionClaim<'_>, OfferError> {
+    pub fn try_claim(&mut self, length: usize) -> Result<SessionClaim<'_>, NotSent> {
         let max_message_length = self.info.max_claim_length();
         if length > max_message_length {
-            return Err(OfferError::MessageTooLong { length, max_message_length });
+            return Err(NotSent::too_long(length, max_message_length));
         }
         if self.role != Role::Leader {
             if self.scratch.len() < length {
@@ -158,12 +196,16 @@ impl<'a> ClientSession<'a> {
                 self.info.set_closing(true);
                 return Ok(true);
             }
-            if let Err(cause) = self.network.idle(0) {
-                *self.end = Some(cause);
-                return Err(ServiceError::Terminate);
-            }
+            self.idle()?;
         }
         Ok(false)
+    }
+
+    fn idle(&mut self) -> ServiceResult {
+        self.network.idle(0).map_err(|cause| {
+            *self.end = Some(cause);
+            ServiceError::Terminate
+        })
     }
 
     fn header(&self) -> [u8; HEADER_LENGTH] {
@@ -223,9 +265,9 @@ impl SessionClaim<'_> {
     /// # Errors
     /// [`OfferError::Unblocked`] if the claim was held for so long that the media driver has
     /// unblocked its range.
-    pub fn commit(self) -> Result<Sent, OfferError> {
+    pub fn commit(self) -> Result<Sent, NotSent> {
         match self {
-            Self::Claimed(claim) => claim.commit().map(Sent::At),
+            Self::Claimed(claim) => Ok(Sent::At(claim.commit()?)),
             Self::Mocked(MockedClaim { bytes, session_id, network }) => {
                 network.mock_answer(session_id, &[IoSlice::new(bytes)]);
                 Ok(Sent::Mocked)

@@ -4,15 +4,13 @@ use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
-use rusteron_client::OfferError;
-
 use crate::codec::{self, MessageHeader};
 use crate::service::ack_ledger::send_all;
 use crate::service::client_session::{ClientSession, session_header};
-use crate::service::error::{ServiceError, ServiceResult, TerminationCause, UnknownSession};
+use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::message_claim::MessageClaim;
 use crate::service::network::Network;
-use crate::service::session::SessionInfo;
+use crate::service::session::{HEADER_LENGTH, SessionInfo};
 use crate::service::state::State;
 use crate::service::types::{ClusterTimeUnit, Role};
 
@@ -146,14 +144,12 @@ impl<'a> Cluster<'a> {
         Self { lifecycle: Lifecycle::new(state, network) }
     }
 
-    /// Returns an open session, to answer its client or to close it.
-    ///
-    /// # Errors
-    /// [`UnknownSession`] if the session is not open.
+    /// Returns an open session, to answer its client or to close it. `None` if the session is not
+    /// open, alike on all members: a timer can fire when its client has left.
     #[doc(alias = "getClientSession")]
-    pub fn session(&mut self, session_id: i64) -> Result<ClientSession<'_>, UnknownSession> {
+    pub fn session(&mut self, session_id: i64) -> Option<ClientSession<'_>> {
         let Lifecycle { state, network } = &mut self.lifecycle;
-        ClientSession::find(state, *network, session_id).ok_or(UnknownSession(session_id))
+        ClientSession::find(state, *network, session_id)
     }
 
     /// Calls the handler with each open session, in the order of their ids.
@@ -199,7 +195,7 @@ impl<'a> Cluster<'a> {
         &mut self,
         correlation_id: i64,
         deadline: i64,
-    ) -> ServiceResult<Result<(), OfferError>> {
+    ) -> ServiceResult<Result<(), NotSent>> {
         let message = timer(correlation_id, deadline)?;
         Ok(self.try_send(&message))
     }
@@ -219,10 +215,7 @@ impl<'a> Cluster<'a> {
     ///
     /// # Errors
     /// The request was not sent. Try again: the [type](Self) says why.
-    pub fn try_cancel_timer(
-        &mut self,
-        correlation_id: i64,
-    ) -> ServiceResult<Result<(), OfferError>> {
+    pub fn try_cancel_timer(&mut self, correlation_id: i64) -> ServiceResult<Result<(), NotSent>> {
         let message = cancellation(correlation_id)?;
         Ok(self.try_send(&message))
     }
@@ -235,40 +228,73 @@ impl<'a> Cluster<'a> {
     /// [`MessageSource::Service`](crate::MessageSource::Service).
     ///
     /// # Errors
-    /// - [`ServiceError::Terminate`]: the container ends, also because the message is too long: 16
-    ///   KiB with 32 bytes of header, by default.
-    pub fn offer(&mut self, message: &[u8]) -> ServiceResult {
+    /// - [`ServiceError::Terminate`]: the container ends;
+    /// - [`NotSent`] in the inner result: the message is longer than
+    ///   [`max_message_length`](Self::max_message_length). No member has sent it.
+    ///
+    /// ```
+    /// use rusteron_cluster::{Cluster, ServiceResult};
+    ///
+    /// /// Returns whether the message was sent, alike on all members.
+    /// fn forward(cluster: &mut Cluster<'_>, message: &[u8]) -> ServiceResult<bool> {
+    ///     Ok(cluster.offer(message)?.is_ok())
+    /// }
+    /// ```
+    pub fn offer(&mut self, message: &[u8]) -> ServiceResult<Result<(), NotSent>> {
+        if let Err(too_long) = check_length(message.len(), self.max_message_length()) {
+            return Ok(Err(too_long));
+        }
         let header = self.service_message_header();
         let Lifecycle { network, .. } = &mut self.lifecycle;
         let parts = [IoSlice::new(&header), IoSlice::new(message)];
         let sent = send_all(*network, &parts, usize::MAX);
-        self.lifecycle.or_end(sent)
+        self.lifecycle.or_end(sent).map(Ok)
+    }
+
+    /// Returns the length of the longest [message](Self::offer) to the cluster, in bytes: 16,352 by
+    /// default.
+    ///
+    /// An eighth of a term of the container's [control
+    /// channel](crate::ServiceContext::set_control_channel), without 32 bytes of header. All members
+    /// have the same answer, if they have the same channel.
+    pub fn max_message_length(&self) -> usize {
+        self.lifecycle.network.max_message_length().saturating_sub(HEADER_LENGTH)
+    }
+
+    /// Returns the length of the longest [claim](Self::try_claim), in bytes: 1,344 by default.
+    ///
+    /// The MTU of the control channel without 64 bytes of headers. The MTU is a setting of each
+    /// member's media driver, unless the channel names it: the state must not depend on it.
+    pub fn max_claim_length(&self) -> usize {
+        self.lifecycle.network.max_payload_length().saturating_sub(HEADER_LENGTH)
     }
 
     /// As [`offer`](Self::offer), but offers the message once.
     ///
     /// # Errors
     /// The message was not sent. Try again: the [type](Self) says why.
-    pub fn try_offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+    pub fn try_offer(&mut self, message: &[u8]) -> Result<(), NotSent> {
+        check_length(message.len(), self.max_message_length())?;
         let header = self.service_message_header();
         let parts = [IoSlice::new(&header), IoSlice::new(message)];
-        self.lifecycle.network.offer(&parts).map(drop)
+        self.lifecycle.network.offer(&parts)?;
+        Ok(())
     }
 
     /// Claims a range for a message of `length` bytes to all services of the cluster, once. The
     /// message is written into it without a copy.
     ///
     /// # Errors
-    /// The range was not claimed. Try again: the [type](Self) says why. [`OfferError::MessageTooLong`]
-    /// for a message that does not fit into a fragment: 1,376 bytes with 32 bytes of header, by default.
-    pub fn try_claim(&mut self, length: usize) -> Result<MessageClaim<'_>, OfferError> {
+    /// The range was not claimed. Try again: the [type](Self) says why. Not for a message that is
+    /// longer than [`max_claim_length`](Self::max_claim_length).
+    pub fn try_claim(&mut self, length: usize) -> Result<MessageClaim<'_>, NotSent> {
+        check_length(length, self.max_claim_length())?;
         let header = self.service_message_header();
-        let whole = length.saturating_add(header.len());
-        let claim = self.lifecycle.network.try_claim(whole)?;
+        let claim = self.lifecycle.network.try_claim(length + header.len())?;
         Ok(MessageClaim::new(claim, &header))
     }
 
-    fn service_message_header(&self) -> [u8; 32] {
+    fn service_message_header(&self) -> [u8; HEADER_LENGTH] {
         let state = &self.lifecycle.state;
         // The consensus module writes the real header over it. The service id is all that counts.
         session_header(state.leadership_term_id, state.service_id.into(), 0)
@@ -279,8 +305,16 @@ impl<'a> Cluster<'a> {
         self.lifecycle.or_end(sent)
     }
 
-    fn try_send(&mut self, message: &[u8]) -> Result<(), OfferError> {
-        self.lifecycle.network.offer(&[IoSlice::new(message)]).map(drop)
+    fn try_send(&mut self, message: &[u8]) -> Result<(), NotSent> {
+        self.lifecycle.network.offer(&[IoSlice::new(message)])?;
+        Ok(())
+    }
+}
+
+fn check_length(length: usize, max_length: usize) -> Result<(), NotSent> {
+    match length <= max_length {
+        true => Ok(()),
+        false => Err(NotSent::too_long(length, max_length)),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::service::types::{CloseReason, LeadershipTerm, Role, SessionMessage};
 /// impl ClusteredService for Service {
 /// #   fn on_start(&mut self, _: &mut Lifecycle<'_>, _: Option<&mut SnapshotReader<'_>>) -> ServiceResult { Ok(()) }
 /// #   fn on_session_message(&mut self, _: &mut Cluster<'_>, _: &SessionMessage<'_>) -> ServiceResult { Ok(()) }
-/// #   fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult { Ok(()) }
+/// #   fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult { Ok(()) }
 ///     fn do_background_work(&mut self, cluster: &mut Cluster<'_>, now: Instant) -> usize {
 ///         0
 ///     }
@@ -77,7 +77,7 @@ use crate::service::types::{CloseReason, LeadershipTerm, Role, SessionMessage};
 ///         Ok(())
 ///     }
 ///
-///     fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+///     fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
 ///         snapshot.write_all(&self.count.to_le_bytes())?;
 ///         Ok(())
 ///     }
@@ -154,12 +154,13 @@ pub trait ClusteredService: Send {
     }
 
     /// Called to write the state into a snapshot, at the same position of the log on all members.
-    /// The service must not change its state.
     ///
     /// # Errors
-    /// There is no snapshot then. Otherwise left to the [error policy](crate::ErrorPolicy).
+    /// There is no snapshot of this member then. The error or panic is recorded, and the service
+    /// goes on, whatever its [error policy](crate::ErrorPolicy) is.
+    /// [`ServiceError::Terminate`](crate::ServiceError::Terminate) ends the container.
     #[doc(alias = "onTakeSnapshot")]
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult;
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult;
 
     /// Called when a new term of a leader has begun, also of the same leader.
     ///

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use rusteron_client::CloseCause;
+use rusteron_client::{CloseCause, OfferError};
 
 /// The result of a callback of a [`ClusteredService`](crate::ClusteredService).
 pub type ServiceResult<T = ()> = Result<T, ServiceError>;
@@ -56,6 +56,9 @@ impl fmt::Display for ServiceError {
 }
 
 /// The reaction of a container to an error or panic in a callback of its service.
+///
+/// A failed [`on_take_snapshot`](crate::ClusteredService::on_take_snapshot) leaves the service
+/// running under both policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ErrorPolicy {
     /// Ends the container. The consensus module of the node then ends, too. The default: a service
@@ -106,8 +109,7 @@ pub enum TerminationCause {
         error: String,
     },
     /// The container cannot go on: the log is not contiguous, has an unknown format, or belongs to
-    /// another version of the application; the archive has no space left; the consensus module
-    /// does not take messages.
+    /// another version of the application; the consensus module does not take messages.
     Failed(
         /// The reason.
         String,
@@ -136,17 +138,73 @@ impl fmt::Display for TerminationCause {
 
 impl Error for TerminationCause {}
 
-/// The session that was asked for is not open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownSession(
-    /// The id of the session.
-    pub i64,
-);
+/// The reason why a message of a service was not sent.
+///
+/// An expected outcome: a client reads too slowly or has gone, or the message is too long. So this
+/// type is no [`std::error::Error`], and `?` does not make a [`ServiceError`] of it, which would end
+/// the node:
+///
+/// ```compile_fail,E0277
+/// use rusteron_cluster::{Cluster, ServiceResult};
+///
+/// fn answer(cluster: &mut Cluster<'_>, session_id: i64) -> ServiceResult {
+///     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
+///     session.offer(b"answer")?;
+///     Ok(())
+/// }
+/// ```
+///
+/// [`ClientSession::offer_or_close`](crate::ClientSession::offer_or_close) answers a client in one
+/// line:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use rusteron_cluster::{Cluster, ServiceResult};
+///
+/// fn answer(cluster: &mut Cluster<'_>, session_id: i64) -> ServiceResult {
+///     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
+///     session.offer_or_close(b"answer", Duration::from_secs(1))
+/// }
+/// ```
+///
+/// Messages to the cluster do not convert either:
+///
+/// ```compile_fail,E0277
+/// use rusteron_cluster::{Cluster, ServiceResult};
+///
+/// fn forward(cluster: &mut Cluster<'_>, message: &[u8]) -> ServiceResult {
+///     cluster.offer(message)??;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NotSent(OfferError);
 
-impl fmt::Display for UnknownSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "session {} is not open", self.0)
+impl NotSent {
+    /// Returns the reason.
+    pub fn reason(self) -> OfferError {
+        self.0
+    }
+
+    /// Returns whether the same call may succeed if it is repeated.
+    pub fn is_retryable(self) -> bool {
+        self.0.is_retryable()
+    }
+
+    pub(crate) fn too_long(length: usize, max_message_length: usize) -> Self {
+        Self(OfferError::MessageTooLong { length, max_message_length })
     }
 }
 
-impl Error for UnknownSession {}
+impl From<OfferError> for NotSent {
+    fn from(reason: OfferError) -> Self {
+        Self(reason)
+    }
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

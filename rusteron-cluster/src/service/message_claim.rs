@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
-use rusteron_client::{BufferClaim, OfferError};
+use rusteron_client::BufferClaim;
 
+use crate::service::error::NotSent;
 use crate::service::network::Network;
 use crate::service::session::HEADER_LENGTH;
 
@@ -56,13 +57,14 @@ impl<'a> MessageClaim<'a> {
     /// Sends the message.
     ///
     /// # Errors
-    /// [`OfferError::Unblocked`] if the claim was held for so long that the media driver has
+    /// [`OfferError::Unblocked`](rusteron_client::OfferError::Unblocked) if the claim was held for so long that the media driver has
     /// unblocked its range.
-    pub fn commit(self) -> Result<(), OfferError> {
+    pub fn commit(self) -> Result<(), NotSent> {
         match self.claim {
-            Claim::Published(claim) => claim.commit().map(drop),
-            Claim::Recorded { bytes, network } => network.offer(&[IoSlice::new(&bytes)]).map(drop),
-        }
+            Claim::Published(claim) => claim.commit()?,
+            Claim::Recorded { bytes, network } => network.offer(&[IoSlice::new(&bytes)])?,
+        };
+        Ok(())
     }
 
     /// Aborts the claim.

@@ -40,7 +40,7 @@ pub use cluster::{Cluster, Lifecycle};
 pub use clustered_service::ClusteredService;
 pub use container::ServiceContainer;
 pub use context::ServiceContext;
-pub use error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause, UnknownSession};
+pub use error::{ErrorPolicy, NotSent, ServiceError, ServiceResult, TerminationCause};
 pub use message_claim::MessageClaim;
 pub use replay::{Comparison, DeterminismCheck, Divergence, Effect, RecordedLog};
 pub use session::SessionInfo;

@@ -14,6 +14,12 @@ pub(crate) trait Network {
     /// Offers a message to the consensus module, once.
     fn offer(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError>;
 
+    /// Length of the longest message to the consensus module, with its header.
+    fn max_message_length(&self) -> usize;
+
+    /// Length of the longest claim, with its header.
+    fn max_payload_length(&self) -> usize;
+
     /// Claims a range for a message to the consensus module, once.
     fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError>;
 

@@ -70,6 +70,14 @@ impl Network for Script {
         Ok(0)
     }
 
+    fn max_message_length(&self) -> usize {
+        16 * 1024
+    }
+
+    fn max_payload_length(&self) -> usize {
+        1376
+    }
+
     fn try_claim(&mut self, _length: usize) -> Result<Claim<'_>, OfferError> {
         Err(OfferError::BackPressured)
     }

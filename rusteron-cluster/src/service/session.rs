@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use rusteron_client::{ChannelUri, Publication};
+use rusteron_client::{ChannelUri, Media, Publication};
 
 use crate::codec::{MessageHeader, SessionMessageHeader};
 use crate::service::network::Network;
@@ -15,6 +15,11 @@ pub(crate) const HEADER_LENGTH: usize =
 /// Aeron's default MTU, and the longest datagram, in bytes.
 const DEFAULT_MTU: usize = 1408;
 const MAX_MTU: usize = 65_504;
+
+/// Aeron's default terms and the longest message, in bytes.
+const DEFAULT_TERM_LENGTH: usize = 16 * 1024 * 1024;
+const DEFAULT_IPC_TERM_LENGTH: usize = 64 * 1024 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
 
 /// Length of a frame's header.
 const FRAME_HEADER_LENGTH: usize = 32;
@@ -28,6 +33,7 @@ pub struct SessionInfo {
     response_stream_id: i32,
     response_channel: String,
     encoded_principal: Vec<u8>,
+    max_message_length: usize,
     max_claim_length: usize,
     is_closing: bool,
     publication: Option<Publication>,
@@ -44,6 +50,7 @@ impl SessionInfo {
         Self {
             id,
             response_stream_id,
+            max_message_length: max_message_length(&response_channel),
             max_claim_length: max_claim_length(&response_channel),
             response_channel,
             encoded_principal: encoded_principal.to_vec(),
@@ -82,6 +89,17 @@ impl SessionInfo {
         self.max_claim_length
     }
 
+    /// Returns the length of the longest [message](crate::ClientSession::offer) to the client, in
+    /// bytes, for media drivers with Aeron's default terms.
+    ///
+    /// The length is an eighth of a term, at most 16 MiB, without 32 bytes of header: 2 MiB over
+    /// UDP, 8 MiB over IPC. The [response channel](Self::response_channel) may name the length of
+    /// its terms. All members have the same answer. A leader whose media driver has other defaults
+    /// accepts longer messages, or refuses shorter ones.
+    pub fn max_message_length(&self) -> usize {
+        self.max_message_length
+    }
+
     /// Returns whether this member's service has asked to close the session. The answer differs
     /// between members.
     pub fn is_closing(&self) -> bool {
@@ -114,6 +132,18 @@ impl SessionInfo {
     pub(crate) fn disconnect(&mut self) {
         self.publication = None;
     }
+}
+
+/// Depends on the log alone, as the next one.
+fn max_message_length(response_channel: &str) -> usize {
+    let channel = response_channel.parse::<ChannelUri>().ok();
+    let default = match &channel {
+        Some(channel) if channel.media() == Media::Ipc => DEFAULT_IPC_TERM_LENGTH,
+        _ => DEFAULT_TERM_LENGTH,
+    };
+    let term_length = channel.and_then(|channel| channel.term_length().ok().flatten());
+    let length = (term_length.unwrap_or(default) / 8).min(MAX_MESSAGE_LENGTH);
+    length.saturating_sub(HEADER_LENGTH)
 }
 
 /// Depends on the log alone: followers do not know the MTU of the leader's media driver.
@@ -155,6 +185,21 @@ mod tests {
         for (channel, expected) in cases {
             let session = SessionInfo::new(1, 2, channel.as_bytes(), &[]);
             assert_eq!(session.max_claim_length(), expected, "{channel}");
+        }
+    }
+
+    #[test]
+    fn max_message_length_by_channel() {
+        let cases = [
+            ("aeron:ipc", 8 * 1024 * 1024 - 32),
+            ("aeron:udp?endpoint=localhost:0", 2 * 1024 * 1024 - 32),
+            ("aeron:udp?endpoint=localhost:0|term-length=64k", 8 * 1024 - 32),
+            ("aeron:ipc?term-length=1g", 16 * 1024 * 1024 - 32),
+            ("no channel", 2 * 1024 * 1024 - 32),
+        ];
+        for (channel, expected) in cases {
+            let session = SessionInfo::new(1, 2, channel.as_bytes(), &[]);
+            assert_eq!(session.max_message_length(), expected, "{channel}");
         }
     }
 }

@@ -226,16 +226,16 @@ pub(crate) fn read_head(source: &mut dyn SnapshotSource) -> Result<SnapshotHead,
             if matches!(outcome, Ok(false)) { Action::Continue } else { Action::Break }
         };
         let fragments = source.poll(&mut on_message, FRAGMENT_LIMIT)?;
-        if std::mem::replace(&mut outcome, Ok(false)).map_err(SnapshotError::Recording)? {
+        if std::mem::replace(&mut outcome, Ok(false)).map_err(SnapshotError::Failed)? {
             break;
         }
         if fragments == 0 && source.is_at_end() {
             let text = "the snapshot ends before the mark behind the sessions";
-            return Err(SnapshotError::Recording(text.to_owned()));
+            return Err(SnapshotError::Failed(text.to_owned()));
         }
         source.idle(fragments)?;
     }
-    head.ok_or_else(|| SnapshotError::Recording("the snapshot has no beginning".to_owned()))
+    head.ok_or_else(|| SnapshotError::Failed("the snapshot has no beginning".to_owned()))
 }
 
 /// Returns whether this was the last message of the head.

@@ -23,14 +23,8 @@ pub(crate) trait SnapshotSink {
 /// The reason why there is no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SnapshotError {
-    /// The service's callback failed, with this text.
-    Service(String),
-    /// The service's callback panicked, with this text.
-    Panicked(String),
-    /// The archive or the publication failed.
-    Recording(String),
-    /// The archive has no space left, which ends the container.
-    StorageSpace(String),
+    /// The service's callback, the archive or the publication failed, with this text.
+    Failed(String),
     /// The container ends.
     End(TerminationCause),
 }
@@ -38,10 +32,7 @@ pub(crate) enum SnapshotError {
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Service(error)
-            | Self::Panicked(error)
-            | Self::Recording(error)
-            | Self::StorageSpace(error) => f.write_str(error),
+            Self::Failed(error) => f.write_str(error),
             Self::End(cause) => cause.fmt(f),
         }
     }
@@ -148,7 +139,7 @@ pub(crate) fn offer_all(sink: &mut dyn SnapshotSink, message: &[u8]) -> Result<(
             Err(OfferError::BackPressured | OfferError::AdminAction) => sink.idle()?,
             Err(error) => {
                 sink.check()?;
-                return Err(SnapshotError::Recording(format!("snapshot publication: {error}")));
+                return Err(SnapshotError::Failed(format!("snapshot publication: {error}")));
             }
         }
     }
@@ -186,7 +177,7 @@ impl From<TerminationCause> for SnapshotError {
 impl SnapshotError {
     /// The failure of the service's callback.
     pub(crate) fn from_service(error: &ServiceError) -> Self {
-        Self::Service(error.to_string())
+        Self::Failed(error.to_string())
     }
 }
 
@@ -211,7 +202,7 @@ mod tests {
 
     #[test]
     fn archives_reason_comes_before_the_publications() {
-        let full = SnapshotError::StorageSpace("full".to_owned());
+        let full = SnapshotError::Failed("full".to_owned());
         let failure = Some(OfferError::NotConnected);
         let mut sink = Sink { failure, report: Some(full.clone()), ..Sink::default() };
         assert_eq!(offer_all(&mut sink, b"lost"), Err(full));
@@ -233,6 +224,6 @@ mod tests {
     }
 
     fn sink_is_failed(outcome: Result<(), SnapshotError>) {
-        assert!(matches!(outcome, Err(SnapshotError::Recording(_))), "{outcome:?}");
+        assert!(matches!(outcome, Err(SnapshotError::Failed(_))), "{outcome:?}");
     }
 }

@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
 use rusteron_client::agent::ShutdownSignal;
@@ -122,7 +122,7 @@ impl ClusteredService for Auction {
         answer(cluster, session_id, &reply)
     }
 
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         let mut message = [0; 16];
         message[..8].copy_from_slice(&self.best_customer.to_le_bytes());
         message[8..].copy_from_slice(&self.best_price.to_le_bytes());
@@ -134,26 +134,11 @@ impl ClusteredService for Auction {
     }
 }
 
-/// Sends an answer. Members that do not lead send nothing, and succeed at once.
+/// Sends an answer, and closes the session of a client that does not take it. Members that do not lead send nothing.
 fn answer(cluster: &mut Cluster<'_>, session_id: i64, payload: &[u8]) -> ServiceResult {
-    let mut since = None;
-    loop {
-        let Ok(mut session) = cluster.session(session_id) else { return Ok(()) };
-        // The clock decides about the answer only. State must not depend on it.
-        match session.offer(payload) {
-            Ok(_) => return Ok(()),
-            Err(_) if session.is_closing() => return Ok(()),
-            Err(error)
-                if error.is_retryable()
-                    && since.get_or_insert_with(Instant::now).elapsed() < ANSWER_TIMEOUT => {}
-            Err(error) => {
-                println!("Session {session_id} gets no answer, and is closed: {error}");
-                session.close()?;
-                return Ok(());
-            }
-        }
-        cluster.idle(0)?;
-    }
+    // A service may have closed the session.
+    let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
+    session.offer_or_close(payload, ANSWER_TIMEOUT)
 }
 
 fn main() -> ExitCode {

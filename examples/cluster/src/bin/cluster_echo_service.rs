@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
 use rusteron_client::agent::ShutdownSignal;
@@ -79,7 +79,7 @@ impl ClusteredService for EchoService {
         Ok(())
     }
 
-    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
         Ok(())
     }
 
@@ -88,27 +88,11 @@ impl ClusteredService for EchoService {
     }
 }
 
-/// Sends an answer. Members that do not lead send nothing, and succeed at once.
+/// Sends an answer, and closes the session of a client that does not take it. Members that do not lead send nothing.
 fn answer(cluster: &mut Cluster<'_>, session_id: i64, payload: &[u8]) -> ServiceResult {
-    let mut since = None;
-    loop {
-        let Ok(mut session) = cluster.session(session_id) else { return Ok(()) };
-        // The clock decides about the answer only. State must not depend on it.
-        match session.offer(payload) {
-            Ok(_) => return Ok(()),
-            Err(_) if session.is_closing() => return Ok(()),
-            Err(error)
-                if error.is_retryable()
-                    && since.get_or_insert_with(Instant::now).elapsed() < ANSWER_TIMEOUT => {}
-            Err(error) => {
-                println!("Session {session_id} gets no answer, and is closed: {error}");
-                session.close()?;
-                return Ok(());
-            }
-        }
-        // Keeps the node alive while the service waits, and ends the wait with the node.
-        cluster.idle(0)?;
-    }
+    // A service may have closed the session.
+    let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
+    session.offer_or_close(payload, ANSWER_TIMEOUT)
 }
 
 fn main() -> ExitCode {

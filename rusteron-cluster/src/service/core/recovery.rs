@@ -62,8 +62,7 @@ impl<S: ClusteredService> Core<S> {
         source: &mut dyn SnapshotSource,
     ) -> Result<(), SnapshotError> {
         let head = read_head(source)?;
-        self.check_app_version(head.app_version, "the snapshot")
-            .map_err(SnapshotError::Recording)?;
+        self.check_app_version(head.app_version, "the snapshot").map_err(SnapshotError::Failed)?;
         self.state.sessions = head.sessions;
         self.state.time_unit = head.time_unit;
         let mut reader = SnapshotReader::new(source);
@@ -90,7 +89,7 @@ impl<S: ClusteredService> Core<S> {
             Ok(Ok(())) => Ok(()),
             Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
             Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
-            Err(text) => Err(SnapshotError::Panicked(text)),
+            Err(text) => Err(SnapshotError::Failed(text)),
         }
     }
 }

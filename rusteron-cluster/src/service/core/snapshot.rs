@@ -43,7 +43,7 @@ impl<S: ClusteredService> Core<S> {
             let taken = caught(|| service.on_take_snapshot(&mut writer));
             let finished = writer.finish();
             match (taken, finished) {
-                (Err(text), _) => Err(SnapshotError::Panicked(text)),
+                (Err(text), _) => Err(SnapshotError::Failed(text)),
                 (_, Err(error @ SnapshotError::End(_))) => Err(error),
                 (Ok(Err(ServiceError::Terminate)), _) => {
                     Err(TerminationCause::ServiceTerminated.into())
@@ -63,21 +63,11 @@ impl<S: ClusteredService> Core<S> {
         match outcome {
             Ok(_) => sent,
             Err(SnapshotError::End(cause)) => Err(cause),
-            Err(SnapshotError::Service(error)) => {
-                sent?;
-                self.on_failure(network, "on_take_snapshot", error)
-            }
-            Err(SnapshotError::Panicked(panic)) => {
-                sent?;
-                self.on_panic(network, "on_take_snapshot", panic)
-            }
-            Err(SnapshotError::StorageSpace(error)) => {
-                network.record_error(&error);
-                Err(TerminationCause::Failed(error))
-            }
-            // The consensus module goes on without this snapshot.
-            Err(SnapshotError::Recording(error)) => {
-                network.record_error(&format_args!("no snapshot: {error}"));
+            // The consensus module goes on without this snapshot. So does the service, which a
+            // snapshot cannot change.
+            Err(SnapshotError::Failed(error)) => {
+                let position = self.state.log_position;
+                network.record_error(&format_args!("no snapshot at position {position}: {error}"));
                 sent
             }
         }

@@ -53,6 +53,14 @@ impl Network for Recorder {
         Ok(0)
     }
 
+    fn max_message_length(&self) -> usize {
+        MAX_MESSAGE_LENGTH
+    }
+
+    fn max_payload_length(&self) -> usize {
+        MAX_PAYLOAD_LENGTH
+    }
+
     fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError> {
         // A claim is one fragment.
         check(length, MAX_PAYLOAD_LENGTH)?;

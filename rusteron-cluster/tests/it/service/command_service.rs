@@ -32,13 +32,16 @@ pub(super) struct Seen {
 /// | `self TEXT` | `sent`, and later `self TEXT` from the service itself |
 /// | `close` | none; the session is closed |
 /// | `sessions` | the ids of the sessions |
-/// | `fail`, `panic` | none |
+/// | `fail`, `panic` | none; `fixed` to `fail` of a fixed service |
 /// | `break` | `broken`; the next snapshots fail |
+/// | `corrupt` | `corrupted`; the next snapshots cannot be loaded |
 pub(super) struct CommandService {
     seen: Arc<Mutex<Seen>>,
     count: u64,
     digest: u64,
     fails_snapshots: bool,
+    corrupts_snapshots: bool,
+    is_fixed: bool,
     /// Makes the snapshot longer than a fragment.
     ballast: Vec<u8>,
 }
@@ -51,9 +54,17 @@ impl CommandService {
             count: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             fails_snapshots: false,
+            corrupts_snapshots: false,
+            is_fixed: false,
             ballast: Vec::new(),
         };
         (service, seen)
+    }
+
+    /// Makes a release in which nothing fails or corrupts on command.
+    pub(super) fn new_fixed() -> (Self, Arc<Mutex<Seen>>) {
+        let (service, seen) = Self::new();
+        (Self { is_fixed: true, ..service }, seen)
     }
 
     fn note(&self, text: String) {
@@ -87,22 +98,28 @@ impl CommandService {
                 cluster.cancel_timer(id.parse()?)?;
                 "cancelled".to_owned()
             }
-            ["self", ..] => {
-                cluster.offer(command.as_bytes())?;
-                "sent".to_owned()
-            }
+            ["self", ..] => match cluster.offer(command.as_bytes())? {
+                Ok(()) => "sent".to_owned(),
+                Err(not_sent) => format!("not sent: {not_sent}"),
+            },
             ["close"] => {
-                while !cluster.session(session)?.close()? {}
+                let mut session = cluster.session(session).expect("an open session");
+                while !session.close()? {}
                 return Ok(());
             }
             ["sessions"] => {
                 format!("{:?}", cluster.sessions().map(SessionInfo::id).collect::<Vec<_>>())
             }
+            ["fail"] if self.is_fixed => "fixed".to_owned(),
             ["fail"] => return Err(ServiceError::failed("on request")),
             ["panic"] => panic!("on request"),
             ["break"] => {
                 self.fails_snapshots = true;
                 "broken".to_owned()
+            }
+            ["corrupt"] => {
+                self.corrupts_snapshots = !self.is_fixed;
+                "corrupted".to_owned()
             }
             _ => return Err(ServiceError::failed(format!("unknown command {command}"))),
         };
@@ -118,7 +135,7 @@ impl CommandService {
 /// Answers by an offer or, for every other length, by a claim.
 fn send(cluster: &mut Cluster<'_>, session: i64, answer: &[u8]) -> ServiceResult {
     for _ in 0..ATTEMPTS {
-        let mut session = cluster.session(session)?;
+        let Some(mut session) = cluster.session(session) else { break };
         let sent = if answer.len() % 2 == 0 || answer.len() > 1000 {
             session.offer(answer)
         } else {
@@ -128,12 +145,16 @@ fn send(cluster: &mut Cluster<'_>, session: i64, answer: &[u8]) -> ServiceResult
             })
         };
         match sent {
-            Err(OfferError::BackPressured | OfferError::AdminAction) => cluster.idle(0)?,
+            Err(not_sent) if is_transient(not_sent.reason()) => cluster.idle(0)?,
             // The client has gone; its session will close.
             Ok(_) | Err(_) => break,
         }
     }
     Ok(())
+}
+
+fn is_transient(error: OfferError) -> bool {
+    matches!(error, OfferError::BackPressured | OfferError::AdminAction)
 }
 
 impl ClusteredService for CommandService {
@@ -198,11 +219,14 @@ impl ClusteredService for CommandService {
         self.tell_all(cluster, &format!("fired {id}"))
     }
 
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         if self.fails_snapshots {
             return Err(ServiceError::failed("a broken snapshot"));
         }
         snapshot.write_all(&self.count.to_le_bytes())?;
+        if self.corrupts_snapshots {
+            return Ok(());
+        }
         snapshot.write_all(&self.digest.to_le_bytes())?;
         snapshot.write_all(&ballast_of(self.count))?;
         Ok(())

@@ -17,6 +17,7 @@ mod three_nodes;
 mod timers;
 mod toggles;
 mod tools;
+mod way_out;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -177,6 +177,24 @@ fn shut_down_and_restart(mut node: Node) {
 }
 
 #[test]
+fn failed_shutdown_snapshot_leaves_the_log() {
+    let Some(mut node) = Node::launch() else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("break"), "broken");
+    node.cluster.node_mut(0).toggle("shutdown");
+    let cause = node.await_service();
+    let is_orderly =
+        matches!(cause, TerminationCause::ConsensusModuleTerminated { is_expected: true, .. });
+    assert!(is_orderly, "{cause:?}");
+    node.cluster.node_mut(0).await_end();
+    let before = node.digests();
+    drop(client);
+    node.restart();
+    assert_eq!(node.lifecycle()[0], "start at 0");
+    assert_eq!(node.digests()[..before.len()], before[..]);
+}
+
+#[test]
 fn failures_are_recorded_on_request() {
     let mut context = ServiceContext::new();
     context.set_error_policy(ErrorPolicy::RecordAndContinue);

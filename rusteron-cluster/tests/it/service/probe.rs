@@ -150,7 +150,7 @@ impl ClusteredService for Probe {
         answer_all(cluster, None, &format!("fired {id}"))
     }
 
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         snapshot.write_all(&self.count.to_le_bytes())?;
         // Some of it is recorded before the callback panics.
         snapshot.write_all(&[7; 100_000])?;
@@ -184,7 +184,8 @@ fn answer_all(cluster: &mut Cluster<'_>, only: Option<i64>, text: &str) -> Servi
     let ids: Vec<i64> = cluster.sessions().map(SessionInfo::id).collect();
     for id in ids.into_iter().filter(|id| only.is_none_or(|only| only == *id)) {
         for _ in 0..1000 {
-            let offered = cluster.session(id)?.offer(text.as_bytes());
+            let Some(mut session) = cluster.session(id) else { break };
+            let offered = session.offer(text.as_bytes());
             if !offered.is_err_and(|error| error.is_retryable()) {
                 break;
             }

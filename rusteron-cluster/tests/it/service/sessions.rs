@@ -20,7 +20,7 @@ type Session = (i64, String, i32, Vec<u8>);
 struct Listing(Arc<Mutex<Vec<Vec<Session>>>>, Vec<Session>);
 
 impl Listing {
-    fn note(&mut self, sessions: Vec<Session>) {
+    fn note(&self, sessions: Vec<Session>) {
         self.0.lock().expect("no panic").push(sessions);
     }
 }
@@ -52,7 +52,7 @@ impl ClusteredService for Listing {
         Ok(())
     }
 
-    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
         let sessions = self.1.clone();
         self.note(sessions);
         Ok(())

@@ -10,7 +10,7 @@ use rusteron_client::__private::error_log;
 use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header, OfferError};
 use rusteron_cluster::__private::{MarkFileHeader, decode_values};
 use rusteron_cluster::{
-    Cluster, ClusteredService, ErrorPolicy, Lifecycle, MessageSource, ServiceContainer,
+    Cluster, ClusteredService, ErrorPolicy, Lifecycle, MessageSource, NotSent, ServiceContainer,
     ServiceContext, ServiceError, ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
     TerminationCause,
 };
@@ -56,7 +56,7 @@ impl ClusteredService for Script {
         })
     }
 
-    fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
         Ok(())
     }
 
@@ -127,11 +127,9 @@ fn life_beside_a_stand_in() {
             return cluster.schedule_timer(7, cluster.time() + 1);
         };
         assert_eq!(message.payload, b"hello");
-        cluster.offer(b"to all")?;
-        while cluster.session(session_id)?.offer(message.payload).is_err() {
-            cluster.idle(0)?;
-        }
-        Ok(())
+        cluster.offer(b"to all")?.expect("short");
+        let mut session = cluster.session(session_id).expect("open");
+        session.offer_or_close(message.payload, Duration::from_secs(10))
     });
     assert!(module.await_recovery() > 0);
     module.lead();
@@ -252,10 +250,11 @@ fn deaf_client_does_not_hang_the_service() {
     let results = Arc::clone(&answers);
     let container = host.start(host.context(), move |cluster, message| {
         let MessageSource::Client { session_id } = message.source else { return Ok(()) };
-        let offered = cluster.session(session_id)?.offer(message.payload);
+        let mut session = cluster.session(session_id).expect("open");
+        let offered = session.offer(message.payload);
         let parts = [IoSlice::new(message.payload); 9];
-        let in_parts = cluster.session(session_id)?.offer_parts(&parts);
-        let claimed = cluster.session(session_id)?.try_claim(8).map(|claim| claim.abort());
+        let in_parts = session.offer_parts(&parts);
+        let claimed = session.try_claim(8).map(|claim| claim.abort());
         let outcome = (offered.err(), in_parts.err(), claimed.err());
         results.lock().expect("no panic").push((session_id, outcome));
         Ok(())
@@ -273,10 +272,117 @@ fn deaf_client_does_not_hang_the_service() {
     module.append_message(6, b"heard");
     await_that("all messages", || answers.lock().expect("no panic").len() == 101);
     let answers = answers.lock().expect("no panic");
-    let lost = Some(OfferError::NotConnected);
+    let lost = Some(NotSent::from(OfferError::NotConnected));
     assert!(answers[..100].iter().all(|answer| *answer == (5, (lost, lost, lost))), "{answers:?}");
     assert_eq!(answers[100], (6, (None, None, None)));
     // The client is no error of the service.
+    assert_eq!(host.counter(ERRORS, |_| true), Some(0));
+    container.stop();
+    assert_eq!(container.join(), TerminationCause::Stopped);
+}
+
+/// Returns the session of a request to close it.
+fn close_request(message: &[u8]) -> Option<i64> {
+    let (template_id, fields, _) = decode_values(message)?;
+    (template_id == 30).then(|| fields[0])
+}
+
+#[test]
+fn sessions_that_take_no_answer_are_closed() {
+    const TIMEOUT: Duration = Duration::from_millis(20);
+    let host = Host::new();
+    let mut module = host.module();
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&handled);
+    // The default error policy ends the container when a callback fails.
+    let container = host.start(host.context(), move |cluster, message| {
+        let MessageSource::Client { session_id } = message.source else { return Ok(()) };
+        let mut session = cluster.session(session_id).expect("open");
+        let length = match message.payload {
+            b"long" => session.max_message_length() + 1,
+            _ => 8,
+        };
+        session.offer_or_close(&vec![0; length], TIMEOUT)?;
+        let is_closing = session.is_closing();
+        count.fetch_add(1 + 1000 * usize::from(is_closing), Ordering::Relaxed);
+        Ok(())
+    });
+    module.await_recovery();
+    module.lead();
+    let aeron = connect(&host.driver);
+    let channel = "aeron:ipc?term-length=64k";
+    let _egress = aeron.add_subscription(channel, 33).expect("a subscription");
+    let silent = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    module.open_session(5, &silent, 33);
+    module.open_session(6, channel, 33);
+    module.open_session(7, "aeron:udp?endpoint=no channel", 33);
+    // The first client has gone, the second one does not read, and the third one lies.
+    for _ in 0..3 {
+        module.append_message(5, b"lost");
+        module.append_message(7, b"lost");
+    }
+    for _ in 0..1000 {
+        module.append_message(6, b"unread");
+    }
+    let mut closed = Vec::new();
+    await_that("three requests", || {
+        let request = module.poll().and_then(|sent| close_request(&sent));
+        closed.extend(request);
+        closed.len() == 3
+    });
+    assert_eq!(closed, [5, 7, 6]);
+    // The client is no error of the service, but for the channel that cannot be added.
+    assert_eq!(host.counter(ERRORS, |_| true), Some(1));
+    module.open_session(8, channel, 34);
+    let _egress = aeron.add_subscription(channel, 34).expect("a subscription");
+    module.append_message(8, b"long");
+    let mut request = None;
+    await_that("a request", || {
+        request = module.poll().and_then(|sent| close_request(&sent));
+        request.is_some()
+    });
+    assert_eq!(request, Some(8));
+    await_that("a recorded error", || host.counter(ERRORS, |_| true) == Some(2));
+    assert!(container.is_running());
+    container.stop();
+    assert_eq!(container.join(), TerminationCause::Stopped);
+    assert_eq!(handled.load(Ordering::Relaxed) % 1000, 7);
+}
+
+#[test]
+fn over_long_messages_are_errors_of_the_call() {
+    let host = Host::new();
+    let mut module = host.module();
+    let results = Arc::new(Mutex::new(Vec::new()));
+    let outcomes = Arc::clone(&results);
+    let container = host.start(host.context(), move |cluster, _| {
+        let (max, max_claim) = (cluster.max_message_length(), cluster.max_claim_length());
+        let bytes = vec![7; max + 1];
+        let mut outcomes = outcomes.lock().expect("no panic");
+        outcomes.push(cluster.offer(&bytes)?);
+        outcomes.push(cluster.try_offer(&bytes));
+        outcomes.push(cluster.try_claim(max_claim + 1).map(|claim| claim.abort()));
+        outcomes.push(cluster.try_claim(max_claim).map(|claim| claim.abort()));
+        outcomes.push(cluster.offer(&bytes[..max])?);
+        Ok(())
+    });
+    module.await_recovery();
+    module.lead();
+    module.append_message(5, b"offer");
+    let mut sent = None;
+    await_that("a message of the greatest length", || {
+        sent = module.poll();
+        sent.is_some()
+    });
+    // An eighth of the control channel's terms, with the header.
+    assert_eq!(sent.map(|sent| sent.len()), Some(16 * 1024));
+    let too_long = |length, max_message_length| {
+        Err(NotSent::from(OfferError::MessageTooLong { length, max_message_length }))
+    };
+    let expected =
+        [too_long(16_353, 16_352), too_long(16_353, 16_352), too_long(1345, 1344), Ok(()), Ok(())];
+    await_that("all results", || results.lock().expect("no panic").len() == expected.len());
+    assert_eq!(*results.lock().expect("no panic"), expected);
     assert_eq!(host.counter(ERRORS, |_| true), Some(0));
     container.stop();
     assert_eq!(container.join(), TerminationCause::Stopped);
@@ -290,10 +396,10 @@ fn claims_of_a_leader_fit_a_fragment() {
     let results = Arc::clone(&claims);
     let container = host.start(host.context(), move |cluster, message| {
         let MessageSource::Client { session_id } = message.source else { return Ok(()) };
-        let max = cluster.session(session_id)?.max_claim_length();
+        let mut session = cluster.session(session_id).expect("open");
+        let max = session.max_claim_length();
         let lengths = [max, max + 1];
         for length in lengths {
-            let mut session = cluster.session(session_id)?;
             let claimed = session.try_claim(length).map(|claim| claim.len());
             results.lock().expect("no panic").push(claimed);
         }
@@ -311,7 +417,7 @@ fn claims_of_a_leader_fit_a_fragment() {
     let expected = [1344, 8128].map(|max_message_length| {
         let length = max_message_length + 1;
         let too_long = OfferError::MessageTooLong { length, max_message_length };
-        [Ok(max_message_length), Err(too_long)]
+        [Ok(max_message_length), Err(NotSent::from(too_long))]
     });
     assert_eq!(*claims.lock().expect("no panic"), expected.concat());
     container.stop();

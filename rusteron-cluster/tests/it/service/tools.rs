@@ -2,7 +2,7 @@
 
 use rusteron_cluster::ClusterClient;
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
-use rusteron_test_support::cluster::{JavaBackup, Options, RustCluster, Service};
+use rusteron_test_support::cluster::{JavaBackup, JavaCluster, Options, RustCluster, Service};
 use rusteron_test_support::{command, connect, java_run, launch_with_long_timeouts, succeed};
 
 use super::three_nodes::program;
@@ -12,8 +12,8 @@ fn launch() -> Option<RustCluster> {
     RustCluster::launch(Options { service: Service::None, ..Options::default() }, program)
 }
 
-/// Runs a command of `ClusterTool`, and returns its output.
-fn tool(cluster: &RustCluster, name: &str) -> String {
+/// Runs a command of `ClusterTool` on the first member, and returns its output.
+pub(super) fn tool(cluster: &JavaCluster, name: &str) -> String {
     let java_run = java_run().display().to_string();
     let dir = cluster.node(0).cluster_dir().display().to_string();
     succeed(command(&java_run, ["io.aeron.cluster.ClusterTool", &dir, name])).stdout

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use rusteron_client::OfferError;
 use rusteron_cluster::{
-    CloseReason, Cluster, ClusteredService, LeadershipTerm, Lifecycle, MessageSource, Role, Sent,
+    CloseReason, Cluster, ClusteredService, LeadershipTerm, Lifecycle, MessageSource, Role,
     ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
 };
 
@@ -78,7 +77,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn note(&mut self) -> ServiceResult {
+    fn note(&self) -> ServiceResult {
         Ok(self.file.append(self.state.position, self.state.digest)?)
     }
 
@@ -125,7 +124,8 @@ impl Ledger {
             }
             7 => {
                 self.state.messages_sent += 1;
-                cluster.offer(&self.state.messages_sent.to_le_bytes())
+                let sent = cluster.offer(&self.state.messages_sent.to_le_bytes())?;
+                sent.map_err(|not_sent| ServiceError::failed(not_sent.to_string()))
             }
             11 => {
                 // No other timer has a negative id.
@@ -209,7 +209,7 @@ impl ClusteredService for Ledger {
         }
     }
 
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         self.note()?;
         Ok(snapshot.write_all(&self.state.to_bytes())?)
     }
@@ -227,25 +227,20 @@ impl ClusteredService for Ledger {
     }
 }
 
-/// Sends an answer, unless the client is gone.
+/// Sends an answer, unless the client is gone. Its session stays: faults may keep it away for longer.
 fn answer(cluster: &mut Cluster<'_>, session: i64, parts: &[&[u8]]) -> ServiceResult {
     let message = parts.concat();
     let start = Instant::now();
-    loop {
-        // The session is open: a message of it has just come.
-        match cluster.session(session)?.offer(&message) {
-            Ok(Sent::At(_) | Sent::Mocked) => return Ok(()),
-            Err(error) if start.elapsed() >= ANSWER_TIMEOUT => {
-                println!("session {session}: answer dropped: {error}");
-                return Ok(());
-            }
-            Err(OfferError::BackPressured | OfferError::AdminAction | OfferError::NotConnected) => {
-                cluster.idle(0)?
-            }
+    while let Some(mut open) = cluster.session(session) {
+        match open.offer(&message) {
+            Err(error) if error.is_retryable() && start.elapsed() < ANSWER_TIMEOUT => {}
             Err(error) => {
                 println!("session {session}: answer dropped: {error}");
-                return Ok(());
+                break;
             }
+            Ok(_) => break,
         }
+        cluster.idle(0)?;
     }
+    Ok(())
 }

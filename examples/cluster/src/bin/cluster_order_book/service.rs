@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusteron_cluster::{
     Cluster, ClusterTimeUnit, ClusteredService, Lifecycle, MessageSource, Role, ServiceError,
@@ -189,7 +189,7 @@ impl ClusteredService for OrderBookService {
         send(cluster, trader.session_id, &news.encode())
     }
 
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         self.save(snapshot)?;
         println!("Snapshot of {} orders", self.book.len());
         Ok(())
@@ -210,26 +210,11 @@ fn in_unit(cluster: &Lifecycle<'_>, millis: i64) -> i64 {
     millis.saturating_mul(factor)
 }
 
-/// Sends an answer or news. Members that do not lead send nothing, and succeed at once.
+/// Sends an answer or news, and closes the session of a client that does not take it. Members that do not lead send nothing.
 fn send(cluster: &mut Cluster<'_>, session_id: i64, message: &[u8]) -> ServiceResult {
-    let mut since = None;
-    loop {
-        let Ok(mut session) = cluster.session(session_id) else { return Ok(()) };
-        // The clock decides about the answer only. State must not depend on it.
-        match session.offer(message) {
-            Ok(_) => return Ok(()),
-            Err(_) if session.is_closing() => return Ok(()),
-            Err(error)
-                if error.is_retryable()
-                    && since.get_or_insert_with(Instant::now).elapsed() < ANSWER_TIMEOUT => {}
-            Err(error) => {
-                println!("Session {session_id} gets no answer, and is closed: {error}");
-                session.close()?;
-                return Ok(());
-            }
-        }
-        cluster.idle(0)?;
-    }
+    // A service may have closed the session.
+    let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
+    session.offer_or_close(message, ANSWER_TIMEOUT)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl SnapshotSource for Replay {
 
     fn idle(&mut self, work_count: usize) -> Result<(), SnapshotError> {
         match work_count {
-            0 => Err(SnapshotError::Recording("the replay has ended early".to_owned())),
+            0 => Err(SnapshotError::Failed("the replay has ended early".to_owned())),
             _ => Ok(()),
         }
     }

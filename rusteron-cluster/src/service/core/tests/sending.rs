@@ -54,17 +54,17 @@ fn followers_answers_go_nowhere() {
     harness.join(2, 256).expect("joined");
     harness.events();
     harness.say(320, b"answer").expect("handled");
-    let answers = "[(5, Err(NotConnected), false), (9, Err(NotConnected), false)]";
+    let answers =
+        "[(5, Err(NotSent(NotConnected)), false), (9, Err(NotSent(NotConnected)), false)]";
     assert_eq!(harness.events()[1], answers);
 }
 
 #[test]
 fn claims_have_one_limit_in_all_roles() {
-    let too_long = |length, max_message_length| {
-        Err::<usize, _>(OfferError::MessageTooLong { length, max_message_length })
-    };
+    let too_long =
+        |length, max_message_length| Err::<usize, _>(NotSent::too_long(length, max_message_length));
     // Without a media driver, a leader's sessions are not connected.
-    for (role, accepted) in [(0, None), (2, Some(OfferError::NotConnected))] {
+    for (role, accepted) in [(0, None), (2, Some(NotSent::from(OfferError::NotConnected)))] {
         let mut harness = Harness::started();
         harness.join(role, 0).expect("joined");
         harness.on_log(64, open(5)).expect("handled");

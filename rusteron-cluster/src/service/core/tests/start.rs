@@ -24,7 +24,7 @@ fn failed_start_acks_and_ends() {
         assert_eq!(harness.events(), [""; 0]);
     }
     let mut harness = Harness::with(None, ErrorPolicy::Terminate);
-    let no_archive = Err(SnapshotError::Recording("no archive".to_owned()));
+    let no_archive = Err(SnapshotError::Failed("no archive".to_owned()));
     assert!(matches!(harness.recover(no_archive), Err(TerminationCause::StartFailed(_))));
     assert_eq!((harness.acks(), harness.events()), (vec![(0, 0, -1)], vec![]));
 }

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use rusteron_client::OfferError;
+
 use super::*;
 use crate::codec;
 use crate::service::cluster::{Cluster, Lifecycle};
-use crate::service::error::{ServiceError, ServiceResult};
+use crate::service::error::{NotSent, ServiceError, ServiceResult};
 use crate::service::snapshot_reader::{BEGIN, END, SERVICE_SNAPSHOT, SnapshotReader};
 use crate::service::snapshot_writer::SnapshotWriter;
 use crate::service::types::SessionMessage;
@@ -38,22 +40,22 @@ impl ClusteredService for Busy {
         }
         cluster.schedule_timer(7, 99)?;
         cluster.cancel_timer(8)?;
-        cluster.offer(b"offered")?;
-        let mut claim = cluster.try_claim(7)?;
+        cluster.offer(b"offered")?.expect("short");
+        let mut claim = cluster.try_claim(7).expect("claimed");
         claim.copy_from_slice(b"claimed");
-        claim.commit()?;
-        cluster.try_claim(7)?.abort();
-        let mut session = cluster.session(SESSION)?;
-        session.offer(b"equal")?;
-        let mut claim = session.try_claim(self.answer.len())?;
+        claim.commit().expect("sent");
+        cluster.try_claim(7).expect("claimed").abort();
+        let mut session = cluster.session(SESSION).expect("open");
+        session.offer(b"equal").expect("mocked");
+        let mut claim = session.try_claim(self.answer.len()).expect("mocked");
         claim.copy_from_slice(self.answer);
-        claim.commit()?;
-        session.try_claim(7)?.abort();
+        claim.commit().expect("mocked");
+        session.try_claim(7).expect("mocked").abort();
         session.close()?;
         Err(ServiceError::failed("recorded"))
     }
 
-    fn on_take_snapshot(&mut self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
+    fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
         snapshot.offer(b"state")
     }
 }
@@ -166,7 +168,7 @@ fn effects_of_all_kinds_are_compared() {
 }
 
 #[test]
-fn too_long_service_message_ends_both_runs() {
+fn too_long_service_message_is_refused() {
     struct TooLong;
     impl ClusteredService for TooLong {
         fn on_start(
@@ -182,17 +184,25 @@ fn too_long_service_message_ends_both_runs() {
             cluster: &mut Cluster<'_>,
             _: &SessionMessage<'_>,
         ) -> ServiceResult {
-            cluster.offer(&[0; 16 * 1024])
+            let max_length = cluster.max_message_length();
+            assert_eq!((max_length, cluster.max_claim_length()), (16 * 1024 - 32, 1376 - 32));
+            cluster.offer(&vec![0; max_length])?.expect("short enough");
+            let too_long = vec![0; max_length + 1];
+            for error in [cluster.offer(&too_long)?, cluster.try_offer(&too_long)] {
+                let (length, max_message_length) = (max_length + 1, max_length);
+                let expected = OfferError::MessageTooLong { length, max_message_length };
+                assert_eq!(error.map_err(NotSent::reason), Err(expected));
+            }
+            Ok(())
         }
 
-        fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
             Ok(())
         }
     }
     let dir = tempfile::tempdir().expect("a directory");
-    let error = check(dir.path(), &[b"any"]).run(|| TooLong).expect_err("too long");
-    assert_eq!(error.kind(), ClusterErrorKind::ServiceFailed);
-    assert!(error.message().contains("message of session 5"), "{error}");
+    let comparison = check(dir.path(), &[b"any"]).run(|| TooLong).expect("two runs");
+    assert!(comparison.is_equal(), "{comparison}");
 }
 
 #[test]
@@ -213,10 +223,11 @@ fn background_work_that_changes_the_state() {
             cluster: &mut Cluster<'_>,
             _: &SessionMessage<'_>,
         ) -> ServiceResult {
-            cluster.offer(&self.0.to_le_bytes())
+            cluster.offer(&self.0.to_le_bytes())?.expect("short");
+            Ok(())
         }
 
-        fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
             Ok(())
         }
 
@@ -247,10 +258,10 @@ fn closing_sessions_stay_so_in_new_instances() {
             cluster: &mut Cluster<'_>,
             _: &SessionMessage<'_>,
         ) -> ServiceResult {
-            cluster.session(SESSION)?.close().map(drop)
+            cluster.session(SESSION).expect("open").close().map(drop)
         }
 
-        fn on_take_snapshot(&mut self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
             Ok(())
         }
     }
