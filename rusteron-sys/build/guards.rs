@@ -19,7 +19,11 @@ pub(crate) struct Guard {
 const CLIENT: &[Guard] = &[
     Guard {
         file: "aeron-client/src/main/c/aeron_client_conductor.c",
-        calls: &["aeron_image_create"],
+        calls: &[
+            "aeron_image_create",
+            "aeron_publication_create",
+            "aeron_exclusive_publication_create",
+        ],
     },
     Guard {
         file: "aeron-client/src/main/c/aeron_subscription.c",

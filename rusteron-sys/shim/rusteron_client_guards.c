@@ -1,13 +1,17 @@
 #include <string.h>
 
 #include "aeron_alloc.h"
+#include "aeron_exclusive_publication.h"
 #include "aeron_image.h"
 #include "aeron_log_buffer.h"
+#include "aeron_publication.h"
 #include "aeron_subscription.h"
 #include "concurrent/aeron_counters_manager.h"
 #include "util/aeron_error.h"
 #include "util/aeron_http_util.h"
 #include "util/aeron_parse_util.h"
+
+#include "rusteron_shim.h"
 
 /*
  * Returns whether the image's position counter still belongs to the image. A driver that reaches the client's
@@ -116,6 +120,237 @@ int rusteron_image_create(
 refuse:
     rusteron_release_log_buffer(conductor, log_buffer);
     return -1;
+}
+
+/* Fills in a fault, unless there is one already or the value is as expected. */
+static void rusteron_expect(
+    rusteron_refusal_t *refusal, bool is_expected, const char *name, int64_t value, const char *expected)
+{
+    if (NULL == refusal->name && !is_expected)
+    {
+        refusal->name = name;
+        refusal->value = value;
+        refusal->expected = expected;
+    }
+}
+
+/*
+ * Reads what a publication computes addresses and lengths with, each value once, and checks it. Any process of the
+ * driver's directory can overwrite the log buffer's metadata at any time. The counters are those of the driver's
+ * answer, which other processes can overwrite as well.
+ */
+static void rusteron_read_metadata(
+    aeron_logbuffer_metadata_t *copy,
+    rusteron_refusal_t *refusal,
+    const aeron_log_buffer_t *log_buffer,
+    const aeron_client_conductor_t *conductor,
+    int32_t position_limit_counter_id,
+    int32_t channel_status_indicator_id)
+{
+    const aeron_mapped_raw_log_t *log = &log_buffer->mapped_raw_log;
+    const volatile aeron_logbuffer_metadata_t *shared =
+        (const volatile aeron_logbuffer_metadata_t *)log->log_meta_data.addr;
+    const int32_t max_counter_id = conductor->counters_reader.max_counter_id;
+
+    for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
+    {
+        copy->term_tail_counters[i] = shared->term_tail_counters[i];
+    }
+    copy->active_term_count = shared->active_term_count;
+    copy->initial_term_id = shared->initial_term_id;
+    copy->mtu_length = shared->mtu_length;
+    /* Checked against the file's length when it was mapped. */
+    copy->term_length = (int32_t)log->term_length;
+
+    rusteron_expect(
+        refusal,
+        0 == log->mapped_file.length % AERON_PAGE_MIN_SIZE,
+        "file length of the log buffer",
+        (int64_t)log->mapped_file.length,
+        "a multiple of 4096");
+    rusteron_expect(
+        refusal,
+        position_limit_counter_id >= 0 && position_limit_counter_id <= max_counter_id,
+        "position limit counter",
+        position_limit_counter_id,
+        "the id of a counter");
+    rusteron_expect(
+        refusal,
+        channel_status_indicator_id <= max_counter_id,
+        "channel status counter",
+        channel_status_indicator_id,
+        "the id of a counter, or none");
+    rusteron_expect(
+        refusal,
+        copy->mtu_length > (int32_t)AERON_DATA_HEADER_LENGTH &&
+            copy->mtu_length <= AERON_MAX_UDP_PAYLOAD_LENGTH &&
+            0 == copy->mtu_length % AERON_LOGBUFFER_FRAME_ALIGNMENT,
+        "MTU of the log buffer",
+        copy->mtu_length,
+        "a multiple of 32 from 64 to 65504");
+    rusteron_expect(
+        refusal,
+        copy->active_term_count >= 0,
+        "active term count of the log buffer",
+        copy->active_term_count,
+        "at least 0");
+}
+
+/* Checks the tail from which an exclusive publication goes on. No other publisher moves it. */
+static void rusteron_expect_own_tail(rusteron_refusal_t *refusal, const aeron_logbuffer_metadata_t *copy)
+{
+    if (NULL == refusal->name)
+    {
+        const int64_t raw_tail = copy->term_tail_counters[
+            aeron_logbuffer_index_by_term_count(copy->active_term_count)];
+        const int32_t term_id = aeron_logbuffer_term_id(raw_tail);
+        const int64_t term_offset = raw_tail & INT64_C(0xFFFFFFFF);
+
+        rusteron_expect(
+            refusal,
+            copy->active_term_count == aeron_logbuffer_compute_term_count(term_id, copy->initial_term_id),
+            "active term id of the log buffer",
+            term_id,
+            "the initial term id plus the active term count");
+        rusteron_expect(
+            refusal,
+            term_offset <= copy->term_length && 0 == term_offset % AERON_LOGBUFFER_FRAME_ALIGNMENT,
+            "tail offset of the log buffer",
+            term_offset,
+            "a multiple of 32 up to the term length");
+    }
+}
+
+/* Sets the error and leaves the refusal with the pending request. The conductor writes its own text there. */
+static int rusteron_refuse_publication(
+    aeron_client_conductor_t *conductor,
+    aeron_log_buffer_t *log_buffer,
+    int64_t registration_id,
+    int32_t stream_id,
+    const rusteron_refusal_t *refusal)
+{
+    AERON_SET_ERR(
+        EINVAL,
+        "publication refused: %s is %" PRId64 ", expected %s, stream-id=%" PRId32 " registration-id=%" PRId64,
+        refusal->name,
+        refusal->value,
+        refusal->expected,
+        stream_id,
+        registration_id);
+
+    for (size_t i = 0; i < conductor->registering_resources.length; i++)
+    {
+        aeron_client_registering_resource_t *resource = conductor->registering_resources.array[i].resource;
+        if (registration_id == resource->registration_id)
+        {
+            rusteron_set_refusal(resource, refusal);
+        }
+    }
+
+    rusteron_release_log_buffer(conductor, log_buffer);
+    return -1;
+}
+
+/*
+ * Aeron's client takes the position of an exclusive publication from the metadata of its log buffer. Aeron's function
+ * gets a copy that was checked; afterwards, the publication refers to the log buffer.
+ */
+int rusteron_exclusive_publication_create(
+    aeron_exclusive_publication_t **publication,
+    aeron_client_conductor_t *conductor,
+    const char *channel,
+    int32_t stream_id,
+    int32_t session_id,
+    int32_t position_limit_counter_id,
+    int64_t *position_limit_addr,
+    int32_t channel_status_indicator_id,
+    int64_t *channel_status_addr,
+    aeron_log_buffer_t *log_buffer,
+    int64_t original_registration_id,
+    int64_t registration_id)
+{
+    aeron_logbuffer_metadata_t metadata = { 0 };
+    rusteron_refusal_t refusal = { 0 };
+    rusteron_read_metadata(
+        &metadata, &refusal, log_buffer, conductor, position_limit_counter_id, channel_status_indicator_id);
+    rusteron_expect_own_tail(&refusal, &metadata);
+    if (NULL != refusal.name)
+    {
+        return rusteron_refuse_publication(conductor, log_buffer, registration_id, stream_id, &refusal);
+    }
+
+    aeron_log_buffer_t copy = *log_buffer;
+    copy.mapped_raw_log.log_meta_data.addr = (uint8_t *)&metadata;
+    if (aeron_exclusive_publication_create(
+        publication,
+        conductor,
+        channel,
+        stream_id,
+        session_id,
+        position_limit_counter_id,
+        position_limit_addr,
+        channel_status_indicator_id,
+        channel_status_addr,
+        &copy,
+        original_registration_id,
+        registration_id) < 0)
+    {
+        rusteron_release_log_buffer(conductor, log_buffer);
+        return -1;
+    }
+
+    (*publication)->log_buffer = log_buffer;
+    (*publication)->log_meta_data = (aeron_logbuffer_metadata_t *)log_buffer->mapped_raw_log.log_meta_data.addr;
+    return 0;
+}
+
+/* As for an exclusive publication. Other publishers move the tails, so each claim checks the tail that it gets. */
+int rusteron_publication_create(
+    aeron_publication_t **publication,
+    aeron_client_conductor_t *conductor,
+    const char *channel,
+    int32_t stream_id,
+    int32_t session_id,
+    int32_t position_limit_counter_id,
+    int64_t *position_limit_addr,
+    int32_t channel_status_indicator_id,
+    int64_t *channel_status_addr,
+    aeron_log_buffer_t *log_buffer,
+    int64_t original_registration_id,
+    int64_t registration_id)
+{
+    aeron_logbuffer_metadata_t metadata = { 0 };
+    rusteron_refusal_t refusal = { 0 };
+    rusteron_read_metadata(
+        &metadata, &refusal, log_buffer, conductor, position_limit_counter_id, channel_status_indicator_id);
+    if (NULL != refusal.name)
+    {
+        return rusteron_refuse_publication(conductor, log_buffer, registration_id, stream_id, &refusal);
+    }
+
+    aeron_log_buffer_t copy = *log_buffer;
+    copy.mapped_raw_log.log_meta_data.addr = (uint8_t *)&metadata;
+    if (aeron_publication_create(
+        publication,
+        conductor,
+        channel,
+        stream_id,
+        session_id,
+        position_limit_counter_id,
+        position_limit_addr,
+        channel_status_indicator_id,
+        channel_status_addr,
+        &copy,
+        original_registration_id,
+        registration_id) < 0)
+    {
+        rusteron_release_log_buffer(conductor, log_buffer);
+        return -1;
+    }
+
+    (*publication)->log_buffer = log_buffer;
+    (*publication)->log_meta_data = (aeron_logbuffer_metadata_t *)log_buffer->mapped_raw_log.log_meta_data.addr;
+    return 0;
 }
 
 /*

@@ -119,8 +119,8 @@ void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publ
     fields->max_possible_position = publication->max_possible_position;
     fields->max_payload_length = publication->max_payload_length;
     fields->max_message_length = publication->max_message_length;
-    fields->position_bits_to_shift = publication->position_bits_to_shift;
-    fields->term_buffer_length = meta_data->term_length;
+    /* C reads the length from the metadata again, where another process can have overwritten it. */
+    fields->term_buffer_length = (int32_t)publication->log_buffer->mapped_raw_log.term_length;
     fields->initial_term_id = publication->initial_term_id;
     fields->session_id = publication->session_id;
     fields->stream_id = publication->stream_id;
@@ -429,11 +429,38 @@ void rusteron_registering_truncate(aeron_t *client, size_t count)
     }
 }
 
-bool rusteron_registration_has_timed_out(struct aeron_client_registering_resource_stct *registering)
+/* The conductor frees and reads these fields for counters only. */
+void rusteron_set_refusal(
+    struct aeron_client_registering_resource_stct *registering, const rusteron_refusal_t *refusal)
+{
+    registering->counter.label_buffer = refusal->name;
+    registering->counter.registration_id = refusal->value;
+    registering->counter.key_buffer = (const uint8_t *)refusal->expected;
+}
+
+rusteron_registration_t rusteron_registration(
+    struct aeron_client_registering_resource_stct *registering, rusteron_refusal_t *refusal)
 {
     aeron_client_registration_status_t status;
     AERON_GET_ACQUIRE(status, registering->registration_status);
-    return AERON_CLIENT_REGISTRATION_STATUS_TIMED_OUT == status;
+    if (AERON_CLIENT_REGISTRATION_STATUS_AWAITING == status)
+    {
+        return RUSTERON_REGISTRATION_AWAITING;
+    }
+    if (AERON_CLIENT_REGISTRATION_STATUS_TIMED_OUT == status)
+    {
+        return RUSTERON_REGISTRATION_TIMED_OUT;
+    }
+    const bool is_publication = AERON_CLIENT_MANAGED_RESOURCE_TYPE_PUBLICATION == registering->type ||
+        AERON_CLIENT_MANAGED_RESOURCE_TYPE_EXCLUSIVE_PUBLICATION == registering->type;
+    if (is_publication && NULL != registering->counter.label_buffer)
+    {
+        refusal->name = registering->counter.label_buffer;
+        refusal->value = registering->counter.registration_id;
+        refusal->expected = (const char *)registering->counter.key_buffer;
+        return RUSTERON_REGISTRATION_REFUSED;
+    }
+    return RUSTERON_REGISTRATION_DECIDED;
 }
 
 int rusteron_context_set_agent_on_start(

@@ -76,7 +76,6 @@ typedef struct rusteron_publication_stct
     int64_t max_possible_position;
     size_t max_payload_length;
     size_t max_message_length;
-    size_t position_bits_to_shift;
     int32_t term_buffer_length;
     int32_t initial_term_id;
     int32_t session_id;
@@ -263,11 +262,38 @@ int64_t rusteron_command_position(aeron_t *client);
 size_t rusteron_registering_count(const aeron_t *client);
 void rusteron_registering_truncate(aeron_t *client, size_t count);
 
+/* A value from which a publication would compute addresses or lengths, and that cannot be right. Texts are static. */
+typedef struct rusteron_refusal_stct
+{
+    const char *name;
+    int64_t value;
+    const char *expected;
+}
+rusteron_refusal_t;
+
+/* Leaves the reason with the request of a publication that this client refuses. Only on the conductor's thread. */
+void rusteron_set_refusal(
+    struct aeron_client_registering_resource_stct *registering, const rusteron_refusal_t *refusal);
+
+/* State of a request. */
+typedef enum rusteron_registration_enum
+{
+    RUSTERON_REGISTRATION_AWAITING,
+    /* The driver has not answered in time. */
+    RUSTERON_REGISTRATION_TIMED_OUT,
+    /* This client refuses the publication that the driver has made. */
+    RUSTERON_REGISTRATION_REFUSED,
+    /* C's poll function gives the outcome. */
+    RUSTERON_REGISTRATION_DECIDED
+}
+rusteron_registration_t;
+
 /*
- * Returns whether the driver has not answered a request in time. To be called before the request's outcome is
- * polled, because a poll makes the conductor forget the request.
+ * Returns the state of a request, and the reason of a refusal. To be called before the request's outcome is polled,
+ * because a poll makes the conductor forget the request, and frees it.
  */
-bool rusteron_registration_has_timed_out(struct aeron_client_registering_resource_stct *registering);
+rusteron_registration_t rusteron_registration(
+    struct aeron_client_registering_resource_stct *registering, rusteron_refusal_t *refusal);
 
 /* As aeron_context_set_agent_on_start_function(), which is declared, but defined nowhere. */
 int rusteron_context_set_agent_on_start(

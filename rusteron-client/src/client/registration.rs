@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use rusteron_sys as sys;
 use crate::client::Client;
 use crate::client::subscription_callbacks::CallbackList;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, SendPtr, callback, last_error, wake};
+use crate::ffi::{Fallible, SendPtr, callback, last_error, lossy, wake};
 use crate::threads::SharedBetweenThreads;
 
 /// A pending request for a publication, subscription, counter or session id.
@@ -206,6 +207,8 @@ impl<R: Resource> Registration<R> {
     /// # Errors
     /// The outcome is returned once, and can be an error:
     /// - [`ErrorKind::InvalidChannel`] and others that the media driver reports, with its text;
+    /// - [`ErrorKind::CorruptLogBuffer`]: another process has overwritten the log buffer of the
+    ///   publication; the text names the value;
     /// - [`ErrorKind::DriverTimeout`]: no answer within the driver timeout;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client meanwhile;
     ///
@@ -229,16 +232,29 @@ impl<R: Resource> Registration<R> {
                 format!("registration {} has given its outcome already", self.registration_id),
             ));
         };
+        let mut refusal = MaybeUninit::uninit();
         // SAFETY: no outcome was given, so C still has the structure.
-        if unsafe { sys::rusteron_registration_has_timed_out(registering.as_ptr()) } {
-            // Not polled: C would forget the request. A driver that answers late would then keep an
-            // unused resource.
-            self.cancel();
-            return Err(Error::new(
-                ErrorKind::DriverTimeout,
-                format!("registration {}: no response from media driver", self.registration_id),
-            ));
-        }
+        let state =
+            unsafe { sys::rusteron_registration(registering.as_ptr(), refusal.as_mut_ptr()) };
+        let refusal = match state {
+            sys::rusteron_registration_enum_RUSTERON_REGISTRATION_AWAITING => {
+                return self.deadline.check(&self.client).map(|()| None);
+            }
+            sys::rusteron_registration_enum_RUSTERON_REGISTRATION_TIMED_OUT => {
+                // Not polled: C would forget the request. A driver that answers late would then
+                // keep an unused resource.
+                self.cancel();
+                return Err(Error::new(
+                    ErrorKind::DriverTimeout,
+                    format!("registration {}: no response from media driver", self.registration_id),
+                ));
+            }
+            sys::rusteron_registration_enum_RUSTERON_REGISTRATION_REFUSED => {
+                // SAFETY: filled in, as this state says.
+                Some(refused(unsafe { refusal.assume_init_ref() }))
+            }
+            _ => None,
+        };
         // SAFETY: `registering` is cleared below as soon as C has given the outcome.
         match unsafe { R::poll(registering.as_ptr()) } {
             Ok(None) => self.deadline.check(&self.client).map(|()| None),
@@ -251,7 +267,7 @@ impl<R: Resource> Registration<R> {
                 self.raw = None;
                 // SAFETY: a request that has failed is never answered with a resource.
                 unsafe { R::release(self.client.subscription_callbacks(), self.callbacks) };
-                Err(error)
+                Err(refusal.unwrap_or(error))
             }
         }
     }
@@ -261,6 +277,17 @@ impl<R: Resource> Registration<R> {
         let client = Arc::clone(&self.client);
         wait_for(&client, || self.poll())
     }
+}
+
+/// Returns the error of a publication whose log buffer has an impossible value.
+#[cold]
+fn refused(refusal: &sys::rusteron_refusal_t) -> Error {
+    // SAFETY: both are literals of the shim.
+    let (name, expected) = unsafe { (lossy(refusal.name), lossy(refusal.expected)) };
+    Error::new(
+        ErrorKind::CorruptLogBuffer,
+        format!("publication refused: {name} is {}, expected {expected}", refusal.value),
+    )
 }
 
 /// Calls one of C's functions that poll for a resource and give its address.

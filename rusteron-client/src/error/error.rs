@@ -73,6 +73,9 @@ pub enum ErrorKind {
     Unblocked,
     /// A message was rejected: the stream has reached its maximum position. Add a new publication.
     MaxPositionExceeded,
+    /// The metadata of a publication's log buffer is not what the media driver and publishers write
+    /// there: another process has overwritten it. Add a new publication.
+    CorruptLogBuffer,
     /// The client is closed, or a fatal error has ended it. Make a new client.
     ClientClosed,
     /// The client fell too far behind the media driver's broadcasts.
@@ -305,6 +308,7 @@ impl ErrorKind {
             Self::Archive => "archive error",
             Self::CalledFromConductor => "called from a conductor callback",
             Self::IllegalState => "illegal state",
+            Self::CorruptLogBuffer => "corrupt log buffer",
             Self::Io(_) | Self::Other => return None,
         })
     }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use rusteron_sys as sys;
-
 use crate::error::{CloseCause, Error, ErrorKind};
 
 /// A position in a stream: bytes since the beginning of the stream, frame headers and padding
@@ -44,6 +42,10 @@ pub enum OfferError {
     /// publication. With a longer term length, this happens more rarely.
     #[doc(alias = "AERON_PUBLICATION_MAX_POSITION_EXCEEDED")]
     MaxPositionExceeded,
+    /// The log buffer's metadata has a tail that neither the media driver nor a publisher writes:
+    /// another process of the driver's directory has overwritten it. Add a new publication, on
+    /// another stream or with another session id.
+    CorruptLogBuffer,
     /// The message is longer than the publication's term length allows. A claim must not be longer
     /// than a fragment, either.
     MessageTooLong {
@@ -108,30 +110,6 @@ impl OfferError {
     pub(crate) fn rare(self) -> Self {
         self
     }
-
-    /// Translates the result of a C function for a message of `length` bytes.
-    pub(crate) fn from_c(
-        returned: i64,
-        length: usize,
-        max_message_length: usize,
-        close_cause: impl FnOnce() -> CloseCause,
-    ) -> Result<Position, Self> {
-        const NOT_CONNECTED: i64 = sys::AERON_PUBLICATION_NOT_CONNECTED as i64;
-        const BACK_PRESSURED: i64 = sys::AERON_PUBLICATION_BACK_PRESSURED as i64;
-        const ADMIN_ACTION: i64 = sys::AERON_PUBLICATION_ADMIN_ACTION as i64;
-        const CLOSED: i64 = sys::AERON_PUBLICATION_CLOSED as i64;
-        const MAX_POSITION_EXCEEDED: i64 = sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED as i64;
-        match returned {
-            0.. => Ok(returned),
-            NOT_CONNECTED => Err(Self::NotConnected),
-            BACK_PRESSURED => Err(Self::BackPressured),
-            ADMIN_ACTION => Err(Self::AdminAction),
-            CLOSED => Err(Self::Closed(close_cause())),
-            MAX_POSITION_EXCEEDED => Err(Self::MaxPositionExceeded),
-            // Rust has checked the other arguments, so C can only object to the length.
-            _ => Err(Self::MessageTooLong { length, max_message_length }),
-        }
-    }
 }
 
 impl fmt::Display for OfferError {
@@ -142,6 +120,9 @@ impl fmt::Display for OfferError {
             Self::AdminAction => f.write_str("the log buffer is being rotated"),
             Self::Closed(cause) => write!(f, "the publication is closed: {cause}"),
             Self::MaxPositionExceeded => f.write_str("the stream has reached its last position"),
+            Self::CorruptLogBuffer => {
+                f.write_str("another process has overwritten the log buffer's tail")
+            }
             Self::MessageTooLong { length, max_message_length } => write!(
                 f,
                 "a message of {length} bytes; this publication takes {max_message_length} at most"
@@ -165,6 +146,7 @@ impl From<OfferError> for Error {
             OfferError::AdminAction => ErrorKind::AdminAction,
             OfferError::Unblocked => ErrorKind::Unblocked,
             OfferError::MaxPositionExceeded => ErrorKind::MaxPositionExceeded,
+            OfferError::CorruptLogBuffer => ErrorKind::CorruptLogBuffer,
             OfferError::Closed(cause) => return Self::closed(cause, error.to_string()),
             OfferError::MessageTooLong { .. } | OfferError::InvalidBlock { .. } => {
                 ErrorKind::InvalidArgument
@@ -229,6 +211,7 @@ mod tests {
             (OfferError::AdminAction, ErrorKind::AdminAction),
             (OfferError::Unblocked, ErrorKind::Unblocked),
             (OfferError::MaxPositionExceeded, ErrorKind::MaxPositionExceeded),
+            (OfferError::CorruptLogBuffer, ErrorKind::CorruptLogBuffer),
             (OfferError::Closed(CloseCause::DriverShutdown), ErrorKind::ClientClosed),
             (
                 OfferError::MessageTooLong { length: 9, max_message_length: 8 },

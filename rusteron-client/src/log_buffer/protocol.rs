@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 /// The number of term buffers in a log.
 pub(crate) const PARTITION_COUNT: usize = 3;
 
+/// Attempts to set the tail of the next term, which late publishers move a few times at most.
+const ROTATION_ATTEMPTS: u32 = 64;
+
 /// An atomic number in shared memory.
 pub(crate) trait Word {
     type Value;
@@ -206,10 +209,16 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
     /// whether a range may be written to.
     #[inline(always)]
     pub(crate) fn tail(&self) -> Option<Tail> {
+        let (term_count, tail) = self.newest_tail();
+        (tail.term_id().wrapping_sub(self.initial_term_id) == term_count).then_some(tail)
+    }
+
+    /// Returns the active term count, and the tail in that term's buffer, which can be of a later term.
+    #[inline(always)]
+    pub(crate) fn newest_tail(&self) -> (i32, Tail) {
         let term_count = self.active_term_count.load(Ordering::Acquire);
         let index = partition_index(term_count);
-        let tail = Tail { index, raw: self.tails[index].load(Ordering::Acquire) };
-        (tail.term_id().wrapping_sub(self.initial_term_id) == term_count).then_some(tail)
+        (term_count, Tail { index, raw: self.tails[index].load(Ordering::Acquire) })
     }
 
     /// Claims `length` bytes at the tail of the term in the buffer with this index, and returns the
@@ -246,15 +255,25 @@ impl<T: Word<Value = i64>, C: Word<Value = i32>> Terms<'_, T, C> {
         let index = partition_index(next_term_count);
         let next = &self.tails[index];
         let old_term_id = next_term_id.wrapping_sub(PARTITION_COUNT as i32);
-        loop {
+        // Bounded, because another process could move the tail for ever.
+        let is_set = (0..ROTATION_ATTEMPTS).any(|_| {
             let raw = next.load(Ordering::Acquire);
-            if (Tail { index, raw }).term_id() != old_term_id
+            (Tail { index, raw }).term_id() != old_term_id
                 || next.compare_exchange(raw, raw_tail(next_term_id, 0))
-            {
-                break;
-            }
+        });
+        if is_set {
+            self.active_term_count.compare_exchange(term_count, next_term_count);
         }
-        self.active_term_count.compare_exchange(term_count, next_term_count);
+    }
+
+    /// Makes the term with this id the active one, as the only publisher.
+    ///
+    /// Release, as in C: a party that sees the count also sees the tail, and all frames before it as
+    /// published.
+    pub(crate) fn begin_term(&self, term_id: i32) {
+        let term_count = term_id.wrapping_sub(self.initial_term_id);
+        set_tail(&self.tails[partition_index(term_count)], raw_tail(term_id, 0));
+        self.active_term_count.store(term_count, Ordering::Release);
     }
 }
 

@@ -153,8 +153,12 @@ impl Publication {
     fn offer_run(&self, mut run: Run<'_>, first_length: usize) -> Result<usize, OfferError> {
         let range = self.claim_range(first_length, |remaining| {
             let first = align(first_length + HEADER_LENGTH);
-            // If the first message does not fit, the claim has to find that out.
-            run.cut(Remaining { window: remaining.window, length: remaining.length.max(first) });
+            // If the first message does not fit, the claim has to find that out. The window is empty
+            // only for a tail beyond its term.
+            run.cut(Remaining {
+                window: remaining.window.max(1),
+                length: remaining.length.max(first),
+            });
             run.length
         })?;
         // SAFETY: the range was claimed just now, for this call alone.

@@ -8,8 +8,6 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::Ordering;
 
-use rusteron_sys as sys;
-
 use crate::error::{OfferError, Position};
 use crate::log_buffer::{self, HEADER_LENGTH, protocol};
 
@@ -110,14 +108,6 @@ impl<'a> BufferClaim<'a> {
     #[inline(always)]
     pub(crate) fn frame(&self) -> *mut u8 {
         self.frame.as_ptr()
-    }
-
-    /// # Safety
-    /// C filled the structure in just now, for a publication that is borrowed for `'a`, and no
-    /// other claim is made of the frame.
-    pub(crate) unsafe fn from_c(claim: &sys::aeron_buffer_claim_t, position: Position) -> Self {
-        // SAFETY: C's claims fulfil the contract of `new`; a frame has an address.
-        unsafe { Self::new(NonNull::new_unchecked(claim.frame_header), claim.length, position) }
     }
 
     /// Publishes the message, and returns the position after it.

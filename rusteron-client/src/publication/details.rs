@@ -28,8 +28,8 @@ macro_rules! details {
         $publication:ty, owner $owner:ident;
         $is_connected:ident $is_connected_name:literal,
         $is_closed:ident $is_closed_name:literal,
-        $position:ident $position_name:literal,
-        $position_limit:ident $position_limit_name:literal,
+        $position_name:literal,
+        $position_limit_name:literal,
         $channel_status:ident $channel_status_name:literal,
         $local_addresses:ident $local_addresses_name:literal,
         $constants:literal,
@@ -95,17 +95,16 @@ macro_rules! details {
             /// bytes.
             ///
             /// # Errors
-            /// [`OfferError::Closed`] once the publication is closed.
+            /// [`OfferError::Closed`] once the publication is closed;
+            /// [`OfferError::CorruptLogBuffer`] if another process has overwritten the tail.
             ///
             #[doc = concat!("Corresponds to `", $position_name, "`.")]
             #[doc(alias = $position_name)]
             pub fn position(&self) -> Result<Position, OfferError> {
-                // SAFETY: the publication is live. In an exclusive publication, the function reads
-                // fields that only the holder of `&mut self` writes. That holder cannot be at work
-                // now, because the type is not `Sync`. In a shared publication, the function reads
-                // atomics.
-                let returned = unsafe { sys::$position(self.raw.as_ptr()) };
-                OfferError::from_c(returned, 0, 0, || self.client.handle_close_cause())
+                if self.is_closed() {
+                    return Err(self.closed());
+                }
+                self.current_position()
             }
 
             /// Returns the position below which messages are accepted, in bytes. The subscribers,
@@ -498,8 +497,8 @@ details! {
     Publication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION;
     aeron_publication_is_connected "aeron_publication_is_connected",
     aeron_publication_is_closed "aeron_publication_is_closed",
-    aeron_publication_position "aeron_publication_position",
-    aeron_publication_position_limit "aeron_publication_position_limit",
+    "aeron_publication_position",
+    "aeron_publication_position_limit",
     aeron_publication_channel_status "aeron_publication_channel_status",
     aeron_publication_local_sockaddrs "aeron_publication_local_sockaddrs",
     "aeron_publication_constants",
@@ -514,8 +513,8 @@ details! {
     ExclusivePublication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION;
     aeron_exclusive_publication_is_connected "aeron_exclusive_publication_is_connected",
     aeron_exclusive_publication_is_closed "aeron_exclusive_publication_is_closed",
-    aeron_exclusive_publication_position "aeron_exclusive_publication_position",
-    aeron_exclusive_publication_position_limit "aeron_exclusive_publication_position_limit",
+    "aeron_exclusive_publication_position",
+    "aeron_exclusive_publication_position_limit",
     aeron_exclusive_publication_channel_status "aeron_exclusive_publication_channel_status",
     aeron_exclusive_publication_local_sockaddrs "aeron_exclusive_publication_local_sockaddrs",
     "aeron_exclusive_publication_constants",

@@ -17,11 +17,10 @@ use crate::constants::PublicationConstants;
 use crate::error::{OfferError, Position, Result};
 use crate::ffi::{Fallible, ForkGuard};
 use crate::idle::IdleStrategy;
-use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, protocol};
+use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, align, protocol};
 use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
-use crate::publication::reserved_value::Supplier;
-use crate::publication::{BufferClaim, message_parts};
+use crate::publication::{BufferClaim, message_parts, reserved_value};
 use crate::threads::SharedBetweenThreads;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
@@ -91,40 +90,25 @@ impl ExclusivePublication {
     #[doc(alias = "aeron_exclusive_publication_offer")]
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let Some(BegunFrame { frame, end_position }) = self.begin_frame(message.len()) else {
+        let Some(begun) = self.begin_frame(message.len()) else {
             return self.offer_otherwise(message);
         };
-        // SAFETY: the frame was begun for the message, and is this call's alone.
-        unsafe {
-            log_buffer::copy_payload(message, frame);
-            let length = log_buffer::frame_length_of(frame);
-            protocol::publish_frame(length, (message.len() + HEADER_LENGTH) as i32);
-        }
-        Ok(end_position)
+        // SAFETY: the frame was begun for the message just now.
+        Ok(unsafe { begun.publish(message) })
     }
 
-    /// Slow path: returns the error, sends the message in several fragments, or lets C end the
-    /// term.
+    /// Slow path: returns the error, sends the message in several fragments, or ends the term.
     #[cold]
     fn offer_otherwise(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let next = self.next_frame(message.len(), self.fields.max_message_length)?;
-        let is_fragmented = message.len() > self.fields.max_payload_length;
-        if let Some(position) = is_fragmented.then(|| self.write_fragments(next, message)).flatten()
-        {
-            return Ok(position);
+        if message.len() <= self.fields.max_payload_length {
+            let begun = self.begin_frame_or_rotate(message.len())?;
+            // SAFETY: as in `offer`.
+            return Ok(unsafe { begun.publish(message) });
         }
-        // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
-        // for its whole length, and without a supplier C calls nothing back.
-        let returned = unsafe {
-            sys::aeron_exclusive_publication_offer(
-                self.raw.as_ptr(),
-                message.as_ptr(),
-                message.len(),
-                None,
-                ptr::null_mut(),
-            )
-        };
-        self.outcome(returned, message.len(), self.fields.max_message_length)
+        self.offer_fragments(message.len(), |part, frame| {
+            // SAFETY: the frame was begun for this part of the message, and is this call's alone.
+            unsafe { log_buffer::copy_payload(&message[part], frame) };
+        })
     }
 
     /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
@@ -139,8 +123,8 @@ impl ExclusivePublication {
     /// # Errors
     /// The message has not been sent:
     /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
-    /// - [`WaitError::Rejected`]: the message is too long, or the stream has reached its maximum
-    ///   position;
+    /// - [`WaitError::Rejected`]: the message is too long, the stream has reached its maximum
+    ///   position, or another process has overwritten the log buffer;
     /// - [`WaitError::Closed`]: the publication is closed;
     /// - [`WaitError::CalledFromConductor`]: called from a callback.
     ///
@@ -219,35 +203,13 @@ impl ExclusivePublication {
     #[doc(alias("aeron_exclusive_publication_offerv", "DirectBufferVector"))]
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        // C adds the lengths without checking for overflow.
         let length = message_parts::total_length(parts);
         if length > self.fields.max_payload_length {
-            return self.offer_parts_in_c(parts, length);
+            return self.offer_fragments(length, message_parts::filler(parts));
         }
         let mut claim = self.try_claim(length)?;
         message_parts::copy(parts, &mut claim);
         claim.commit()
-    }
-
-    #[cold]
-    fn offer_parts_in_c(
-        &mut self,
-        parts: &[IoSlice<'_>],
-        length: usize,
-    ) -> Result<Position, OfferError> {
-        if length > self.fields.max_message_length {
-            return Err(self.too_long(length));
-        }
-        let returned = message_parts::with_iovecs(parts, |iovecs, count| {
-            let publication = self.raw.as_ptr();
-            let no_data = ptr::null_mut();
-            // SAFETY: the publication is live and `&mut self` is its only user; the parts are
-            // readable, C does not write to them, and without a supplier it calls nothing back.
-            unsafe {
-                sys::aeron_exclusive_publication_offerv(publication, iovecs, count, None, no_data)
-            }
-        });
-        self.outcome(returned, length, self.fields.max_message_length)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -274,7 +236,7 @@ impl ExclusivePublication {
     ) -> Result<Position, OfferError> {
         let length = message.len();
         if length > self.fields.max_payload_length {
-            return self.offer_fragments_with_reserved_value(message, supplier);
+            return self.offer_fragments(length, reserved_value::filler(message, supplier));
         }
         // If the supplier panics, the claim is aborted.
         let mut claim = self.try_claim(length)?;
@@ -282,35 +244,6 @@ impl ExclusivePublication {
         let value = supplier(message);
         claim.set_reserved_value(value);
         claim.commit()
-    }
-
-    fn offer_fragments_with_reserved_value(
-        &mut self,
-        message: &[u8],
-        supplier: impl FnMut(&[u8]) -> i64,
-    ) -> Result<Position, OfferError> {
-        let length = message.len();
-        if length > self.fields.max_message_length {
-            return Err(self.too_long(length));
-        }
-        let part = [IoSlice::new(message)];
-        let returned = Supplier::call(supplier, |function, clientd| {
-            message_parts::with_iovecs(&part, |iovecs, count| {
-                let publication = self.raw.as_ptr();
-                // SAFETY: the publication is live and `&mut self` is its only user; the message is
-                // readable; the supplier lives during the call, and does not unwind into C.
-                unsafe {
-                    sys::aeron_exclusive_publication_offerv(
-                        publication,
-                        iovecs,
-                        count,
-                        function,
-                        clientd,
-                    )
-                }
-            })
-        });
-        self.outcome(returned, length, self.fields.max_message_length)
     }
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
@@ -345,9 +278,11 @@ impl ExclusivePublication {
     #[doc(alias = "aeron_exclusive_publication_try_claim")]
     #[inline]
     pub fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
-        let Some(BegunFrame { frame, end_position }) = self.begin_frame(length) else {
-            return self.claim_in_c(length);
+        let begun = match self.begin_frame(length) {
+            Some(begun) => begun,
+            None => self.begin_claim_or_rotate(length)?,
         };
+        let BegunFrame { frame, end_position } = begun;
         // SAFETY: the frame was begun for this length. The claim is the frame's only user, as `self` is
         // borrowed mutably and the tail has moved past it. Its memory is mapped as long as the
         // publication lives: the conductor unmaps it on closing it, for which `self` cannot be
@@ -356,25 +291,15 @@ impl ExclusivePublication {
         Ok(unsafe { BufferClaim::new(NonNull::new_unchecked(frame), length, end_position) })
     }
 
-    /// Slow path: returns the error, or lets C make the claim at the end of a term. C pads the rest
-    /// of the term and rotates the log.
+    /// As [`begin_frame_or_rotate`](Self::begin_frame_or_rotate). As in C, a length that is too long
+    /// is reported for a closed publication as well.
     #[cold]
-    fn claim_in_c(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
+    fn begin_claim_or_rotate(&mut self, length: usize) -> Result<BegunFrame, OfferError> {
         let max = self.fields.max_payload_length;
-        // As in C, and for a closed publication as well.
         if length > max {
             return Err(OfferError::MessageTooLong { length, max_message_length: max });
         }
-        self.next_frame(length, max)?;
-        let mut claim = MaybeUninit::uninit();
-        // SAFETY: the publication is live and `&mut self` is its only user.
-        let returned = unsafe {
-            let publication = self.raw.as_ptr();
-            sys::aeron_exclusive_publication_try_claim(publication, length, claim.as_mut_ptr())
-        };
-        let position = self.outcome(returned, length, max)?;
-        // SAFETY: with a position C has filled the claim in; for the rest see `try_claim`.
-        Ok(unsafe { BufferClaim::from_c(claim.assume_init_ref(), position) })
+        self.begin_frame_or_rotate(length)
     }
 
     /// Appends padding as long as a message of `length` bytes, up to
@@ -389,14 +314,13 @@ impl ExclusivePublication {
     /// Corresponds to `aeron_exclusive_publication_append_padding`.
     #[doc(alias = "aeron_exclusive_publication_append_padding")]
     pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
-        if length > self.fields.max_message_length {
-            return Err(self.too_long(length));
-        }
-        // SAFETY: the publication is live and `&mut self` is its only user; the length is one that
-        // C accepts.
-        let returned =
-            unsafe { sys::aeron_exclusive_publication_append_padding(self.raw.as_ptr(), length) };
-        self.outcome(returned, length, self.fields.max_message_length)
+        let next = self.next_frame(length, self.fields.max_message_length)?;
+        let frame_length = length + HEADER_LENGTH;
+        let (frame, end_position) = self.claim_range(next, align(frame_length))?;
+        let raw_tail = protocol::raw_tail(next.term_id, next.term_offset);
+        // SAFETY: the range was claimed just now, and lies behind the position limit.
+        unsafe { log_buffer::write_padding(frame, frame_length as i32, raw_tail, self.ids) };
+        Ok(end_position)
     }
 
     /// Offers frames as they are, headers included, and returns the position after them. This
@@ -424,12 +348,11 @@ impl ExclusivePublication {
         let any = usize::MAX;
         let mut next = self.next_frame(block.len(), any)?;
         if next.term_offset >= self.fields.term_buffer_length {
-            // A claim at the very end of a term only rotates the log to the next term. Unlike C's
-            // function for blocks, the claim does not rotate beyond the last term.
-            match self.claim_in_c(0) {
-                Err(OfferError::AdminAction) => {}
-                Err(error) => return Err(error),
-                Ok(_aborted_on_drop) => return Err(OfferError::AdminAction),
+            // Unlike C's function for blocks, this does not rotate beyond the last term.
+            let end = next.term_offset as usize + align(HEADER_LENGTH);
+            match self.end_of_term(next, end) {
+                OfferError::AdminAction => {}
+                error => return Err(error),
             }
             next = self.next_frame(block.len(), any)?;
         }
@@ -477,32 +400,12 @@ impl ExclusivePublication {
         self.revoke_on_close();
     }
 
-    /// Converts the return value of C's functions.
-    ///
-    /// If a message does not fit into the last term, C pads the rest and returns an error, but
-    /// leaves its own position before the padding. C would then accept a shorter message, and write
-    /// it over padding that subscribers have read.
-    fn outcome(
-        &mut self,
-        returned: i64,
-        length: usize,
-        max: usize,
-    ) -> Result<Position, OfferError> {
-        let outcome =
-            OfferError::from_c(returned, length, max, || self.client.handle_close_cause());
-        if outcome == Err(OfferError::MaxPositionExceeded) {
-            self.end_stream();
-        }
-        outcome
-    }
-
-    #[cold]
-    fn too_long(&self, length: usize) -> OfferError {
-        if self.is_closed() {
-            return self.closed();
-        }
-        let max_message_length = self.fields.max_message_length;
-        OfferError::MessageTooLong { length, max_message_length }
+    /// Returns the position after all messages so far.
+    pub(crate) fn current_position(&self) -> Result<Position, OfferError> {
+        // SAFETY: the next frame belongs to the only writer, who cannot be at work now, because the
+        // type is not `Sync`.
+        let next = unsafe { *self.fields.next_frame };
+        Ok(next.term_begin_position + i64::from(next.term_offset))
     }
 
     /// Returns the C publication, for the functions that have no safe form.
@@ -541,13 +444,18 @@ impl sealed::Resource for ExclusivePublication {
         // SAFETY: the publication is live, and C fills the structure in or fails.
         unsafe { sys::aeron_exclusive_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
             .into_result()?;
-        // SAFETY: filled in just now; its channel lives as long as the publication.
-        let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
         let mut fields = MaybeUninit::uninit();
         // SAFETY: the publication is live, and the function fills in the whole structure.
         let fields = unsafe {
             sys::rusteron_exclusive_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
+        };
+        // SAFETY: filled in just now; its channel lives as long as the publication.
+        let constants = unsafe {
+            let constants = constants.assume_init_mut();
+            // C reads the length from the log buffer again.
+            constants.term_buffer_length = fields.term_buffer_length as usize;
+            PublicationConstants::from_raw(constants)
         };
         // SAFETY: the counter stays mapped as long as the client, which the publication holds.
         let limit = unsafe {

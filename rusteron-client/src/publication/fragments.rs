@@ -1,47 +1,143 @@
-//! Messages of several fragments, which an exclusive publication writes one after the other.
+//! Messages of several fragments.
 
-use crate::error::Position;
-use crate::log_buffer::{self, BEGIN_FLAG, END_FLAG, FLAGS, HEADER_LENGTH, align, protocol};
-use crate::publication::ExclusivePublication;
-use crate::publication::next_frame::NextFrame;
+use std::mem;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use crate::error::{OfferError, Position};
+use crate::log_buffer::{
+    self, BEGIN_FLAG, END_FLAG, FLAGS, FrameIds, HEADER_LENGTH, align, protocol,
+};
+use crate::publication::{ExclusivePublication, Publication};
 
 impl ExclusivePublication {
-    /// Sends a message in as many fragments as needed, and returns the position after it. If the
-    /// message does not fit into the rest of the term, sends nothing and returns `None`.
+    /// Sends a message of several fragments; see [`Publication::offer_fragments`].
+    #[cold]
+    pub(crate) fn offer_fragments(
+        &mut self,
+        length: usize,
+        fill: impl FnMut(Range<usize>, *mut u8),
+    ) -> Result<Position, OfferError> {
+        let next = self.next_frame(length, self.fields.max_message_length)?;
+        let fragment_length = self.fields.max_payload_length;
+        let framed_length = framed_length(length, fragment_length);
+        let (frame, end_position) = self.claim_range(next, framed_length)?;
+        let raw_tail = protocol::raw_tail(next.term_id, next.term_offset);
+        // SAFETY: the range was claimed just now, for this call alone.
+        let fragments = unsafe { Fragments::new(frame, framed_length, raw_tail, self.ids) };
+        fragments.write(length, fragment_length, fill)?;
+        Ok(end_position)
+    }
+}
+
+impl Publication {
+    /// Sends a message in as many fragments as needed, and returns the position after it.
     ///
     /// Works as C does. The tail moves past all fragments first. Each fragment is published as soon
-    /// as it is written, so that subscribers need not wait for the last fragment.
-    pub(crate) fn write_fragments(&mut self, next: NextFrame, message: &[u8]) -> Option<Position> {
-        // At least 32 in every log buffer that a driver makes.
-        let fragment_length = self.fields.max_payload_length.max(1);
-        let length = framed_length(message.len(), fragment_length);
-        let end = next.term_offset as usize + length;
-        if end > self.fields.term_buffer_length as usize {
-            return None;
+    /// as it is written, so that subscribers need not wait for the last fragment. `fill` gets a part
+    /// of the message and the address of a frame, and writes that part behind the frame's header. It
+    /// may write the reserved value as well. If it panics, the remaining range becomes padding.
+    #[cold]
+    pub(crate) fn offer_fragments(
+        &self,
+        length: usize,
+        fill: impl FnMut(Range<usize>, *mut u8),
+    ) -> Result<Position, OfferError> {
+        let max_message_length = self.fields.max_message_length;
+        if self.is_closed() {
+            return Err(self.closed());
         }
+        if length > max_message_length {
+            return Err(OfferError::MessageTooLong { length, max_message_length });
+        }
+        let fragment_length = self.fields.max_payload_length;
+        let framed_length = framed_length(length, fragment_length);
+        let range = self.claim_range(length, |_| framed_length)?;
+        // SAFETY: the range was claimed just now, for this call alone.
+        let fragments =
+            unsafe { Fragments::new(range.frame, framed_length, range.raw_tail, self.ids) };
+        fragments.write(length, fragment_length, fill)?;
+        Ok(range.end_position)
+    }
+}
+
+/// The part of a claimed range that has not been published.
+struct Fragments {
+    frame: *mut u8,
+    raw_tail: i64,
+    ids: FrameIds,
+    remaining: usize,
+    /// Length of the frame that has been begun, or 0.
+    begun: i32,
+}
+
+impl Fragments {
+    /// # Safety
+    /// `frame` is the address of a range of `length` bytes, a multiple of 32. The range is the
+    /// caller's alone, mapped as long as the result is used, and in a term. `raw_tail` is the same
+    /// position as a tail.
+    unsafe fn new(frame: *mut u8, length: usize, raw_tail: i64, ids: FrameIds) -> Self {
+        Self { frame, raw_tail, ids, remaining: length, begun: 0 }
+    }
+
+    /// Writes a message of `length` bytes, whose [`framed_length`] is that of the range.
+    ///
+    /// # Errors
+    /// [`OfferError::Unblocked`] if the driver has made padding of the range because this call took
+    /// too long. Fragments before that have been sent, and assemblers drop them.
+    fn write(
+        mut self,
+        length: usize,
+        fragment_length: usize,
+        mut fill: impl FnMut(Range<usize>, *mut u8),
+    ) -> Result<(), OfferError> {
         let mut flags = BEGIN_FLAG;
-        let mut raw_tail = protocol::raw_tail(next.term_id, next.term_offset);
-        // SAFETY: `next` is the publication's, and the end lies within the term.
-        let mut frame = unsafe { self.move_tail(next, end as i32) };
-        let mut fragments = message.chunks(fragment_length).peekable();
-        while let Some(fragment) = fragments.next() {
-            if fragments.peek().is_none() {
+        for start in (0..length).step_by(fragment_length) {
+            let end = length.min(start + fragment_length);
+            if end == length {
                 flags |= END_FLAG;
             }
-            let frame_length = fragment.len() + HEADER_LENGTH;
-            // SAFETY: the frames follow each other up to the end above. They lie behind the
-            // position limit, where no process reads or cleans, until their lengths turn positive.
+            let frame_length = end - start + HEADER_LENGTH;
+            let aligned = align(frame_length);
+            self.begun = frame_length as i32;
+            // SAFETY: the frames follow each other within the range, whose length is their sum. The
+            // range lies behind the position limit, where no process reads or cleans, until the
+            // frames' lengths turn positive.
             unsafe {
-                log_buffer::begin_frame(frame, frame_length as i32, raw_tail, self.ids);
-                frame.add(FLAGS).write(flags);
-                log_buffer::copy_payload(fragment, frame);
-                protocol::publish_frame(log_buffer::frame_length_of(frame), frame_length as i32);
-                frame = frame.add(align(frame_length));
+                log_buffer::begin_frame(self.frame, self.begun, self.raw_tail, self.ids);
+                self.frame.add(FLAGS).write(flags);
+                fill(start..end, self.frame);
+                if !self.is_unfinished() {
+                    mem::forget(self);
+                    return Err(OfferError::Unblocked);
+                }
+                protocol::publish_frame(log_buffer::frame_length_of(self.frame), self.begun);
+                self.frame = self.frame.add(aligned);
             }
-            raw_tail += align(frame_length) as i64;
+            self.begun = 0;
+            self.raw_tail += aligned as i64;
+            self.remaining -= aligned;
             flags = 0;
         }
-        Some(next.term_begin_position + end as Position)
+        Ok(())
+    }
+
+    /// As `BufferClaim::is_unfinished`.
+    fn is_unfinished(&self) -> bool {
+        // SAFETY: the frame is mapped, by the contract of `new`.
+        let length = unsafe { log_buffer::frame_length_of(self.frame) };
+        length.load(Ordering::Relaxed) == -self.begun
+    }
+}
+
+impl Drop for Fragments {
+    fn drop(&mut self) {
+        // Nothing remains unless `fill` has panicked.
+        if self.remaining > 0 && self.is_unfinished() {
+            let length = self.remaining as i32;
+            // SAFETY: the remaining range is this call's, by the contract of `new`.
+            unsafe { log_buffer::write_padding(self.frame, length, self.raw_tail, self.ids) };
+        }
     }
 }
 

@@ -1,8 +1,10 @@
-//! A message in several parts, in C's form.
+//! A message in several parts.
 
 use std::io::IoSlice;
+use std::ops::Range;
+use std::slice;
 
-use rusteron_sys as sys;
+use crate::log_buffer;
 
 /// Returns the length of the message in bytes. Returns `usize::MAX` if the sum overflows, which it
 /// can because slices can overlap.
@@ -21,31 +23,45 @@ pub(crate) fn copy(parts: &[IoSlice<'_>], mut target: &mut [u8]) {
     }
 }
 
-/// Calls `offer` with the parts in C's structure.
-#[cfg(unix)]
-#[inline]
-pub(crate) fn with_iovecs<R>(
-    parts: &[IoSlice<'_>],
-    offer: impl FnOnce(*mut sys::aeron_iovec_t, usize) -> R,
-) -> R {
-    // The standard library guarantees that an `IoSlice` is a `struct iovec` on Unix; that this is
-    // laid out as `aeron_iovec_t` is asserted where the shim is compiled. C does not write to them.
-    const _: () = assert!(size_of::<IoSlice<'_>>() == size_of::<sys::aeron_iovec_t>());
-    const _: () = assert!(align_of::<IoSlice<'_>>() == align_of::<sys::aeron_iovec_t>());
-    offer(parts.as_ptr().cast_mut().cast(), parts.len())
+/// Returns a function that fills fragments with the parts, from the first fragment to the last.
+pub(crate) fn filler(parts: &[IoSlice<'_>]) -> impl FnMut(Range<usize>, *mut u8) {
+    let mut pieces = Pieces::new(parts);
+    move |part, frame| {
+        // SAFETY: the publication has begun the frame for a payload of this length, for this call
+        // alone. The memory is initialised: it is mapped from a file.
+        let payload =
+            unsafe { slice::from_raw_parts_mut(frame.add(log_buffer::HEADER_LENGTH), part.len()) };
+        pieces.copy_next(payload);
+    }
 }
 
-/// Calls `offer` with the parts in C's structure, whose field order differs from that of Windows.
-#[cfg(not(unix))]
-pub(crate) fn with_iovecs<R>(
-    parts: &[IoSlice<'_>],
-    offer: impl FnOnce(*mut sys::aeron_iovec_t, usize) -> R,
-) -> R {
-    let mut iovecs: Vec<_> = parts
-        .iter()
-        .map(|part| sys::aeron_iovec_t { iov_base: part.as_ptr().cast_mut(), iov_len: part.len() })
-        .collect();
-    offer(iovecs.as_mut_ptr(), iovecs.len())
+/// The parts of a message, which are copied one piece after the other.
+struct Pieces<'a> {
+    parts: &'a [IoSlice<'a>],
+    /// Number of bytes of the first part that have been copied.
+    copied: usize,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(parts: &'a [IoSlice<'a>]) -> Self {
+        Self { parts, copied: 0 }
+    }
+
+    /// Copies the next bytes, as many as fit or remain.
+    fn copy_next(&mut self, mut target: &mut [u8]) {
+        while let Some((part, others)) = self.parts.split_first() {
+            let piece = &part[self.copied..];
+            let length = piece.len().min(target.len());
+            let (range, rest) = target.split_at_mut(length);
+            range.copy_from_slice(&piece[..length]);
+            target = rest;
+            if length < piece.len() {
+                self.copied += length;
+                return;
+            }
+            (self.parts, self.copied) = (others, 0);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -53,16 +69,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c_sees_the_parts() {
-        let (first, second) = ([1, 2, 3], []);
-        let parts = [IoSlice::new(&first), IoSlice::new(&second)];
-        with_iovecs(&parts, |iovecs, count| {
-            assert_eq!(count, 2);
-            // SAFETY: `count` structures, which live as long as the parts.
-            let iovecs = unsafe { std::slice::from_raw_parts(iovecs, count) };
-            assert_eq!((iovecs[0].iov_base.cast_const(), iovecs[0].iov_len), (first.as_ptr(), 3));
-            assert_eq!(iovecs[1].iov_len, 0);
-        });
+    fn pieces_cross_parts() {
+        let parts = [&[1, 2, 3][..], &[], &[4], &[5, 6]].map(IoSlice::new);
+        let mut pieces = Pieces::new(&parts);
+        let mut target = [0; 2];
+        for expected in [[1, 2], [3, 4], [5, 6]] {
+            pieces.copy_next(&mut target);
+            assert_eq!(target, expected);
+        }
+        pieces.copy_next(&mut target);
+        assert_eq!(target, [5, 6]);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rusteron_sys as sys;
 
 use crate::error::{OfferError, Position};
-use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first, protocol};
+use crate::log_buffer::protocol::{self, Terms};
+use crate::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first};
 use crate::publication::ExclusivePublication;
 
 /// The publication's fields for its position.
@@ -51,13 +52,30 @@ pub(crate) struct BegunFrame {
     pub(crate) end_position: Position,
 }
 
+impl BegunFrame {
+    /// Writes the message and publishes it. Returns the position after it.
+    ///
+    /// # Safety
+    /// The frame was begun for a payload of this length, and is the caller's alone.
+    #[inline(always)]
+    pub(crate) unsafe fn publish(self, message: &[u8]) -> Position {
+        // SAFETY: by the contract.
+        unsafe {
+            log_buffer::copy_payload(message, self.frame);
+            let length = log_buffer::frame_length_of(self.frame);
+            protocol::publish_frame(length, (message.len() + HEADER_LENGTH) as i32);
+        }
+        self.end_position
+    }
+}
+
 impl ExclusivePublication {
     /// Begins the next frame, for a payload of `length` bytes, and moves the tail past it.
     ///
     /// Changes nothing and returns `None` in four cases: the publication is closed, the position
     /// limit is reached, the payload is longer than a fragment, or the frame does not fit into the
-    /// term. [`next_frame`](Self::next_frame) and C find out which case it is. So the loop that
-    /// inlines this function builds no errors.
+    /// term. [`begin_frame_or_rotate`](Self::begin_frame_or_rotate) finds out which case it is. So
+    /// the loop that inlines this function builds no errors.
     #[inline(always)]
     pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
         let fields = &self.fields;
@@ -77,7 +95,9 @@ impl ExclusivePublication {
         if position >= limit || length > fields.max_payload_length {
             return None;
         }
-        // No value can overflow its type: a term has at most 1 GiB, and a fragment less.
+        // No value can overflow its type: a term has at most 1 GiB, and a fragment less. All of them
+        // are in private memory, and were checked when the publication was made
+        // (`rusteron_exclusive_publication_create`).
         let aligned = align(length + HEADER_LENGTH);
         if offset + aligned as u32 > fields.term_buffer_length as u32 {
             return None;
@@ -153,21 +173,82 @@ impl ExclusivePublication {
         }
     }
 
-    /// Moves the position to the end of the last term, if the rest of that term has become padding.
+    /// Slow path of [`begin_frame`](Self::begin_frame), with its error. Ends the term if the frame
+    /// does not fit into it.
     #[cold]
-    pub(crate) fn end_stream(&mut self) {
-        let length = self.fields.term_buffer_length;
-        // SAFETY: the next frame and the tail counter belong to the only writer, and the tail is
-        // moved to the end of the term.
-        unsafe {
-            let next = *self.fields.next_frame;
-            let (_, tail, _) = self.active_term(next);
-            // C moves the tail beyond the term before it writes padding. At the position limit, C
-            // leaves the tail alone.
-            if tail.load(Ordering::Relaxed) as u32 > length as u32 {
-                self.move_tail(next, length);
+    pub(crate) fn begin_frame_or_rotate(
+        &mut self,
+        length: usize,
+    ) -> Result<BegunFrame, OfferError> {
+        let next = self.next_frame(length, self.fields.max_payload_length)?;
+        let frame_length = length + HEADER_LENGTH;
+        let (frame, end_position) = self.claim_range(next, align(frame_length))?;
+        let raw_tail = protocol::raw_tail(next.term_id, next.term_offset);
+        // SAFETY: the claimed range is as long as the frame and, as in `begin_frame`, this call's.
+        unsafe { log_buffer::begin_frame(frame, frame_length as i32, raw_tail, self.ids) };
+        Ok(BegunFrame { frame, end_position })
+    }
+
+    /// Moves the tail past `length` bytes, a multiple of the frame alignment. Returns the address of
+    /// the first and the position after the last. If they do not fit into the term, ends the term.
+    pub(crate) fn claim_range(
+        &mut self,
+        next: NextFrame,
+        length: usize,
+    ) -> Result<(*mut u8, Position), OfferError> {
+        // At most a term and a quarter: a message is as long as an eighth of a term, and headers
+        // take at most as much again.
+        let end = next.term_offset as usize + length;
+        if end > self.fields.term_buffer_length as usize {
+            return Err(self.end_of_term(next, end));
+        }
+        // SAFETY: `next` is the publication's, and the end lies within the term.
+        let frame = unsafe { self.move_tail(next, end as i32) };
+        Ok((frame, next.term_begin_position + end as Position))
+    }
+
+    /// Pads the rest of the term, and begins the next term. `end` is the offset beyond the term at
+    /// which the rejected message would have ended.
+    #[cold]
+    pub(crate) fn end_of_term(&mut self, next: NextFrame, end: usize) -> OfferError {
+        let (offset, length) = (next.term_offset, self.fields.term_buffer_length);
+        // SAFETY: `next` is the publication's.
+        let (term, tail, _) = unsafe { self.active_term(next) };
+        protocol::set_tail(tail, protocol::raw_tail(next.term_id, 0) + end as i64);
+        if offset < length {
+            let raw_tail = protocol::raw_tail(next.term_id, offset);
+            // SAFETY: the rest of the term lies behind the position limit, and is the only writer's.
+            unsafe {
+                let frame = term.add(offset as usize);
+                log_buffer::write_padding(frame, length - offset, raw_tail, self.ids);
             }
         }
+        let end_position = next.term_begin_position + Position::from(length);
+        if end_position >= self.fields.max_possible_position {
+            // The padding has been read: a shorter message must not be written over it, as C does.
+            // SAFETY: as above; the offset is the term's end.
+            unsafe { self.move_tail(next, length) };
+            return OfferError::MaxPositionExceeded;
+        }
+        let fields = &self.fields;
+        let term_id = next.term_id.wrapping_add(1);
+        // SAFETY: the next frame belongs to the only writer. The addresses are those of the log
+        // buffer's metadata, one tail for each term buffer; all processes access them atomically.
+        unsafe {
+            *fields.next_frame = NextFrame {
+                term_begin_position: end_position,
+                term_offset: 0,
+                term_id,
+                active_partition_index: (next.active_partition_index + 1) % PARTITION_COUNT,
+            };
+            Terms {
+                tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),
+                active_term_count: log_buffer::atomic_i32(fields.active_term_count),
+                initial_term_id: fields.initial_term_id,
+            }
+            .begin_term(term_id);
+        }
+        OfferError::AdminAction
     }
 
     /// Returns the active term's buffer, its tail, and the publication's own copy of the tail.
@@ -179,9 +260,9 @@ impl ExclusivePublication {
     pub(crate) unsafe fn active_term(&self, next: NextFrame) -> (*mut u8, &AtomicI64, OwnTail) {
         let index = next.active_partition_index;
         debug_assert!(index < PARTITION_COUNT);
-        // SAFETY: the active index is always below the number of partitions, and thus the index of
-        // one of the log's three tail counters and term buffers; the next frame is the writer's
-        // own.
+        // SAFETY: the active index is the term count modulo the number of partitions, which was
+        // checked when the publication was made. It is the index of one of the log's three tail
+        // counters and term buffers; the next frame is the writer's own.
         unsafe {
             (
                 *self.fields.term_buffers.get_unchecked(index),

@@ -19,9 +19,10 @@ use crate::error::{OfferError, Position, Result};
 use crate::ffi::{Fallible, ForkGuard};
 use crate::idle::IdleStrategy;
 use crate::log_buffer::protocol::{Tail, Terms};
-use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
-use crate::publication::reserved_value::Supplier;
-use crate::publication::{BufferClaim, message_parts};
+use crate::log_buffer::{
+    self, CounterValue, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align,
+};
+use crate::publication::{BufferClaim, message_parts, reserved_value};
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.
 ///
@@ -63,6 +64,8 @@ pub struct Publication {
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     pub(crate) fields: sys::rusteron_publication_t,
     pub(crate) limit: CounterValue,
+    /// The length of a term, in units of the frame alignment.
+    aligned_lengths_per_term: u64,
     pub(crate) raw: NonNull<sys::aeron_publication_t>,
     pub(crate) ids: FrameIds,
     pub(crate) constants: PublicationConstants,
@@ -119,32 +122,15 @@ impl Publication {
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
         if message.len() > self.fields.max_payload_length {
-            return self.offer_fragments(message);
+            return self.offer_fragments(message.len(), |part, frame| {
+                // SAFETY: the frame was begun for this part of the message, and is this call's alone.
+                unsafe { log_buffer::copy_payload(&message[part], frame) };
+            });
         }
         let claim = self.claim(message.len())?;
         // SAFETY: the claim is as long as the message, and no other slice of its memory exists.
         unsafe { log_buffer::copy_payload(message, claim.frame()) };
         claim.commit()
-    }
-
-    /// Leaves messages of several fragments, the rarer case, to C.
-    #[cold]
-    fn offer_fragments(&self, message: &[u8]) -> Result<Position, OfferError> {
-        let length = message.len();
-        self.check_for_c(length)?;
-        // SAFETY: the publication is live and made for concurrent use; the message is readable for
-        // its whole length, and without a supplier C calls nothing back.
-        let returned = unsafe {
-            let (publication, none) = (self.raw.as_ptr(), ptr::null_mut());
-            sys::aeron_publication_offer(publication, message.as_ptr(), length, None, none)
-        };
-        self.outcome(returned, length)
-    }
-
-    /// Converts the return value of C's functions.
-    fn outcome(&self, returned: i64, length: usize) -> Result<Position, OfferError> {
-        let max = self.fields.max_message_length;
-        OfferError::from_c(returned, length, max, || self.client.handle_close_cause())
     }
 
     /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
@@ -156,8 +142,8 @@ impl Publication {
     /// # Errors
     /// The message has not been sent:
     /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
-    /// - [`WaitError::Rejected`]: the message is too long, or the stream has reached its maximum
-    ///   position;
+    /// - [`WaitError::Rejected`]: the message is too long, the stream has reached its maximum
+    ///   position, or another process has overwritten the log buffer;
     /// - [`WaitError::Closed`]: the publication is closed;
     /// - [`WaitError::CalledFromConductor`]: called from a callback.
     pub fn offer_deadline(
@@ -215,31 +201,13 @@ impl Publication {
     #[doc(alias("aeron_publication_offerv", "DirectBufferVector"))]
     #[inline]
     pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        // C adds the lengths without checking for overflow.
         let length = message_parts::total_length(parts);
         if length > self.fields.max_payload_length {
-            return self.offer_parts_in_c(parts, length);
+            return self.offer_fragments(length, message_parts::filler(parts));
         }
         let mut claim = self.try_claim(length)?;
         message_parts::copy(parts, &mut claim);
         claim.commit()
-    }
-
-    #[cold]
-    fn offer_parts_in_c(
-        &self,
-        parts: &[IoSlice<'_>],
-        length: usize,
-    ) -> Result<Position, OfferError> {
-        self.check_for_c(length)?;
-        let returned = message_parts::with_iovecs(parts, |iovecs, count| {
-            let publication = self.raw.as_ptr();
-            // SAFETY: as in `offer_fragments`; the parts are readable, and C does not write to them.
-            unsafe {
-                sys::aeron_publication_offerv(publication, iovecs, count, None, ptr::null_mut())
-            }
-        });
-        self.outcome(returned, length)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -273,19 +241,7 @@ impl Publication {
             claim.set_reserved_value(value);
             return claim.commit();
         }
-        self.check_for_c(length)?;
-        let part = [IoSlice::new(message)];
-        let returned = Supplier::call(supplier, |function, clientd| {
-            message_parts::with_iovecs(&part, |iovecs, count| {
-                let publication = self.raw.as_ptr();
-                // SAFETY: as in `offer_parts`; the supplier lives during the call, and does not
-                // unwind into C.
-                unsafe {
-                    sys::aeron_publication_offerv(publication, iovecs, count, function, clientd)
-                }
-            })
-        });
-        self.outcome(returned, length)
+        self.offer_fragments(length, reserved_value::filler(message, supplier))
     }
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
@@ -356,9 +312,9 @@ impl Publication {
         // the publication.
         let Some(limit) = limit.position() else { return Err(self.closed()) };
         let Some(tail) = terms.tail() else { return Err(OfferError::AdminAction.rare()) };
-        let term_count = tail.term_id().wrapping_sub(terms.initial_term_id);
-        let position = (i64::from(term_count) << fields.position_bits_to_shift) + tail.offset();
-        if position >= limit {
+        let position = self.begin_position(tail) + tail.offset();
+        // Unsigned, so that no negative position passes.
+        if position as u64 >= limit as u64 {
             self.check_limit(tail, limit, length)?;
         }
         let left_of_term = i64::from(fields.term_buffer_length) - tail.offset();
@@ -370,8 +326,10 @@ impl Publication {
         });
         // Meanwhile the tail can have moved on or, after a long pause, be in a later term.
         let tail = terms.claim(tail.index, claimed);
-        let end = tail.offset() + claimed as i64;
-        if end > i64::from(fields.term_buffer_length) {
+        // Another process can have written any tail. Of an unaligned end, the rotation makes a number
+        // greater than that of any term's end, so that one comparison refuses both.
+        let end = (tail.offset() + claimed as i64) as u64;
+        if end.rotate_right(FRAME_ALIGNMENT.trailing_zeros()) > self.aligned_lengths_per_term {
             return Err(self.end_of_term(tail, claimed));
         }
         Ok(self.claimed_range(tail, claimed))
@@ -401,7 +359,8 @@ impl Publication {
     #[inline(always)]
     fn begin_position(&self, tail: Tail) -> Position {
         let term_count = tail.term_id().wrapping_sub(self.fields.initial_term_id);
-        i64::from(term_count) << self.fields.position_bits_to_shift
+        // Takes an instruction less than a shift by a number of bits that is not constant.
+        i64::from(term_count) * i64::from(self.fields.term_buffer_length)
     }
 
     /// Returns an error for a tail beyond the limit. If the tail is also beyond its term, and the
@@ -410,7 +369,11 @@ impl Publication {
     #[inline(never)]
     fn check_limit(&self, tail: Tail, limit: Position, length: usize) -> Result<(), OfferError> {
         let position = self.position_of(tail);
-        if position >= limit { Err(self.back_pressure(position, length)) } else { Ok(()) }
+        match position {
+            ..0 => Err(OfferError::CorruptLogBuffer),
+            _ if position >= limit => Err(self.back_pressure(position, length)),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the term. If this publisher's claim crossed the end, pads the rest of the term. Rotates
@@ -418,6 +381,11 @@ impl Publication {
     /// `claimed` bytes failed.
     #[cold]
     fn end_of_term(&self, tail: Tail, claimed: usize) -> OfferError {
+        if tail.offset() % FRAME_ALIGNMENT as i64 != 0 || self.begin_position(tail) < 0 {
+            // The tail stays where it is, so that no later claim is accepted either.
+            self.terms().give_back(tail.index, claimed);
+            return OfferError::CorruptLogBuffer;
+        }
         let left = i64::from(self.fields.term_buffer_length) - tail.offset();
         if left > 0 {
             let range = self.claimed_range(tail, claimed);
@@ -454,21 +422,11 @@ impl Publication {
         }
     }
 
-    /// Returns an error if a message must not be passed to C. C would move the tail on even beyond
-    /// the last position.
-    fn check_for_c(&self, length: usize) -> Result<(), OfferError> {
-        let max_message_length = self.fields.max_message_length;
-        if self.is_closed() {
-            return Err(self.closed());
-        }
-        if length > max_message_length {
-            return Err(OfferError::MessageTooLong { length, max_message_length });
-        }
-        let end = self.fields.max_possible_position;
-        if self.terms().tail().is_some_and(|tail| self.position_of(tail) >= end) {
-            return Err(OfferError::MaxPositionExceeded);
-        }
-        Ok(())
+    /// Returns the position after all messages so far.
+    pub(crate) fn current_position(&self) -> Result<Position, OfferError> {
+        let (_, tail) = self.terms().newest_tail();
+        let position = self.position_of(tail);
+        if position < 0 { Err(OfferError::CorruptLogBuffer) } else { Ok(position) }
     }
 
     /// Returns the C publication, for the functions that have no safe form.
@@ -507,13 +465,18 @@ impl sealed::Resource for Publication {
         // SAFETY: the publication is live, and C fills the structure in or fails.
         unsafe { sys::aeron_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
             .into_result()?;
-        // SAFETY: filled in just now; its channel lives as long as the publication.
-        let constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
         let mut fields = MaybeUninit::uninit();
         // SAFETY: the publication is live, and the function fills in the whole structure.
         let fields = unsafe {
             sys::rusteron_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
+        };
+        // SAFETY: filled in just now; its channel lives as long as the publication.
+        let constants = unsafe {
+            let constants = constants.assume_init_mut();
+            // C reads the length from the log buffer again.
+            constants.term_buffer_length = fields.term_buffer_length as usize;
+            PublicationConstants::from_raw(constants)
         };
         // SAFETY: the counter stays mapped as long as the client, which the publication holds.
         let limit = unsafe {
@@ -527,9 +490,11 @@ impl sealed::Resource for Publication {
             ForkGuard::new(address.cast(), length, fields.is_closed)
         };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
+        let aligned_lengths_per_term = fields.term_buffer_length as u64 / FRAME_ALIGNMENT as u64;
         Ok(Self {
             fields,
             limit,
+            aligned_lengths_per_term,
             raw,
             ids,
             constants,

@@ -1389,7 +1389,6 @@ pub struct rusteron_publication_stct {
     pub max_possible_position: i64,
     pub max_payload_length: usize,
     pub max_message_length: usize,
-    pub position_bits_to_shift: usize,
     pub term_buffer_length: i32,
     pub initial_term_id: i32,
     pub session_id: i32,
@@ -1399,7 +1398,7 @@ pub struct rusteron_publication_stct {
 const _: () = {
     [
         "Size of rusteron_publication_stct",
-    ][::core::mem::size_of::<rusteron_publication_stct>() - 120usize];
+    ][::core::mem::size_of::<rusteron_publication_stct>() - 112usize];
     [
         "Alignment of rusteron_publication_stct",
     ][::core::mem::align_of::<rusteron_publication_stct>() - 8usize];
@@ -1436,21 +1435,17 @@ const _: () = {
         "Offset of field: rusteron_publication_stct::max_message_length",
     ][::core::mem::offset_of!(rusteron_publication_stct, max_message_length) - 88usize];
     [
-        "Offset of field: rusteron_publication_stct::position_bits_to_shift",
-    ][::core::mem::offset_of!(rusteron_publication_stct, position_bits_to_shift)
-        - 96usize];
-    [
         "Offset of field: rusteron_publication_stct::term_buffer_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 104usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 96usize];
     [
         "Offset of field: rusteron_publication_stct::initial_term_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 108usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 100usize];
     [
         "Offset of field: rusteron_publication_stct::session_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 112usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 104usize];
     [
         "Offset of field: rusteron_publication_stct::stream_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 116usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 108usize];
 };
 pub type rusteron_publication_t = rusteron_publication_stct;
 pub const rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN: rusteron_close_result_enum = 0;
@@ -1603,6 +1598,38 @@ const _: () = {
     ][::core::mem::offset_of!(rusteron_client_end_stct, timeout_ms) - 16usize];
 };
 pub type rusteron_client_end_t = rusteron_client_end_stct;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_refusal_stct {
+    pub name: *const ::core::ffi::c_char,
+    pub value: i64,
+    pub expected: *const ::core::ffi::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_refusal_stct",
+    ][::core::mem::size_of::<rusteron_refusal_stct>() - 24usize];
+    [
+        "Alignment of rusteron_refusal_stct",
+    ][::core::mem::align_of::<rusteron_refusal_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_refusal_stct::name",
+    ][::core::mem::offset_of!(rusteron_refusal_stct, name) - 0usize];
+    [
+        "Offset of field: rusteron_refusal_stct::value",
+    ][::core::mem::offset_of!(rusteron_refusal_stct, value) - 8usize];
+    [
+        "Offset of field: rusteron_refusal_stct::expected",
+    ][::core::mem::offset_of!(rusteron_refusal_stct, expected) - 16usize];
+};
+pub type rusteron_refusal_t = rusteron_refusal_stct;
+pub const rusteron_registration_enum_RUSTERON_REGISTRATION_AWAITING: rusteron_registration_enum = 0;
+pub const rusteron_registration_enum_RUSTERON_REGISTRATION_TIMED_OUT: rusteron_registration_enum = 1;
+pub const rusteron_registration_enum_RUSTERON_REGISTRATION_REFUSED: rusteron_registration_enum = 2;
+pub const rusteron_registration_enum_RUSTERON_REGISTRATION_DECIDED: rusteron_registration_enum = 3;
+pub type rusteron_registration_enum = ::core::ffi::c_uint;
+pub use self::rusteron_registration_enum as rusteron_registration_t;
 unsafe extern "C" {
     pub fn aeron_fprintf(
         src_: *const ::core::ffi::c_char,
@@ -2532,9 +2559,14 @@ unsafe extern "C" {
     pub fn rusteron_command_position(client: *mut aeron_t) -> i64;
     pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
     pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);
-    pub fn rusteron_registration_has_timed_out(
+    pub fn rusteron_set_refusal(
         registering: *mut aeron_client_registering_resource_stct,
-    ) -> bool;
+        refusal: *const rusteron_refusal_t,
+    );
+    pub fn rusteron_registration(
+        registering: *mut aeron_client_registering_resource_stct,
+        refusal: *mut rusteron_refusal_t,
+    ) -> rusteron_registration_t;
     pub fn rusteron_context_set_agent_on_start(
         context: *mut aeron_context_t,
         value: aeron_agent_on_start_func_t,
