@@ -11,6 +11,7 @@ use crate::channel::uri::{AsChannel, ChannelUse, address};
 use crate::client::{Counter, registration};
 use crate::ffi::callback;
 
+pub use crate::cnc::gone_driver;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::ffi::callback::{catch, mark, run};
 pub use crate::ffi::wake::soon as wake_soon;

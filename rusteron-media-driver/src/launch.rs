@@ -16,6 +16,7 @@ use rusteron_sys::driver as sys;
 
 use crate::checks;
 use crate::context::Context;
+use crate::takeover::Takeover;
 use crate::{dir_access, embedded_dir};
 
 /// The name of the setting in a program, and its environment variable.
@@ -51,6 +52,9 @@ impl Running {
         checks::settings(&context)?;
         let datagrams = context.datagrams_per_send();
         context.set_network_publication_max_messages_per_send(datagrams)?;
+        // Until the new driver's files are complete. An embedded driver's directory is its own.
+        let timeout = context.driver_timeout();
+        let _takeover = (!is_embedded).then(|| Takeover::begin(&dir, timeout)).transpose()?;
         if !context.dir_delete_on_start() {
             check_replaceable(&dir)?;
         }

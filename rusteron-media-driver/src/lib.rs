@@ -79,6 +79,7 @@ mod properties;
 mod segmentation_offload;
 mod settings;
 mod strategy;
+mod takeover;
 
 #[doc(hidden)]
 pub mod __private {

@@ -372,7 +372,10 @@ bool rusteron_context_sleeps(const aeron_context_t *context, uint64_t *duration_
 }
 
 int rusteron_context_set_idle(
-    aeron_context_t *context, void (*idle)(void *idler_address, int work_count), void *idler)
+    aeron_context_t *context,
+    void (*idle)(void *idler_address, int work_count),
+    void *idler,
+    rusteron_idle_t *previous)
 {
     /* The context frees its strategy's state. */
     void **state = NULL;
@@ -383,7 +386,8 @@ int rusteron_context_set_idle(
     }
 
     *state = idler;
-    aeron_free(context->idle_strategy_state);
+    previous->func = context->idle_strategy_func;
+    previous->state = context->idle_strategy_state;
     context->idle_strategy_state = state;
     context->idle_strategy_func = idle;
     return 0;
@@ -409,6 +413,11 @@ void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end)
         end->elapsed_ms = (conductor->nano_clock() - conductor->time_of_last_service_ns) / ns_per_ms;
         end->timeout_ms = (int64_t)conductor->inter_service_timeout_ns / ns_per_ms;
     }
+}
+
+void rusteron_idle_free(void *state)
+{
+    aeron_free(state);
 }
 
 int64_t rusteron_command_position(aeron_t *client)

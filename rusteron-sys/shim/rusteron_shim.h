@@ -223,13 +223,26 @@ void rusteron_context_forget_cnc(aeron_context_t *context);
 /* Gets the time for which the conductor's thread sleeps when idle. Returns false if the thread does not sleep. */
 bool rusteron_context_sleeps(const aeron_context_t *context, uint64_t *duration_ns);
 
+/* An idle strategy of C, with its state. */
+typedef struct rusteron_idle_stct
+{
+    void (*func)(void *state, int work_count);
+    void *state;
+}
+rusteron_idle_t;
+
 /*
  * Makes the conductor's thread call `idle` after each invocation, in place of its idle strategy. `idle` gets the
  * work count and the address of a pointer to `idler`, which belongs to the caller. Only before aeron_init().
- * Returns -1, with an error, if there is no memory.
+ * Gets the previous strategy, whose state rusteron_idle_free() frees. Returns -1, with an error, if there is no memory.
  */
 int rusteron_context_set_idle(
-    aeron_context_t *context, void (*idle)(void *idler_address, int work_count), void *idler);
+    aeron_context_t *context,
+    void (*idle)(void *idler_address, int work_count),
+    void *idler,
+    rusteron_idle_t *previous);
+
+void rusteron_idle_free(void *state);
 
 /* The reason why the conductor of a client has closed. */
 typedef struct rusteron_client_end_stct
@@ -250,6 +263,46 @@ rusteron_client_end_t;
  * this reads for the last time before that.
  */
 void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end);
+
+/*
+ * A watch tells whether the process of the driver in a directory has ended. It is a descriptor of the driver's loss
+ * report, which that process alone maps for writing, from before the CnC file is complete until its end. Returns -1
+ * if there is no complete CnC file, or the operating system or the file system cannot tell (only Linux can), or the
+ * file belongs to another user. Otherwise gets the driver's start and process id.
+ */
+int rusteron_driver_watch(const char *aeron_dir, int64_t *start_timestamp, int64_t *pid);
+
+/* Watches the driver that a client has mapped, and gets its process id. */
+int rusteron_client_watch(aeron_t *client, int64_t *pid);
+
+/* Returns true once the process has ended, whether or not a driver of another process has the directory now. */
+bool rusteron_driver_is_gone(int watch);
+
+void rusteron_driver_unwatch(int watch);
+
+/*
+ * The heartbeat that clients and successors write into the CnC file of a driver that is gone, in milliseconds since the
+ * epoch. It is old for every timeout. A driver that ends in good order writes -1.
+ */
+#define RUSTERON_HEARTBEAT_OF_GONE_DRIVER 1
+
+/*
+ * Makes the next duty cycle of a client's conductor find that the driver is gone, and writes that into the CnC file
+ * for other clients. On the conductor's thread only.
+ */
+void rusteron_client_end_driver(aeron_t *client);
+
+/* Writes into the CnC file in a directory that its driver is gone, if the file is still that driver's. */
+void rusteron_driver_mark_gone(const char *aeron_dir, int64_t start_timestamp, int64_t pid);
+
+/* The results of rusteron_lock_dir() without a lock: it cannot be locked, and another process has locked it. */
+#define RUSTERON_LOCK_NONE (-1)
+#define RUSTERON_LOCK_BUSY (-2)
+
+/* Locks a directory against other callers of this function, until rusteron_unlock_dir(). */
+int rusteron_lock_dir(const char *dir);
+
+void rusteron_unlock_dir(int lock);
 
 /* The tail of the queue of commands to the conductor's thread, which moves with each command. */
 int64_t rusteron_command_position(aeron_t *client);

@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
+use std::time::Instant;
 
 use rusteron_sys as sys;
 
@@ -91,6 +92,7 @@ impl Client {
             sys::rusteron_client_cnc(raw.as_ptr(), &mut address, &mut length);
             ForkGuard::of_mapping(address.cast(), length)
         };
+        context.close_state.watch_driver();
         let running = ManuallyDrop::new(Running {
             fork_guard: Some(fork_guard),
             raw,
@@ -248,6 +250,8 @@ impl Client {
         };
         callback::forbid_blocking("do_work")?;
         let lock = lock(invoker);
+        // SAFETY: this thread runs the conductor, and the lock keeps others from it.
+        unsafe { self.context().close_state.look_for_driver(Instant::now()) };
         // SAFETY: the client is live, and the lock keeps every other call of the conductor's
         // functions away.
         let work = unsafe { sys::aeron_main_do_work(self.as_ptr()) }.into_result();
@@ -303,11 +307,11 @@ impl Client {
         Error::closed(cause, format!("the client is closed: {cause}"))
     }
 
-    /// Replaces C's error for a command to a closed client, which does not name the cause.
+    /// Replaces C's error for a closed client, which does not name the cause.
     fn explained(&self, error: Error) -> Error {
         match error.kind() {
             ErrorKind::ClientClosed => self.closed_error(),
-            _ => error,
+            _ => self.context().close_state.explain(error),
         }
     }
 }

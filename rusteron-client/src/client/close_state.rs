@@ -2,12 +2,13 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Instant;
 
 use rusteron_sys as sys;
 
-use crate::cnc::CountersReader;
-use crate::error::CloseCause;
+use crate::cnc::{CountersReader, DriverWatch};
+use crate::error::{CloseCause, Error, ErrorKind};
 
 /// A client's cause of closing.
 ///
@@ -19,6 +20,10 @@ pub(crate) struct CloseState {
     /// The C client, from its start on.
     client: AtomicPtr<sys::aeron_t>,
     cause: OnceLock<CloseCause>,
+    /// `None` if the operating system cannot tell whether the driver's process has ended.
+    watch: OnceLock<DriverWatch>,
+    /// The time of the last look at the driver, in milliseconds after the first.
+    last_look: AtomicU64,
 }
 
 impl CloseState {
@@ -26,6 +31,51 @@ impl CloseState {
     /// The client is live, and this value is not used after the client has been freed.
     pub(crate) unsafe fn set_client(&self, client: *mut sys::aeron_t) {
         self.client.store(client, Ordering::Release);
+    }
+
+    /// Watches the driver that the client has mapped.
+    pub(crate) fn watch_driver(&self) {
+        // SAFETY: live by the contract of `set_client`, which comes first.
+        let watch = unsafe { DriverWatch::of_client(self.client.load(Ordering::Acquire)) };
+        if let Some(watch) = watch {
+            let _ = self.watch.set(watch);
+        }
+    }
+
+    /// Looks whether the driver's process has ended, unless the last look is recent. Returns whether
+    /// this look has found the end. The next duty cycle of the conductor then closes the client.
+    ///
+    /// # Safety
+    /// Called between two duty cycles of the conductor, on the thread that runs them.
+    pub(crate) unsafe fn look_for_driver(&self, now: Instant) -> bool {
+        /// A look is a system call of less than a microsecond.
+        const INTERVAL: u64 = 5;
+        let Some(watch) = self.watch.get() else { return false };
+        let millis = u64::try_from(now.duration_since(watch.begin()).as_millis()).unwrap_or(0);
+        if millis < self.last_look.load(Ordering::Relaxed) + INTERVAL {
+            return false;
+        }
+        self.last_look.store(millis, Ordering::Relaxed);
+        let client = self.client.load(Ordering::Acquire);
+        // SAFETY: the client is live by the contract of `set_client`, and the conductor rests.
+        if unsafe { sys::aeron_is_closed(client) } || !watch.is_gone() {
+            return false;
+        }
+        // SAFETY: as above.
+        unsafe { sys::rusteron_client_end_driver(client) };
+        true
+    }
+
+    /// Replaces C's text for a driver whose process has ended: C only knows that it is silent.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match self.cause() {
+            Some(cause @ CloseCause::DriverGone { .. })
+                if error.kind() == ErrorKind::DriverTimeout =>
+            {
+                Error::from_code(error.code(), cause.to_string())
+            }
+            _ => error,
+        }
     }
 
     /// Returns the cause if the client is closed.
@@ -47,6 +97,11 @@ impl CloseState {
             };
             // SAFETY: live and closed, see above.
             unsafe { sys::rusteron_client_end(client, ptr::from_mut(&mut end)) };
+            let is_silent = end.code.unsigned_abs() == sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT
+                && !end.is_driver_shut_down;
+            if let Some(watch) = self.watch.get().filter(|watch| is_silent && watch.is_gone()) {
+                return CloseCause::DriverGone { pid: watch.pid() };
+            }
             // SAFETY: live, see above.
             CloseCause::from_c(&end, || unsafe { is_timed_out(client) })
         }))

@@ -8,9 +8,10 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::client::close_state::CloseState;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ffi::Fallible;
@@ -24,11 +25,20 @@ pub(crate) struct ConductorIdle {
     last_command: Mutex<Option<Instant>>,
     commanded: Condvar,
     longest: Duration,
+    /// A strategy of C's that stays awake, in place of the sleeps.
+    awake: OnceLock<sys::rusteron_idle_t>,
+    close_state: Arc<CloseState>,
 }
 
+// SAFETY: the state of C's strategy is used by the conductor's thread only, and freed after that
+// thread has ended; the other fields are `Send`.
+unsafe impl Send for ConductorIdle {}
+// SAFETY: as above.
+unsafe impl Sync for ConductorIdle {}
+
 impl ConductorIdle {
-    /// Makes the context's conductor idle with this strategy, if the context's strategy sleeps.
-    /// Other strategies stay awake anyway.
+    /// Makes the context's conductor idle with this strategy. If the context's own strategy sleeps,
+    /// commands end its sleeps. In each pause the conductor looks whether the driver has died.
     ///
     /// # Safety
     /// No client uses the context yet, and the returned strategy outlives the client that will use
@@ -39,18 +49,31 @@ impl ConductorIdle {
         let sleeps = unsafe { sys::rusteron_context_sleeps(context.as_ptr(), &mut nanos) };
         let longest = Duration::from_nanos(nanos);
         // On Windows, C asks for a finer clock, and the standard library does not.
-        let is_too_coarse = cfg!(windows) && longest < WINDOWS_TICK;
-        if !sleeps || is_too_coarse {
+        if cfg!(windows) && (!sleeps || longest < WINDOWS_TICK) {
             return Ok(None);
         }
-        let this =
-            Arc::new(Self { last_command: Mutex::default(), commanded: Condvar::new(), longest });
+        let this = Arc::new(Self {
+            last_command: Mutex::default(),
+            commanded: Condvar::new(),
+            longest,
+            awake: OnceLock::new(),
+            close_state: Arc::clone(&context.close_state),
+        });
         let idler = Arc::as_ptr(&this).cast_mut().cast();
+        let mut previous = sys::rusteron_idle_t { func: None, state: ptr::null_mut() };
         // SAFETY: the context is live and, by the contract, has no other user. `idle` treats its
         // argument as the address of a pointer to this strategy, which lives as long as `idle` is
         // called.
-        unsafe { sys::rusteron_context_set_idle(context.as_ptr(), Some(idle), idler) }
-            .into_result()?;
+        unsafe {
+            sys::rusteron_context_set_idle(context.as_ptr(), Some(idle), idler, &mut previous)
+        }
+        .into_result()?;
+        if sleeps {
+            // SAFETY: the state of the replaced strategy, which nothing uses any more.
+            unsafe { sys::rusteron_idle_free(previous.state) };
+        } else {
+            let _ = this.awake.set(previous);
+        }
         Ok(Some(this))
     }
 
@@ -62,12 +85,36 @@ impl ConductorIdle {
         self.commanded.notify_one();
     }
 
+    fn idle(&self, work_count: c_int) {
+        // SAFETY: the conductor's thread calls this between two duty cycles.
+        if unsafe { self.close_state.look_for_driver(Instant::now()) } {
+            return;
+        }
+        match self.awake.get() {
+            Some(sys::rusteron_idle_t { func: Some(func), state }) => {
+                // SAFETY: C's strategy with its own state, on the conductor's thread.
+                unsafe { func(*state, work_count) }
+            }
+            _ if work_count > 0 => {}
+            _ => self.pause(),
+        }
+    }
+
     fn pause(&self) {
         let last_command = self.last_command.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = last_command.map_or(self.longest, |at| pause_after(at.elapsed(), self.longest));
         // If a command was sent before the lock was acquired, the pause is already short. Whatever
         // ends the pause, a duty cycle is due.
         drop(self.commanded.wait_timeout(last_command, pause));
+    }
+}
+
+impl Drop for ConductorIdle {
+    fn drop(&mut self) {
+        if let Some(idle) = self.awake.get() {
+            // SAFETY: the conductor has ended, and with it the strategy's only user.
+            unsafe { sys::rusteron_idle_free(idle.state) }
+        }
     }
 }
 
@@ -81,12 +128,9 @@ fn pause_after(elapsed: Duration, longest: Duration) -> Duration {
 /// # Safety
 /// `idler_address` points to the address of a live [`ConductorIdle`].
 unsafe extern "C" fn idle(idler_address: *mut c_void, work_count: c_int) {
-    if work_count > 0 {
-        return;
-    }
     // SAFETY: by the contract.
     let idler = unsafe { &*ptr::read(idler_address.cast::<*const ConductorIdle>()) };
-    idler.pause();
+    idler.idle(work_count);
 }
 
 #[cfg(test)]
@@ -112,9 +156,11 @@ mod tests {
             last_command: Mutex::default(),
             commanded: Condvar::new(),
             longest: Duration::from_secs(3600),
+            awake: OnceLock::new(),
+            close_state: Arc::default(),
         };
         std::thread::scope(|scope| {
-            let paused = scope.spawn(|| idler.pause());
+            let paused = scope.spawn(|| idler.idle(0));
             // Before or during the pause.
             idler.wake();
             paused.join().expect("no panic");

@@ -10,7 +10,7 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::cnc::refusal::{Access, Refusal};
-use crate::cnc::{CncFile, epoch};
+use crate::cnc::{CncFile, epoch, gone_driver};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{c_path, last_error};
@@ -85,7 +85,9 @@ fn await_driver(context: &Context, is_cancelled: &AtomicBool) -> Result<()> {
             }
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(last_error()),
             sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY
-                if refusal.is_none() && is_recent(heartbeat, timeout) =>
+                if refusal.is_none()
+                    && is_recent(heartbeat, timeout)
+                    && gone_driver(&dir).is_none() =>
             {
                 return Ok(());
             }
@@ -149,6 +151,9 @@ fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t, heartbeat
 
 /// Describes a driver that has stopped to report.
 fn silent_driver(dir: &Path, heartbeat: i64) -> String {
+    if let Some((_, pid)) = c_path("dir", dir).ok().and_then(|dir| gone_driver(&dir)) {
+        return format!("the media driver, process {pid}, has died; start a new one");
+    }
     let process = match CncFile::open(dir, Duration::ZERO) {
         Ok(cnc) => format!("the media driver, process {},", cnc.pid()),
         // Another driver is about to replace the file.

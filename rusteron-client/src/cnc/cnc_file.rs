@@ -16,7 +16,7 @@ use crate::cnc::error_log::{self, ErrorLogEntry};
 use crate::cnc::loss_report::{self, LossReportEntry};
 use crate::cnc::refusal::{Access, Refusal};
 use crate::cnc::shared_memory::SharedMemory;
-use crate::cnc::{CountersReader, epoch};
+use crate::cnc::{CountersReader, epoch, gone_driver};
 use crate::constants::CncConstants;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{self, Fallible, c_path, last_error};
@@ -205,7 +205,7 @@ impl CncFile {
     }
 
     /// Returns the time when the driver last reported that it is alive. `None` if the driver has
-    /// ended in good order.
+    /// ended in good order, or if a client or another driver has noticed its death.
     ///
     /// The driver reports about once a second.
     ///
@@ -215,7 +215,7 @@ impl CncFile {
         // SAFETY: the structure is live, and the function reads the mapping atomically. The length of
         // the buffer was part of what C compared with the file's when it mapped it.
         let heartbeat = unsafe { sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr()) };
-        if heartbeat < 0 {
+        if heartbeat < 0 || heartbeat == i64::from(sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER) {
             // C also returns this for a buffer of an impossible length, and sets an error that is
             // not needed here.
             // SAFETY: clears a thread-local.
@@ -233,14 +233,21 @@ impl CncFile {
             .map(|heartbeat| SystemTime::now().duration_since(heartbeat).unwrap_or(Duration::ZERO))
     }
 
-    /// Returns whether the driver has reported within the timeout that it is alive.
+    /// Returns whether the driver has reported within the timeout that it is alive, and its process
+    /// has not provably ended since. Only Linux can prove that.
     ///
     /// Clients use their driver timeout for this, 10 s by default.
     ///
     /// Corresponds to `aeron_is_driver_active`, which opens the file first.
     #[doc(alias = "aeron_is_driver_active")]
     pub fn is_active(&self, timeout: Duration) -> bool {
-        self.heartbeat_age().is_some_and(|age| age <= timeout)
+        self.heartbeat_age().is_some_and(|age| age <= timeout) && !self.is_gone()
+    }
+
+    /// Returns whether the driver's process has provably ended.
+    fn is_gone(&self) -> bool {
+        let gone = c_path("dir", &self.dir).ok().and_then(|dir| gone_driver(&dir));
+        gone == Some((self.constants.start_timestamp, self.constants.pid))
     }
 
     /// Returns a reader of the counters of the driver and its clients. The reader borrows this file.

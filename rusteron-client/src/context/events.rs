@@ -138,11 +138,8 @@ impl Context {
         handler: impl Fn(&Error) + Send + Sync + 'static,
     ) -> Result<&mut Self> {
         let close_state = Arc::clone(&self.close_state);
-        let handler = move |error: &Error| {
-            // Notes the cause, and how long the driver was silent, if this error has closed the client.
-            close_state.cause();
-            handler(error);
-        };
+        // Also notes the cause, and how long the driver was silent, if this error has closed the client.
+        let handler = move |error: &Error| handler(&close_state.explain(error.clone()));
         install!(self, error: OnError, handler, aeron_context_set_error_handler, on_error)
     }
 

@@ -29,6 +29,22 @@ fn java(arguments: &[&str]) -> ChildProcess {
     )
 }
 
+/// Aeron's driver, running.
+pub(crate) fn java_driver(dir: &Path) -> ChildProcess {
+    let mut java = java(&[
+        "io.aeron.driver.MediaDriver",
+        &format!("-Daeron.dir={}", dir.display()),
+        "-Daeron.threading.mode=SHARED",
+        "-Daeron.shared.idle.strategy=backoff",
+    ]);
+    await_that("the Java driver", || {
+        let ended = java.try_wait();
+        assert!(ended.is_none(), "{ended:?}");
+        is_driver_active(dir, Duration::from_secs(10)).expect("an answer")
+    });
+    java
+}
+
 fn exchange(role: &str, dir: &Path, channel: &str) -> ChildProcess {
     let dir = dir.display().to_string();
     java(&[EXCHANGE, role, &dir, channel, &STREAM.to_string(), &COUNT.to_string()])
@@ -117,18 +133,8 @@ fn clients_of_java_driver() {
     }
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let mut java = java(&[
-        "io.aeron.driver.MediaDriver",
-        &format!("-Daeron.dir={}", dir.display()),
-        "-Daeron.threading.mode=SHARED",
-        "-Daeron.shared.idle.strategy=backoff",
-    ]);
+    let java = java_driver(&dir);
     let timeout = Duration::from_secs(10);
-    await_that("the Java driver", || {
-        let ended = java.try_wait();
-        assert!(ended.is_none(), "{ended:?}");
-        is_driver_active(&dir, timeout).expect("an answer")
-    });
     let cnc = CncFile::open(&dir, DEADLINE).expect("the driver's file");
     assert_eq!(cnc.pid(), i64::from(java.id()));
 

@@ -6,6 +6,8 @@ mod callbacks;
 #[cfg(all(unix, feature = "binary"))]
 mod checks;
 mod coverage;
+#[cfg(all(target_os = "linux", feature = "binary"))]
+mod dead_driver;
 #[cfg(all(unix, feature = "binary"))]
 mod faults;
 mod hostile_datagrams;

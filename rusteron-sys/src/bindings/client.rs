@@ -1561,6 +1561,9 @@ const _: () = {
     ][::core::mem::offset_of!(rusteron_image_stct, session_id) - 88usize];
 };
 pub type rusteron_image_t = rusteron_image_stct;
+pub const RUSTERON_HEARTBEAT_OF_GONE_DRIVER: u32 = 1;
+pub const RUSTERON_LOCK_NONE: i32 = -1;
+pub const RUSTERON_LOCK_BUSY: i32 = -2;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT: rusteron_cnc_state_enum = 0;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPLETE: rusteron_cnc_state_enum = 1;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_READY: rusteron_cnc_state_enum = 2;
@@ -1568,6 +1571,33 @@ pub const rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE: rusteron_cnc_state_
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_FAILED: rusteron_cnc_state_enum = 4;
 pub type rusteron_cnc_state_enum = ::core::ffi::c_uint;
 pub use self::rusteron_cnc_state_enum as rusteron_cnc_state_t;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_idle_stct {
+    pub func: ::core::option::Option<
+        unsafe extern "C" fn(
+            state: *mut ::core::ffi::c_void,
+            work_count: ::core::ffi::c_int,
+        ),
+    >,
+    pub state: *mut ::core::ffi::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_idle_stct",
+    ][::core::mem::size_of::<rusteron_idle_stct>() - 16usize];
+    [
+        "Alignment of rusteron_idle_stct",
+    ][::core::mem::align_of::<rusteron_idle_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_idle_stct::func",
+    ][::core::mem::offset_of!(rusteron_idle_stct, func) - 0usize];
+    [
+        "Offset of field: rusteron_idle_stct::state",
+    ][::core::mem::offset_of!(rusteron_idle_stct, state) - 8usize];
+};
+pub type rusteron_idle_t = rusteron_idle_stct;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rusteron_client_end_stct {
@@ -2554,8 +2584,29 @@ unsafe extern "C" {
             ),
         >,
         idler: *mut ::core::ffi::c_void,
+        previous: *mut rusteron_idle_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_idle_free(state: *mut ::core::ffi::c_void);
     pub fn rusteron_client_end(client: *mut aeron_t, end: *mut rusteron_client_end_t);
+    pub fn rusteron_driver_watch(
+        aeron_dir: *const ::core::ffi::c_char,
+        start_timestamp: *mut i64,
+        pid: *mut i64,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_client_watch(
+        client: *mut aeron_t,
+        pid: *mut i64,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_is_gone(watch: ::core::ffi::c_int) -> bool;
+    pub fn rusteron_driver_unwatch(watch: ::core::ffi::c_int);
+    pub fn rusteron_client_end_driver(client: *mut aeron_t);
+    pub fn rusteron_driver_mark_gone(
+        aeron_dir: *const ::core::ffi::c_char,
+        start_timestamp: i64,
+        pid: i64,
+    );
+    pub fn rusteron_lock_dir(dir: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
+    pub fn rusteron_unlock_dir(lock: ::core::ffi::c_int);
     pub fn rusteron_command_position(client: *mut aeron_t) -> i64;
     pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
     pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);

@@ -1,0 +1,51 @@
+//! Taking over the directory of a driver that has died.
+
+use std::ffi::c_int;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusteron_client::__private as ffi;
+use rusteron_client::Result;
+use rusteron_sys as sys;
+
+/// A lock on the parent of a driver's directory. While it is held, no other driver of this project
+/// starts in a directory beside it: Aeron's start deletes a directory, and makes it anew.
+#[derive(Debug)]
+pub(crate) struct Takeover(Option<c_int>);
+
+impl Takeover {
+    /// Waits for the lock. A directory that cannot be locked, or not in time, is used without one,
+    /// as Aeron does: other users may lock a parent such as `/dev/shm`.
+    ///
+    /// If the process of the driver that was there has provably ended, writes so into its file.
+    /// Aeron then takes its heartbeat for old.
+    pub(crate) fn begin(dir: &Path, timeout: Duration) -> Result<Self> {
+        const PAUSE: Duration = Duration::from_millis(1);
+        let parent = ffi::c_path("dir", dir.parent().unwrap_or(dir))?;
+        let start = Instant::now();
+        let lock = loop {
+            // SAFETY: a terminated string.
+            match unsafe { sys::rusteron_lock_dir(parent.as_ptr()) } {
+                sys::RUSTERON_LOCK_BUSY if start.elapsed() < timeout => thread::sleep(PAUSE),
+                lock => break (lock >= 0).then_some(lock),
+            }
+        };
+        let takeover = Self(lock);
+        let name = ffi::c_path("dir", dir)?;
+        if let Some((start_timestamp, pid)) = ffi::gone_driver(&name) {
+            // SAFETY: a terminated string.
+            unsafe { sys::rusteron_driver_mark_gone(name.as_ptr(), start_timestamp, pid) };
+        }
+        Ok(takeover)
+    }
+}
+
+impl Drop for Takeover {
+    fn drop(&mut self) {
+        if let Some(lock) = self.0 {
+            // SAFETY: opened by the shim, and closed once.
+            unsafe { sys::rusteron_unlock_dir(lock) }
+        }
+    }
+}
