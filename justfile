@@ -158,6 +158,7 @@ benchmark-ipc-latency *args:
 
 # Compare connecting, adding a publication and a subscription, and closing, of Rust, C and Java in turn; results in target/benchmarks
 benchmark-registrations *args:
+    cargo build --release -p rusteron-media-driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_registrations -- "$@"
 
 # Measure throughput by term length, idle strategy and threading mode; results in target/benchmarks

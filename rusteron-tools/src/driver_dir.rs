@@ -44,7 +44,7 @@ pub(crate) struct DriverAbout {
 pub(crate) enum DriverState {
     /// The heartbeat is not older than the driver timeout.
     Alive,
-    /// The heartbeat is older than the driver timeout.
+    /// The process has ended without a word, or the heartbeat is older than the driver timeout.
     Dead,
     /// The driver has ended in good order.
     Ended,
@@ -91,6 +91,7 @@ impl DriverDir {
         let heartbeat_age = cnc.and_then(CncFile::heartbeat_age);
         let state = match (cnc, heartbeat_age) {
             (None, _) => DriverState::Absent,
+            (Some(cnc), _) if cnc.has_died() => DriverState::Dead,
             (_, None) => DriverState::Ended,
             (_, Some(age)) if age <= self.driver_timeout => DriverState::Alive,
             _ => DriverState::Dead,
@@ -111,10 +112,12 @@ impl DriverStatus {
     /// Returns the state in a few words.
     pub(crate) fn state_text(&self) -> String {
         let age = self.about.as_ref().and_then(|about| about.heartbeat_age_ms);
+        let is_known = age.is_some();
         let age = text::duration(Duration::from_millis(age.unwrap_or(0)));
         match self.state {
             DriverState::Alive => format!("alive, heartbeat {age} ago"),
-            DriverState::Dead => format!("dead, silent for {age}"),
+            DriverState::Dead if is_known => format!("dead, silent for {age}"),
+            DriverState::Dead => "dead".to_owned(),
             DriverState::Ended => "ended in good order".to_owned(),
             DriverState::Absent => "no driver".to_owned(),
         }

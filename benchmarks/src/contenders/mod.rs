@@ -8,6 +8,7 @@ pub mod latency;
 pub mod ping_pong;
 pub mod recording;
 pub mod registration;
+pub mod restart;
 pub mod throughput;
 pub mod tokio_task;
 pub mod udp_throughput;

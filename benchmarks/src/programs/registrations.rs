@@ -13,7 +13,9 @@ use crate::command_line::number::Grouped;
 use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, JavaOptions};
 use crate::contenders::registration::{Bench, CHANNEL, Client, PAUSES, STEPS, Times};
+use crate::contenders::restart;
 use crate::measuring::statistics::Statistics;
+use crate::processes::driver_process::media_driver;
 use crate::processes::java::Java;
 use crate::reports::comparison::{self, Case};
 use crate::reports::host;
@@ -34,6 +36,9 @@ const STREAMS_OF_A_RUN: usize = 100_000;
 /// own over IPC. Before each step but the first, the client idles for 0 to 19 ms. So a step meets a sleeping
 /// conductor at every point of its sleep. Terms of 64 KiB make the driver's allocation of files short.
 /// Without Java its contender is left out.
+///
+/// Then a driver in a process of its own is killed and started again, and a client in Rust makes new streams. That
+/// time counts from the kill to the first message.
 ///
 /// Durations are whole numbers with a unit (m, s, ms, us, ns).
 #[derive(Debug, Clone, Parser)]
@@ -58,6 +63,11 @@ pub struct RegistrationsOptions {
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "40",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
     pub repetitions: u32,
+
+    /// How often a driver, a process of its own, is killed and started again; 0 for never
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "20",
+          value_parser = RangedU64ValueParser::<u32>::new().range(0..=1000))]
+    pub restarts: u32,
 
     /// Directory for the result as JSON; it is created if necessary
     #[arg(long, value_name = "DIR", default_value = "target/benchmarks")]
@@ -93,11 +103,25 @@ pub fn run(options: &RegistrationsOptions) -> Result<(), Failure> {
         interrupt: &interrupt,
     };
     let cases = compare(options, &clients, &bench, &mut output)?;
+    let restarts = match options.restarts {
+        0 => Vec::new(),
+        count => restart::measure(&media_driver(None)?.0, count, &interrupt)?,
+    };
 
     for line in comparison::table(&cases, "µs, lower is better") {
         output.line(line)?;
     }
-    output.line(results.write(&report(options, &cases, java.as_ref()))?)
+    let times = Statistics::new(restarts.iter().copied());
+    if let Some(times) = &times {
+        let (least, median, most) = (times.min(), times.median(), times.max());
+        output.line(format_args!(
+            "Driver killed, until the first message by its successor: lowest {least:.1}, median {median:.1}, highest \
+             {most:.1} ms"
+        ))?;
+    }
+    let mut report = report(options, &cases, java.as_ref());
+    report["restarts_milliseconds"] = json!(restarts);
+    output.line(results.write(&report)?)
 }
 
 /// Runs all contenders in turn, again and again, and prints each run.

@@ -151,7 +151,9 @@ fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t, heartbeat
 
 /// Describes a driver that has stopped to report.
 fn silent_driver(dir: &Path, heartbeat: i64) -> String {
-    if let Some((_, pid)) = c_path("dir", dir).ok().and_then(|dir| gone_driver(&dir)) {
+    // A driver that ends in good order writes a negative number.
+    let is_gone = || c_path("dir", dir).ok().and_then(|dir| gone_driver(&dir));
+    if let Some((_, pid)) = (heartbeat >= 0).then(is_gone).flatten() {
         return format!("the media driver, process {pid}, has died; start a new one");
     }
     let process = match CncFile::open(dir, Duration::ZERO) {
@@ -168,7 +170,6 @@ fn silent_driver(dir: &Path, heartbeat: i64) -> String {
         None if heartbeat == 0 => {
             format!("{process} has given no heartbeat yet; if it has died, {advice}")
         }
-        // A driver that ends in good order writes a negative number.
         None => format!("{process} has ended; {advice}"),
     }
 }

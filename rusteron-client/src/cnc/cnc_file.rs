@@ -234,18 +234,34 @@ impl CncFile {
     }
 
     /// Returns whether the driver has reported within the timeout that it is alive, and its process
-    /// has not provably ended since. Only Linux can prove that.
+    /// has not [provably ended](Self::has_died) since.
     ///
     /// Clients use their driver timeout for this, 10 s by default.
     ///
     /// Corresponds to `aeron_is_driver_active`, which opens the file first.
     #[doc(alias = "aeron_is_driver_active")]
     pub fn is_active(&self, timeout: Duration) -> bool {
-        self.heartbeat_age().is_some_and(|age| age <= timeout) && !self.is_gone()
+        self.heartbeat_age().is_some_and(|age| age <= timeout) && !self.has_died()
     }
 
-    /// Returns whether the driver's process has provably ended.
-    fn is_gone(&self) -> bool {
+    /// Returns whether the driver's process has provably ended without closing its files: it was
+    /// killed, or has crashed. `false` may also mean that this cannot be told.
+    ///
+    /// Only Linux can tell, for the driver's user, on tmpfs, ext4, XFS and Btrfs. Elsewhere, the age
+    /// of the heartbeat is the only sign.
+    ///
+    /// Has no counterpart in C.
+    pub fn has_died(&self) -> bool {
+        // SAFETY: as in `heartbeat`.
+        let heartbeat = unsafe { sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr()) };
+        if heartbeat < 0 {
+            // SAFETY: clears a thread-local.
+            unsafe { sys::rusteron_err_clear() };
+            return false;
+        }
+        if heartbeat == i64::from(sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER) {
+            return true;
+        }
         let gone = c_path("dir", &self.dir).ok().and_then(|dir| gone_driver(&dir));
         gone == Some((self.constants.start_timestamp, self.constants.pid))
     }

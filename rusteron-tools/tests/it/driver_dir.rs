@@ -117,7 +117,7 @@ fn killed_driver_is_dead_and_readable() {
     let id = publication.original_registration_id();
     driver.kill();
 
-    // With the timeout that the clients of a driver have, it would take 10 s.
+    // Where the kernel cannot tell, it would take 10 s with the timeout that clients have.
     let dead = ["--driver-timeout", "100ms"];
     let finished = await_some("the driver is known to be dead", || {
         let finished = run(rusteron(&dir, [&["driver", "--json"][..], &dead].concat()));
@@ -126,7 +126,6 @@ fn killed_driver_is_dead_and_readable() {
     });
     let status: Value = serde_json::from_str(&finished.stdout).expect("JSON");
     assert_eq!((&status["state"], &status["pid"]), (&"dead".into(), &pid.into()));
-    assert!(status["heartbeat_age_ms"].as_u64() >= Some(100));
 
     for command in ["stat", "streams", "errors", "loss"] {
         let found = json(&dir, &[&[command][..], &dead].concat());

@@ -4,8 +4,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, ChannelUri, ErrorKind};
+use rusteron_media_driver::DriverInvoker;
 use rusteron_test_support::{
-    DEADLINE, SHORT_DRIVER_TIMEOUT, await_some, block_on, connect, context, launch,
+    DEADLINE, SHORT_DRIVER_TIMEOUT, await_some, block_on, connect, context, driver_context, launch,
 };
 
 #[test]
@@ -60,7 +61,8 @@ fn dropped_requests_leave_no_trace() {
 
 #[test]
 fn silent_driver_is_driver_timeout() {
-    let driver = launch();
+    // Alive, and without work: nothing invokes it.
+    let driver = DriverInvoker::launch_embedded(driver_context()).expect("a driver");
     let mut context = context(driver.aeron_dir());
     context
         .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
@@ -68,7 +70,6 @@ fn silent_driver_is_driver_timeout() {
         .and_then(|context| context.set_keepalive_interval(DEADLINE))
         .expect("valid settings");
     let aeron = Aeron::connect(context).expect("a client");
-    drop(driver);
     let mut registration = aeron.async_next_session_id(7).expect("begun");
     let error = await_some("the timeout", || registration.poll().err());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
