@@ -141,6 +141,7 @@ mod error;
 mod mark_file;
 #[cfg(feature = "service")]
 mod service;
+mod variables;
 
 pub use client::{
     AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,

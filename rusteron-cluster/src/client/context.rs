@@ -1,6 +1,5 @@
 //! The configuration of a cluster client.
 
-use std::env;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use rusteron_client::{ChannelUri, IdleStrategyKind, Media, Parameter};
 use crate::client::credentials::{CredentialsSupplier, NoCredentials};
 use crate::client::endpoints::IngressEndpoints;
 use crate::error::{ClusterError, Result};
+use crate::variables::{duration, from_env, parsed, stream_id, text};
 
 /// Maximum length of a client's name in bytes, as in Java.
 const MAX_CLIENT_NAME_LENGTH: usize = 100;
@@ -73,63 +73,15 @@ impl ClusterContext {
         }
     }
 
-    /// Returns Aeron's defaults, changed by environment variables:
-    ///
-    /// | Variable | Setting |
-    /// |---|---|
-    /// | `AERON_CLUSTER_INGRESS_CHANNEL` | [`set_ingress_channel`](Self::set_ingress_channel) |
-    /// | `AERON_CLUSTER_INGRESS_STREAM_ID` | [`set_ingress_stream_id`](Self::set_ingress_stream_id) |
-    /// | `AERON_CLUSTER_INGRESS_ENDPOINTS` | [`set_ingress_endpoints`](Self::set_ingress_endpoints) |
-    /// | `AERON_CLUSTER_EGRESS_CHANNEL` | [`set_egress_channel`](Self::set_egress_channel) |
-    /// | `AERON_CLUSTER_EGRESS_STREAM_ID` | [`set_egress_stream_id`](Self::set_egress_stream_id) |
-    /// | `AERON_CLUSTER_MESSAGE_TIMEOUT` | [`set_message_timeout`](Self::set_message_timeout), such as `5s` |
-    /// | `AERON_CLUSTER_CLIENT_NAME` | [`set_client_name`](Self::set_client_name) |
-    ///
-    /// An empty variable counts as absent.
-    /// [`rusteron_client::load_properties`] sets variables from properties in Java's format.
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ClusterErrorKind::InvalidArgument) for a variable that cannot be
-    /// parsed.
-    pub fn from_env() -> Result<Self> {
-        Self::from_variables(|name| env::var_os(name).map(|value| value.to_string_lossy().into()))
-    }
-
-    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let read = |setting: &str| {
-            let name = format!("AERON_CLUSTER_{setting}");
-            variable(&name).filter(|value| !value.is_empty()).map(|value| (name, value))
-        };
-        let stream_id = |setting: &str, default: i32| match read(setting) {
-            Some((name, value)) => value.parse().map_err(|_| {
-                ClusterError::invalid(format!("{name}={value}: not a number of 32 bits"))
-            }),
-            None => Ok(default),
-        };
-        let mut context = Self::new();
-        context.ingress_stream_id = stream_id("INGRESS_STREAM_ID", context.ingress_stream_id)?;
-        context.egress_stream_id = stream_id("EGRESS_STREAM_ID", context.egress_stream_id)?;
-        if let Some((_, channel)) = read("INGRESS_CHANNEL") {
-            context.ingress_channel = channel;
-        }
-        if let Some((_, channel)) = read("EGRESS_CHANNEL") {
-            context.egress_channel = channel;
-        }
-        if let Some((_, client_name)) = read("CLIENT_NAME") {
-            context.client_name = client_name;
-        }
-        if let Some((name, value)) = read("INGRESS_ENDPOINTS") {
-            let endpoints = value.parse().map_err(|error: ClusterError| {
-                ClusterError::invalid(format!("{name}: {}", error.message()))
-            })?;
-            context.ingress_endpoints = Some(endpoints);
-        }
-        if let Some((name, value)) = read("MESSAGE_TIMEOUT") {
-            context.message_timeout = duration(&value).ok_or_else(|| {
-                ClusterError::invalid(format!("{name}={value}: not a duration such as 500ms or 5s"))
-            })?;
-        }
-        Ok(context)
+    from_env! {
+        "AERON_CLUSTER_INGRESS_CHANNEL" => set_ingress_channel, ingress_channel, text;
+        "AERON_CLUSTER_INGRESS_STREAM_ID" => set_ingress_stream_id, ingress_stream_id, stream_id;
+        "AERON_CLUSTER_INGRESS_ENDPOINTS" => set_ingress_endpoints, ingress_endpoints,
+            |value| parsed(value).map(Some);
+        "AERON_CLUSTER_EGRESS_CHANNEL" => set_egress_channel, egress_channel, text;
+        "AERON_CLUSTER_EGRESS_STREAM_ID" => set_egress_stream_id, egress_stream_id, stream_id;
+        "AERON_CLUSTER_MESSAGE_TIMEOUT" => set_message_timeout, message_timeout, duration;
+        "AERON_CLUSTER_CLIENT_NAME" => set_client_name, client_name, text;
     }
 
     /// Sets the channel to the cluster: UDP, multicast or IPC. Has no default.
@@ -353,20 +305,6 @@ fn timeout(name: &str, value: Option<Duration>) -> Result<()> {
     }
 }
 
-/// Parses a duration as Aeron writes it: a number with `ns`, `us`, `ms` or `s`, or nanoseconds.
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let nanos = match unit {
-        "" | "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    Some(Duration::from_nanos(number.parse::<u64>().ok()?.checked_mul(nanos)?))
-}
-
 impl Default for ClusterContext {
     /// As [`new`](Self::new).
     fn default() -> Self {
@@ -409,7 +347,8 @@ mod tests {
             ("AERON_CLUSTER_MESSAGE_TIMEOUT", "250ms"),
             ("AERON_CLUSTER_CLIENT_NAME", "orders"),
         ];
-        let find = |name: &str| variables.iter().find(|x| x.0 == name).map(|x| x.1.to_owned());
+        assert_eq!(variables.map(|x| x.0), ClusterContext::VARIABLES);
+        let find = |name: &str| variables.iter().find(|x| x.0 == name).map(|x| x.1.into());
         let context = ClusterContext::from_variables(find).unwrap();
         assert_eq!(context.ingress_channel(), "aeron:udp?term-length=64k");
         assert_eq!((context.ingress_stream_id(), context.egress_stream_id()), (-5, 102));
@@ -427,21 +366,10 @@ mod tests {
             ("AERON_CLUSTER_INGRESS_ENDPOINTS", "localhost:1"),
             ("AERON_CLUSTER_MESSAGE_TIMEOUT", "5m"),
         ] {
-            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+            let variable = |asked: &str| (asked == name).then(|| value.into());
             let error = ClusterContext::from_variables(variable).unwrap_err();
             assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
             assert!(error.message().contains(name) && error.message().contains(value), "{error}");
-        }
-    }
-
-    #[test]
-    fn durations_have_aerons_units() {
-        for (text, nanos) in [("7", 7), ("7ns", 7), ("7us", 7_000), ("7ms", 7_000_000)] {
-            assert_eq!(duration(text), Some(Duration::from_nanos(nanos)));
-        }
-        assert_eq!(duration("7s"), Some(Duration::from_secs(7)));
-        for text in ["", "s", "-1s", "1.5s", "7m", "18446744073709551615s", "7 s"] {
-            assert_eq!(duration(text), None, "{text}");
         }
     }
 

@@ -51,6 +51,9 @@ impl Ack {
     }
 }
 
+/// Work between two attempts. An error ends the container.
+pub(crate) type OnIdle<'a> = &'a mut dyn FnMut(&mut dyn Network) -> Result<(), TerminationCause>;
+
 /// The only sender of acknowledgements. Numbers them from 0 without a gap.
 ///
 /// The consensus module ends the node after a number or a position that it did not expect. So each
@@ -67,13 +70,15 @@ impl AckLedger {
     }
 
     /// Sends an acknowledgement, and waits until the consensus module takes the message. The last
-    /// acknowledgement, of the termination, is tried a few times only.
+    /// acknowledgement, of the termination, is tried a few times only. `on_idle` runs between the
+    /// attempts.
     pub(crate) fn send(
         &mut self,
         network: &mut dyn Network,
         ack: Ack,
         log_position: i64,
         timestamp: i64,
+        on_idle: OnIdle<'_>,
     ) -> Result<(), TerminationCause> {
         let message = codec::ServiceAck {
             log_position,
@@ -90,7 +95,7 @@ impl AckLedger {
             Ack::Terminated => TERMINATION_ATTEMPTS,
             _ => usize::MAX,
         };
-        send_all(network, &[IoSlice::new(&bytes)], attempts)
+        send_all(network, &[IoSlice::new(&bytes)], attempts, on_idle)
     }
 }
 
@@ -101,6 +106,7 @@ pub(crate) fn send_all(
     network: &mut dyn Network,
     message: &[IoSlice<'_>],
     attempts: usize,
+    on_idle: OnIdle<'_>,
 ) -> Result<(), TerminationCause> {
     let mut disconnected_since = None;
     for _ in 0..attempts {
@@ -119,6 +125,7 @@ pub(crate) fn send_all(
             Err(error) => return Err(unreachable(error)),
         }
         network.idle(0)?;
+        on_idle(network)?;
     }
     Ok(())
 }
@@ -151,7 +158,7 @@ mod tests {
             (Ack::Terminated, 256, -1),
         ];
         for (index, (ack, position, _)) in acks.into_iter().enumerate() {
-            ledger.send(&mut network, ack, position, index as i64).expect("sent");
+            ledger.send(&mut network, ack, position, index as i64, &mut |_| Ok(())).expect("sent");
         }
         assert_eq!(network.idles, 8);
         let expected = acks.into_iter().enumerate().map(|(id, (_, position, relevant))| {
@@ -172,7 +179,7 @@ mod tests {
         let mut network = Script::new();
         let mut ledger = AckLedger::new(0);
         network.refuse(OfferError::BackPressured, 100);
-        assert_eq!(ledger.send(&mut network, Ack::Terminated, 0, 0), Ok(()));
+        assert_eq!(ledger.send(&mut network, Ack::Terminated, 0, 0, &mut |_| Ok(())), Ok(()));
         assert_eq!((network.idles, network.acks().len()), (5, 0));
     }
 
@@ -181,11 +188,11 @@ mod tests {
         let mut network = Script::new();
         network.refuse(OfferError::BackPressured, usize::MAX);
         network.end_after(7, TerminationCause::ConsensusModuleGone);
-        let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0);
+        let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0, &mut |_| Ok(()));
         assert_eq!(sent, Err(TerminationCause::ConsensusModuleGone));
         let mut network = Script::new();
         network.refuse(OfferError::Closed(CloseCause::DriverShutdown), 1);
-        let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0);
+        let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0, &mut |_| Ok(()));
         assert_eq!(sent, Err(TerminationCause::ClientClosed(CloseCause::DriverShutdown)));
     }
 }

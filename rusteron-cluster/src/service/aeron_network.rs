@@ -16,7 +16,7 @@ use crate::service::error::TerminationCause;
 use crate::service::mark_file::MarkFile;
 use crate::service::message_claim::Claim;
 use crate::service::monitor::Monitor;
-use crate::service::network::Network;
+use crate::service::network::{Network, SnapshotContent};
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 use crate::service::ticker::Ticker;
@@ -70,20 +70,26 @@ impl AeronNetwork {
     }
 
     /// Connects to the node's archive. Each snapshot and each load has its own connection.
-    fn connect_archive(&mut self) -> Result<Archive, SnapshotError> {
-        let context = self.context.new_archive_context()?;
+    fn connect_archive(
+        &mut self,
+        mut on_idle: impl FnMut(&mut Self) -> Result<(), TerminationCause>,
+    ) -> Result<Archive, SnapshotError> {
+        let context = self.context.new_archive_context();
+        let context = context.map_err(|error| SnapshotError::Failed(error.to_string()))?;
         let mut connect = Archive::async_connect(&self.aeron, context)?;
         loop {
             if let Some(archive) = connect.poll()? {
                 return Ok(archive);
             }
             self.ticker.idle(0)?;
+            on_idle(self)?;
         }
     }
 
     /// Starts the replay of a snapshot.
     pub(crate) fn replay_snapshot(&mut self, recording_id: i64) -> Result<Replay, SnapshotError> {
-        let archive = self.connect_archive()?;
+        // The service has not started, so that it has no background work.
+        let archive = self.connect_archive(|_| Ok(()))?;
         let end = match archive.stop_position(recording_id)? {
             Some(position) => position,
             None => archive.max_recorded_position(recording_id)?,
@@ -107,11 +113,8 @@ impl AeronNetwork {
         })
     }
 
-    fn record(
-        &mut self,
-        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
-    ) -> Result<i64, SnapshotError> {
-        let archive = self.connect_archive()?;
+    fn record(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
+        let archive = self.connect_archive(|network| content.on_idle(network))?;
         let channel = self.context.snapshot_channel();
         let stream_id = self.context.snapshot_stream_id();
         let publication =
@@ -126,14 +129,19 @@ impl AeronNetwork {
                 Some(recording) => break recording,
                 None => {
                     self.ticker.idle(0)?;
+                    content.on_idle(self)?;
                     archive.check_for_error_response()?;
                 }
             }
         };
         let ticker = self.ticker.clone();
         let mut recorded = Recorded { publication, recording, archive, ticker };
-        content(&mut recorded)?;
-        recorded.await_end()?;
+        content.write(&mut recorded)?;
+        let end = recorded.publication.position().map_err(rusteron_client::Error::from)?;
+        while recorded.recorded_position()? < end {
+            recorded.idle()?;
+            content.on_idle(self)?;
+        }
         Ok(recorded.recording.recording_id())
     }
 }
@@ -172,10 +180,7 @@ impl Network for AeronNetwork {
         self.monitor.record_error(error);
     }
 
-    fn record_snapshot(
-        &mut self,
-        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
-    ) -> Result<i64, SnapshotError> {
+    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
         let begin = Instant::now();
         let recorded = self.record(content);
         self.monitor.record_snapshot(begin.elapsed());
@@ -184,6 +189,10 @@ impl Network for AeronNetwork {
 
     fn client_id(&self) -> i64 {
         self.aeron.client_id()
+    }
+
+    fn aeron(&self) -> Option<&Aeron> {
+        Some(&self.aeron)
     }
 }
 
@@ -209,15 +218,6 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Waits until all that was sent is recorded.
-    fn await_end(&mut self) -> Result<(), SnapshotError> {
-        let end = self.publication.position().map_err(rusteron_client::Error::from)?;
-        while self.recorded_position()? < end {
-            self.idle()?;
-        }
-        Ok(())
-    }
-
     fn recorded_position(&mut self) -> Result<Position, SnapshotError> {
         if let Some(position) = self.recording.position() {
             return Ok(position);

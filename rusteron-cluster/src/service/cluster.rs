@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
+use rusteron_client::Aeron;
+
 use crate::codec::{self, MessageHeader};
 use crate::service::ack_ledger::send_all;
 use crate::service::client_session::{ClientSession, session_header};
@@ -14,7 +16,8 @@ use crate::service::session::{HEADER_LENGTH, SessionInfo};
 use crate::service::state::State;
 use crate::service::types::{ClusterTimeUnit, Role};
 
-/// The state of the cluster, for callbacks that must not send: start, role change, termination.
+/// The state of the cluster, for callbacks that must not send: start, role change,
+/// background work, termination.
 ///
 /// Such callbacks do not run at the same position of the log on all members, or run again when the
 /// log is replayed. Sending from them does not compile:
@@ -70,6 +73,15 @@ impl<'a> Lifecycle<'a> {
     /// Returns the position of the log behind the last message, in bytes.
     pub fn log_position(&self) -> i64 {
         self.state.log_position
+    }
+
+    /// Returns the container's Aeron client, for streams of the service's own. `None` where the
+    /// service runs without a media driver, in a [`DeterminismCheck`](crate::DeterminismCheck).
+    ///
+    /// Such streams are not replicated, so that the replicated state must not depend on them.
+    /// Closing is left to the container: the consensus module ends the node when this client closes.
+    pub fn aeron(&self) -> Option<&Aeron> {
+        self.network.aeron()
     }
 
     /// Returns the open sessions, in the order of their ids.
@@ -247,7 +259,7 @@ impl<'a> Cluster<'a> {
         let header = self.service_message_header();
         let Lifecycle { network, .. } = &mut self.lifecycle;
         let parts = [IoSlice::new(&header), IoSlice::new(message)];
-        let sent = send_all(*network, &parts, usize::MAX);
+        let sent = send_all(*network, &parts, usize::MAX, &mut |_| Ok(()));
         self.lifecycle.or_end(sent).map(Ok)
     }
 
@@ -301,7 +313,8 @@ impl<'a> Cluster<'a> {
     }
 
     fn send(&mut self, message: &[u8]) -> ServiceResult {
-        let sent = send_all(self.lifecycle.network, &[IoSlice::new(message)], usize::MAX);
+        let sent =
+            send_all(self.lifecycle.network, &[IoSlice::new(message)], usize::MAX, &mut |_| Ok(()));
         self.lifecycle.or_end(sent)
     }
 

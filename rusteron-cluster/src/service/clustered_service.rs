@@ -16,9 +16,9 @@ use crate::service::types::{CloseReason, LeadershipTerm, Role, SessionMessage};
 /// [determinism](crate#determinism). A container calls the service from one thread.
 ///
 /// Callbacks for events of the log get a [`Cluster`], which can send. The others get a
-/// [`Lifecycle`], which cannot. Background work cannot even do that:
+/// [`Lifecycle`], which cannot; so does background work:
 ///
-/// ```compile_fail,E0050
+/// ```compile_fail,E0053
 /// use std::time::Instant;
 ///
 /// use rusteron_cluster::*;
@@ -180,11 +180,14 @@ pub trait ClusteredService: Send {
     #[doc(alias = "onRoleChange")]
     fn on_role_change(&mut self, _cluster: &mut Lifecycle<'_>, _role: Role) {}
 
-    /// Called between messages, at least once for each duty cycle of the container. Returns the
-    /// amount of work: with 0, the container idles. Must neither block nor change the replicated
-    /// state.
+    /// Called between messages, in each duty cycle of a service that has started, and while the
+    /// container waits for the consensus module or the archive. A callback that waits holds the
+    /// service, so that background work waits for the callback's end. Returns the amount of work:
+    /// with 0, the container idles. `now` is the time of the call, on this machine's clock.
+    ///
+    /// Must neither block nor change the replicated state. [`Lifecycle::aeron`] has the client.
     #[doc(alias = "doBackgroundWork")]
-    fn do_background_work(&mut self, _now: Instant) -> usize {
+    fn do_background_work(&mut self, _cluster: &mut Lifecycle<'_>, _now: Instant) -> usize {
         0
     }
 

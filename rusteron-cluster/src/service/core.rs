@@ -1,17 +1,18 @@
 //! The state machine of a container, without I/O.
 
+mod background;
 mod recovery;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Display;
-use std::time::Instant;
 
 use crate::codec;
 use crate::service::ack_ledger::{Ack, AckLedger};
 use crate::service::cluster::{Cluster, Lifecycle};
 use crate::service::clustered_service::ClusteredService;
+use crate::service::context::AppVersionValidator;
 use crate::service::error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause};
 use crate::service::event::{ControlEvent, JoinLog, LogEvent};
 use crate::service::network::Network;
@@ -23,10 +24,11 @@ use crate::service::types::{AppVersion, CloseReason, MessageSource, Role, Sessio
 pub(crate) use recovery::Recovery;
 
 /// The settings of the state machine.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) service_id: i32,
     pub(crate) app_version: AppVersion,
+    pub(crate) app_version_validator: AppVersionValidator,
     pub(crate) is_responding: bool,
     pub(crate) error_policy: ErrorPolicy,
 }
@@ -134,7 +136,7 @@ impl<S: ClusteredService> Core<S> {
             }
             self.terminate(network);
             if end.is_ack_required {
-                self.ledger.send(network, Ack::Terminated, log_position, self.state.time)?;
+                self.acknowledge(network, Ack::Terminated)?;
             }
             return Err(TerminationCause::ConsensusModuleTerminated { log_position, is_expected });
         }
@@ -145,7 +147,7 @@ impl<S: ClusteredService> Core<S> {
                 ));
             }
             self.requested_ack = None;
-            self.ledger.send(network, Ack::Requested, log_position, self.state.time)?;
+            self.acknowledge(network, Ack::Requested)?;
         }
         Ok(())
     }
@@ -174,7 +176,7 @@ impl<S: ClusteredService> Core<S> {
             )));
         }
         self.max_log_position = join.max_log_position;
-        self.ledger.send(network, Ack::Joined, join.log_position, self.state.time)?;
+        self.acknowledge(network, Ack::Joined)?;
         self.state.member_id = join.member_id;
         if join.role == Role::Leader {
             for session in self.state.sessions.values_mut() {
@@ -257,8 +259,7 @@ impl<S: ClusteredService> Core<S> {
                 Ok(())
             }
             Ok(LogEvent::NewTerm(term)) => {
-                self.check_app_version(term.app_version, "the log")
-                    .map_err(TerminationCause::Failed)?;
+                self.check_app_version(term.app_version, false)?;
                 self.advance(term.log_position, term.timestamp);
                 self.state.leadership_term_id = term.leadership_term_id;
                 self.state.time_unit = term.time_unit;
@@ -377,12 +378,7 @@ impl<S: ClusteredService> Core<S> {
         callback: &'static str,
         error: String,
     ) -> Result<(), TerminationCause> {
-        let position = self.state.log_position;
-        network.record_error(&format_args!("{callback} failed at position {position}: {error}"));
-        match self.settings.error_policy {
-            ErrorPolicy::Terminate => Err(TerminationCause::ServiceFailed { callback, error }),
-            ErrorPolicy::RecordAndContinue => Ok(()),
-        }
+        record_failure(network, &self.state, self.settings.error_policy, callback, error)
     }
 
     fn on_malformed(
@@ -400,28 +396,21 @@ impl<S: ClusteredService> Core<S> {
         }
     }
 
-    fn check_app_version(&self, other: AppVersion, origin: &str) -> Result<(), String> {
+    fn check_app_version(
+        &self,
+        found: AppVersion,
+        is_snapshot: bool,
+    ) -> Result<(), TerminationCause> {
         let own = self.settings.app_version;
-        if own.major == other.major {
-            return Ok(());
-        }
-        Err(format!("application version {own}: {origin} has {other}, of another major version"))
-    }
-
-    /// Lets the service do its background work.
-    pub(crate) fn do_background_work(
-        &mut self,
-        network: &mut dyn Network,
-        now: Instant,
-    ) -> Result<usize, TerminationCause> {
-        let mut work_count = 0;
-        let outcome = caught(|| {
-            work_count = self.service.do_background_work(now);
+        let mut is_compatible = false;
+        let validated = caught(|| {
+            is_compatible = (self.settings.app_version_validator)(own, found);
             Ok(())
         });
-        match outcome {
-            Ok(_) => Ok(work_count),
-            outcome => self.after(network, "do_background_work", outcome).map(|()| 0),
+        match validated {
+            Ok(_) if is_compatible => Ok(()),
+            Ok(_) => Err(TerminationCause::IncompatibleVersion { own, found, is_snapshot }),
+            Err(panic) => Err(TerminationCause::Failed(format!("app_version_validator: {panic}"))),
         }
     }
 
@@ -444,5 +433,21 @@ impl<S: ClusteredService> Core<S> {
     /// Closes the publications to clients.
     pub(crate) fn close(&mut self) {
         self.disconnect_sessions();
+    }
+}
+
+/// Records the failure of a callback, and ends the container if the policy says so.
+fn record_failure(
+    network: &mut dyn Network,
+    state: &State,
+    error_policy: ErrorPolicy,
+    callback: &'static str,
+    error: String,
+) -> Result<(), TerminationCause> {
+    let position = state.log_position;
+    network.record_error(&format_args!("{callback} failed at position {position}: {error}"));
+    match error_policy {
+        ErrorPolicy::Terminate => Err(TerminationCause::ServiceFailed { callback, error }),
+        ErrorPolicy::RecordAndContinue => Ok(()),
     }
 }

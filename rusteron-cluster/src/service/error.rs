@@ -5,6 +5,8 @@ use std::fmt;
 
 use rusteron_client::{CloseCause, OfferError};
 
+use crate::service::types::AppVersion;
+
 /// The result of a callback of a [`ClusteredService`](crate::ClusteredService).
 pub type ServiceResult<T = ()> = Result<T, ServiceError>;
 
@@ -101,6 +103,16 @@ pub enum TerminationCause {
         /// The reason.
         String,
     ),
+    /// The snapshot or a new term of the log is of a version of the application that
+    /// [the validator](crate::ServiceContext::set_app_version_validator) refuses.
+    IncompatibleVersion {
+        /// The version of this service.
+        own: AppVersion,
+        /// The version of the snapshot or of the log.
+        found: AppVersion,
+        /// True for the snapshot, false for the log.
+        is_snapshot: bool,
+    },
     /// A callback of the service failed or panicked, with [`ErrorPolicy::Terminate`].
     ServiceFailed {
         /// The name of the callback.
@@ -108,8 +120,8 @@ pub enum TerminationCause {
         /// The text of the error or of the panic.
         error: String,
     },
-    /// The container cannot go on: the log is not contiguous, has an unknown format, or belongs to
-    /// another version of the application; the consensus module does not take messages.
+    /// The container cannot go on: the log is not contiguous, or has an unknown format; the
+    /// consensus module does not take messages.
     Failed(
         /// The reason.
         String,
@@ -130,6 +142,10 @@ impl fmt::Display for TerminationCause {
             Self::Stopped => f.write_str("stopped"),
             Self::ServiceTerminated => f.write_str("ended by the service"),
             Self::StartFailed(error) => write!(f, "the service did not start: {error}"),
+            Self::IncompatibleVersion { own, found, is_snapshot } => {
+                let origin = if *is_snapshot { "the snapshot" } else { "the log" };
+                write!(f, "application version {own}: {origin} has incompatible version {found}")
+            }
             Self::ServiceFailed { callback, error } => write!(f, "{callback} failed: {error}"),
             Self::Failed(error) => f.write_str(error),
         }

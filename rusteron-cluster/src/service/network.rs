@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::IoSlice;
 
-use rusteron_client::{OfferError, Position, Publication};
+use rusteron_client::{Aeron, OfferError, Position, Publication};
 
 use crate::service::error::TerminationCause;
 use crate::service::message_claim::Claim;
@@ -41,11 +41,23 @@ pub(crate) trait Network {
     fn record_error(&mut self, error: &dyn Display);
 
     /// Records a snapshot, and returns the id of the recording.
-    fn record_snapshot(
-        &mut self,
-        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
-    ) -> Result<i64, SnapshotError>;
+    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError>;
 
     /// Returns the id of the Aeron client.
     fn client_id(&self) -> i64;
+
+    /// Returns the Aeron client, if there is one.
+    fn aeron(&self) -> Option<&Aeron> {
+        None
+    }
+}
+
+/// The content of a snapshot.
+pub(crate) trait SnapshotContent {
+    /// Writes all of it.
+    fn write(&mut self, sink: &mut dyn SnapshotSink) -> Result<(), SnapshotError>;
+
+    /// Does the service's background work while the archive is awaited, before and after the
+    /// content was written.
+    fn on_idle(&mut self, network: &mut dyn Network) -> Result<(), TerminationCause>;
 }

@@ -9,7 +9,7 @@ use rusteron_client::{Error, OfferError, Position, Publication};
 use crate::codec::{self, MessageHeader};
 use crate::service::error::TerminationCause;
 use crate::service::message_claim::Claim;
-use crate::service::network::Network;
+use crate::service::network::{Network, SnapshotContent};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 
 /// Takes messages of the container, and does as the script says.
@@ -25,6 +25,8 @@ pub(crate) struct Script {
     pub(crate) idles: usize,
     /// The messages of the last snapshot.
     pub(crate) snapshot: Vec<Vec<u8>>,
+    /// How often a snapshot waits for the archive.
+    pub(crate) snapshot_idles: usize,
     /// Makes the publication of snapshots fail.
     pub(crate) snapshot_failure: Option<OfferError>,
     /// The recording id or the failure of the next snapshots.
@@ -104,14 +106,14 @@ impl Network for Script {
         self.errors.push(error.to_string());
     }
 
-    fn record_snapshot(
-        &mut self,
-        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
-    ) -> Result<i64, SnapshotError> {
+    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
         let outcome = self.recordings.pop_front().unwrap_or(Ok(0));
         let mut sink =
             Sink { fails_after: self.snapshot_failure.map(|e| (3, e)), ..Sink::default() };
-        content(&mut sink)?;
+        content.write(&mut sink)?;
+        for _ in 0..self.snapshot_idles {
+            content.on_idle(self)?;
+        }
         self.snapshot = sink.messages;
         outcome
     }

@@ -142,7 +142,8 @@ pub struct LeadershipTerm {
 
 /// A version of an application: a semantic version.
 ///
-/// Members whose services have other major versions do not run on the same log.
+/// Members whose services have other major versions do not run on the same log, unless a
+/// [validator](crate::ServiceContext::set_app_version_validator) allows it.
 ///
 /// Corresponds to Agrona's `SemanticVersion`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,6 +160,13 @@ impl AppVersion {
     /// Creates a version.
     pub const fn new(major: u8, minor: u8, patch: u8) -> Self {
         Self { major, minor, patch }
+    }
+
+    /// Returns whether both versions have the same major version. The default of
+    /// [`set_app_version_validator`](crate::ServiceContext::set_app_version_validator).
+    #[must_use]
+    pub fn is_compatible(self, other: Self) -> bool {
+        self.major == other.major
     }
 
     pub(crate) fn from_code(code: i32) -> Self {

@@ -46,7 +46,7 @@ impl<S: ClusteredService> Core<S> {
                 Ack::StartFailed
             }
         };
-        let sent = self.ledger.send(network, ack, self.state.log_position, self.state.time);
+        let sent = self.acknowledge(network, ack);
         started.map_err(|error| match error {
             SnapshotError::End(cause) => cause,
             error => TerminationCause::StartFailed(error.to_string()),
@@ -62,7 +62,7 @@ impl<S: ClusteredService> Core<S> {
         source: &mut dyn SnapshotSource,
     ) -> Result<(), SnapshotError> {
         let head = read_head(source)?;
-        self.check_app_version(head.app_version, "the snapshot").map_err(SnapshotError::Failed)?;
+        self.check_app_version(head.app_version, true)?;
         self.state.sessions = head.sessions;
         self.state.time_unit = head.time_unit;
         let mut reader = SnapshotReader::new(source);

@@ -1,5 +1,6 @@
 //! The state machine, driven by scripts.
 
+mod background;
 mod failures;
 mod log;
 mod messages;
@@ -11,6 +12,7 @@ mod start;
 
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rusteron_client::OfferError;
 
@@ -159,6 +161,15 @@ impl ClusteredService for Recorder {
         self.add(format!("role {role:?}"));
     }
 
+    fn do_background_work(&mut self, cluster: &mut Lifecycle<'_>, _: Instant) -> usize {
+        match self.start {
+            Some("work") => self.add(format!("work as {:?} at {}", cluster.role(), cluster.time())),
+            Some("panic at work") => panic!("at work"),
+            _ => {}
+        }
+        1
+    }
+
     fn on_terminate(&mut self, _: &mut Lifecycle<'_>) {
         self.add("terminate");
     }
@@ -176,8 +187,13 @@ impl Harness {
     fn with(start: Option<&'static str>, error_policy: ErrorPolicy) -> Self {
         let log = Log::default();
         let service = Recorder { log: Arc::clone(&log), start, state: vec![1, 2, 3] };
-        let settings =
-            Settings { service_id: 3, app_version: VERSION, is_responding: true, error_policy };
+        let settings = Settings {
+            service_id: 3,
+            app_version: VERSION,
+            app_version_validator: Arc::new(AppVersion::is_compatible),
+            is_responding: true,
+            error_policy,
+        };
         Self { core: Core::new(service, settings), network: Script::new(), log }
     }
 

@@ -1,6 +1,7 @@
 //! Two runs of a service over one log.
 
 use std::fmt;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -196,6 +197,7 @@ impl<S: ClusteredService> Run<S> {
         let settings = Settings {
             service_id: check.service_id,
             app_version: check.app_version,
+            app_version_validator: Arc::new(AppVersion::is_compatible),
             is_responding: true,
             error_policy: check.error_policy,
         };
@@ -208,7 +210,7 @@ impl<S: ClusteredService> Run<S> {
         };
         let snapshot = entry.map(|entry| check.log.load(&entry)).transpose()?;
         let mut run = Self {
-            core: Core::new(factory(), settings),
+            core: Core::new(factory(), settings.clone()),
             recorder: Recorder::default(),
             settings,
             position: recovery.log_position,
@@ -299,7 +301,7 @@ impl<S: ClusteredService> Run<S> {
         // A member asks once to close a session. Snapshots leave out that it has asked.
         let sessions = state.sessions.values().filter(|session| session.is_closing());
         let closing: Vec<i64> = sessions.map(SessionInfo::id).collect();
-        self.core = Core::new(factory(), self.settings);
+        self.core = Core::new(factory(), self.settings.clone());
         self.recover(&recovery, Some(snapshot))?;
         self.core.set_closing(&closing);
         Ok(())

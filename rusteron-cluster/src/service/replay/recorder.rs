@@ -7,10 +7,10 @@ use rusteron_client::{Error, OfferError, Position, Publication};
 
 use crate::service::error::TerminationCause;
 use crate::service::message_claim::Claim;
-use crate::service::network::Network;
+use crate::service::network::{Network, SnapshotContent};
 use crate::service::replay::effect::Effect;
 use crate::service::replay::snapshot::{MAX_PAYLOAD_LENGTH, Snapshot};
-use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
+use crate::service::snapshot_writer::SnapshotError;
 
 /// Length of the longest message to the consensus module, with Aeron's default channel.
 const MAX_MESSAGE_LENGTH: usize = 16 * 1024;
@@ -89,12 +89,9 @@ impl Network for Recorder {
         self.effects.push(Effect::Error(error.to_string()));
     }
 
-    fn record_snapshot(
-        &mut self,
-        content: &mut dyn FnMut(&mut dyn SnapshotSink) -> Result<(), SnapshotError>,
-    ) -> Result<i64, SnapshotError> {
+    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
         let mut snapshot = Snapshot::default();
-        content(&mut snapshot)?;
+        content.write(&mut snapshot)?;
         self.effects.push(snapshot.effect());
         self.snapshot = Some(snapshot);
         Ok(0)

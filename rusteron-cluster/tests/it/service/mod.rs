@@ -1,6 +1,7 @@
 //! Services in Rust beside Java's consensus module.
 
 mod agent;
+mod archive_client;
 mod command_service;
 mod determinism;
 mod ends;

@@ -168,7 +168,8 @@ impl ClusteredService for Probe {
         self.handle.enter("on_role_change", Some(format!("{role:?}")));
     }
 
-    fn do_background_work(&mut self, _: Instant) -> usize {
+    fn do_background_work(&mut self, cluster: &mut Lifecycle<'_>, _: Instant) -> usize {
+        assert!(cluster.aeron().is_some_and(|aeron| !aeron.is_closed()));
         self.handle.enter("do_background_work", None);
         0
     }

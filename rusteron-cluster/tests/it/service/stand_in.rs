@@ -174,6 +174,33 @@ fn life_beside_a_stand_in() {
 }
 
 #[test]
+fn client_has_the_name_of_the_service() {
+    let host = Host::new();
+    let mut context = host.context();
+    context.set_service_name("orders");
+    let container = host.start(context, ignore);
+    let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
+    let has_name = || cnc.counters().iter().any(|counter| counter.label.contains("name=orders"));
+    await_that("a heartbeat with the name", has_name);
+    drop(container);
+}
+
+#[test]
+fn mark_file_is_made_unless_it_is_unwanted() {
+    let host = Host::new();
+    for (is_wanted, files) in [(false, 0), (true, 1)] {
+        let mut context = host.context();
+        context.set_has_mark_file(is_wanted);
+        let container = host.start(context, ignore);
+        assert_eq!(fs::read_dir(host.dir.path()).expect("a directory").count(), files);
+        drop(container);
+    }
+    let default = ServiceContext::new();
+    assert_eq!(default.cluster_dir().to_str(), Some("aeron-cluster"));
+    assert!(default.has_mark_file());
+}
+
+#[test]
 fn error_counter_names_version_and_commit() {
     let host = Host::new();
     let container = host.start(host.context(), ignore);

@@ -90,10 +90,29 @@ fn session_opened_twice_ends_with_any_policy() {
 }
 
 #[test]
-fn other_major_version_ends() {
+fn incompatible_version_ends() {
+    let (own, found) = (VERSION, AppVersion::new(2, 0, 0));
     let mut harness = Harness::started_with(None, ErrorPolicy::RecordAndContinue);
     harness.on_log(64, term(1, 64, AppVersion::new(1, 9, 0))).expect("handled");
-    let ended = harness.on_log(128, term(2, 128, AppVersion::new(2, 0, 0)));
-    assert!(matches!(ended, Err(TerminationCause::Failed(_))), "{ended:?}");
+    let ended = harness.on_log(128, term(2, 128, found));
+    let cause = TerminationCause::IncompatibleVersion { own, found, is_snapshot: false };
+    assert_eq!(ended, Err(cause.clone()));
+    let text = "application version 1.2.3: the log has incompatible version 2.0.0";
+    assert_eq!(cause.to_string(), text);
     assert_eq!(harness.events(), ["term 1 at 64"]);
+}
+
+#[test]
+fn validator_decides_about_versions() {
+    let mut harness = Harness::started();
+    harness.core.settings.app_version_validator = Arc::new(|own, found| {
+        assert_ne!(found.major, 9, "on request");
+        own == VERSION && found.minor == 7
+    });
+    harness.on_log(64, term(1, 64, AppVersion::new(2, 7, 0))).expect("handled");
+    let ended = harness.on_log(128, term(2, 128, VERSION));
+    assert!(matches!(ended, Err(TerminationCause::IncompatibleVersion { .. })), "{ended:?}");
+    let ended = harness.on_log(128, term(2, 128, AppVersion::new(9, 7, 0)));
+    let Err(TerminationCause::Failed(text)) = ended else { panic!("{ended:?}") };
+    assert!(text.starts_with("app_version_validator: panic: "), "{text}");
 }

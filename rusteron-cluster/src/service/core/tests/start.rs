@@ -87,7 +87,6 @@ fn damaged_snapshots_fail_the_start() {
         ([with(0..1), with(0..5)].concat(), "begins twice"),
         (with(3..5), "ends before it begins"),
         (vec![marker(1, 0, 1)], "type 1"),
-        (vec![marker(2, 0, 2), marker(2, 2, 2)], "major version"),
         (vec![vec![0; 4]], "4 bytes"),
         (vec![good[1][..20].to_vec()], "before the beginning"),
         (vec![good[0].clone(), good[1][..20].to_vec()], "truncated"),
@@ -100,6 +99,13 @@ fn damaged_snapshots_fail_the_start() {
         assert!(error.contains(text), "{error}: {text}");
         assert_eq!(harness.acks(), [(0, 0, -1)]);
     }
+    let messages = vec![marker(2, 0, 2), marker(2, 2, 2)];
+    let mut harness = Harness::with(None, ErrorPolicy::Terminate);
+    let mut replay = Replay { messages: messages.into(), is_cut: false };
+    let found = AppVersion::new(2, 0, 0);
+    let cause = TerminationCause::IncompatibleVersion { own: VERSION, found, is_snapshot: true };
+    assert_eq!(harness.recover(Ok(Some(&mut replay))), Err(cause));
+    assert_eq!((harness.acks(), harness.events()), (vec![(0, 0, -1)], vec![]));
     // The user's part is cut.
     let mut harness = Harness::with(None, ErrorPolicy::Terminate);
     let mut replay = Replay { messages: good.into(), is_cut: true };

@@ -231,7 +231,7 @@ fn background_work_that_changes_the_state() {
             Ok(())
         }
 
-        fn do_background_work(&mut self, _: Instant) -> usize {
+        fn do_background_work(&mut self, _: &mut Lifecycle<'_>, _: Instant) -> usize {
             self.0 += 1;
             1
         }
