@@ -13,7 +13,7 @@ use crate::ffi::callback;
 
 pub use crate::cnc::gone_driver;
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::ffi::callback::{catch, mark, run};
+pub use crate::ffi::callback::{catch, is_running, mark, run};
 pub use crate::ffi::wake::soon as wake_soon;
 pub use crate::ffi::{
     Fallible, ForkGuard, PerProcess, Process, Retained, c_path, c_string, last_error,

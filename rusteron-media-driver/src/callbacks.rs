@@ -27,8 +27,8 @@ impl Context {
     /// [validator](Self::set_termination_validator) accepts the request.
     ///
     /// The driver goes on: ending the driver is up to the application. Usually the hook wakes the
-    /// thread that owns the [`MediaDriver`](crate::MediaDriver), and that thread drops it. The hook
-    /// itself cannot drop it: a thread cannot join itself, and the driver would be leaked.
+    /// thread that owns the [`MediaDriver`](crate::MediaDriver), and that thread drops it. If the
+    /// hook itself drops it, another thread ends the driver, because a thread cannot join itself.
     ///
     /// The hook runs on the conductor's thread, once for each request, and the driver waits for it.
     /// The hook must not wait for the driver: in the hook, the blocking functions of a client fail.

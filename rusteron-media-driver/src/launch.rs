@@ -3,9 +3,11 @@
 use std::ffi::c_void;
 use std::fs;
 use std::io::{self, Read as _};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use rusteron_client::__private::{
@@ -95,10 +97,29 @@ impl Running {
         self.process.check()
     }
 
-    /// Stops the driver and frees it. Deletes its directory if that is configured.
+    /// Stops the driver and frees it. Deletes its directory if that is configured. In a callback,
+    /// returns an error, and another thread does the work.
     pub(crate) fn close(mut self) -> Result<()> {
         self.check_process()?;
+        if ffi::is_running() {
+            // Dropping `self` hands the driver to another thread.
+            let message = "a close waits for the driver's threads, and this may be one of them; \
+                           another thread closes the driver";
+            return Err(Error::new(ErrorKind::CalledFromConductor, message));
+        }
         self.close_once()
+    }
+
+    /// Takes the driver out of a handle that is being dropped.
+    fn take(&mut self) -> Self {
+        Self {
+            raw: self.raw,
+            process: self.process,
+            fork_guards: std::mem::take(&mut self.fork_guards),
+            context: self.context.take(),
+            dir: self.dir.clone(),
+            is_embedded: self.is_embedded,
+        }
     }
 
     fn close_once(&mut self) -> Result<()> {
@@ -128,6 +149,20 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if self.context.is_some() && ffi::is_running() && self.check_process().is_ok() {
+            // This can be one of the driver's own threads, which the close would wait for. If no
+            // thread can be started, leaking the driver is better than a deadlock. Dropping the
+            // closure must therefore not drop the driver.
+            let running = ManuallyDrop::new(self.take());
+            let closing = thread::Builder::new()
+                .name("aeron-close".into())
+                .spawn(move || drop(ManuallyDrop::into_inner(running)));
+            if let Err(error) = closing {
+                let dir = self.dir.display();
+                log::error!("media driver in {dir}: left open, no thread to close it: {error}");
+            }
+            return;
+        }
         if let Err(error) = self.close_once() {
             log::error!("media driver in {}: {error}", self.dir.display());
         }

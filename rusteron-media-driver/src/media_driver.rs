@@ -97,8 +97,11 @@ impl MediaDriver {
     /// Ends the driver as dropping it does, and returns the error; a drop logs the error. Waits for
     /// the driver's threads.
     ///
+    /// In a callback of a driver or client, another thread ends the driver, and this returns
+    /// [`ErrorKind::CalledFromConductor`] at once.
+    ///
     /// # Errors
-    /// As for [`DriverInvoker::close`](crate::DriverInvoker::close).
+    /// As for [`DriverInvoker::close`](crate::DriverInvoker::close), and as above.
     ///
     /// ```
     /// use rusteron_media_driver::MediaDriver;

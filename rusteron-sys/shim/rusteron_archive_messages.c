@@ -19,6 +19,8 @@
 #include "aeron_alloc.h"
 #include "aeron_fragment_assembler.h"
 #include "util/aeron_error.h"
+#include "client/aeron_archive_client.h"
+#include "client/aeron_archive_control_response_poller.h"
 #include "rusteron_archive.h"
 
 #define HEADER_LENGTH ((size_t)8)
@@ -300,4 +302,23 @@ int rusteron_subscription_controlled_poll(
     assembler->delegate = poll.delegate;
     assembler->delegate_clientd = poll.delegate_clientd;
     return poll.is_refused ? -1 : result;
+}
+
+int rusteron_archive_poll_messages(
+    aeron_archive_t *archive,
+    aeron_controlled_fragment_handler_t handler,
+    void *clientd,
+    size_t fragment_limit)
+{
+    aeron_archive_control_response_poller_t *poller = aeron_archive_control_response_poller(archive);
+    aeron_controlled_fragment_assembler_t *assembler = poller->fragment_assembler;
+    const aeron_controlled_fragment_handler_t delegate = assembler->delegate;
+    void *delegate_clientd = assembler->delegate_clientd;
+    assembler->delegate = handler;
+    assembler->delegate_clientd = clientd;
+    const int result = rusteron_subscription_controlled_poll(
+        poller->subscription, aeron_controlled_fragment_assembler_handler, assembler, fragment_limit);
+    assembler->delegate = delegate;
+    assembler->delegate_clientd = delegate_clientd;
+    return result;
 }

@@ -46,6 +46,13 @@ static int rusteron_replay_merge_handle_destination(aeron_archive_replay_merge_t
     return result;
 }
 
+aeron_archive_proxy_t *rusteron_archive_proxy(aeron_archive_t *archive, int retry_attempts)
+{
+    aeron_archive_proxy_t *proxy = aeron_archive_proxy(archive);
+    proxy->retry_attempts = retry_attempts;
+    return proxy;
+}
+
 int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge)
 {
     if (rusteron_replay_merge_handle_destination(replay_merge) < 0)
@@ -61,7 +68,22 @@ int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_
      * most.
      */
     poller->is_recording_signal = false;
+    /*
+     * C polls the pending command once more. It would forget a refusal that comes between both polls, and keep the
+     * refused destination. C therefore does not see the command of the replay destination. Only a merge that
+     * attempts the live join looks at it, and by then the destination has an image.
+     */
+    aeron_async_destination_t *pending = NULL;
+    if (!replay_merge->is_live_added && ATTEMPT_LIVE_JOIN != replay_merge->state)
+    {
+        pending = replay_merge->async_destination;
+        replay_merge->async_destination = NULL;
+    }
     const int result = aeron_archive_replay_merge_do_work(work_count_p, replay_merge);
+    if (NULL != pending)
+    {
+        replay_merge->async_destination = pending;
+    }
     if (poller->is_recording_signal && poller->control_session_id == replay_merge->control_session_id)
     {
         aeron_archive_recording_signal_t signal =
@@ -97,57 +119,61 @@ static void rusteron_closing_idle(void *state, int work_count)
     }
 }
 
-/* The first part of C's close. A replay destination that the driver refuses does not prevent the close. */
-static int rusteron_replay_merge_await_destination(aeron_archive_replay_merge_t *replay_merge)
+/*
+ * Waits until the driver has answered the pending command, or the client is closed. A refusal does not prevent the
+ * close: a destination that cannot be added or removed does not exist.
+ */
+static void rusteron_replay_merge_await_destination(aeron_archive_replay_merge_t *replay_merge)
 {
     aeron_archive_context_t *context = aeron_archive_get_archive_context(replay_merge->aeron_archive);
     while (NULL != replay_merge->async_destination && !aeron_is_closed(replay_merge->aeron))
     {
         if (rusteron_replay_merge_handle_destination(replay_merge) < 0)
         {
-            if (NULL != replay_merge->replay_destination)
-            {
-                AERON_APPEND_ERR("%s", "");
-                return -1;
-            }
             aeron_err_clear();
         }
         else if (NULL != replay_merge->async_destination)
         {
             if (aeron_archive_context_invoke_aeron_client(context) < 0)
             {
-                AERON_APPEND_ERR("%s", "");
-                return -1;
+                /* An error that ends the client ends the loop. */
+                aeron_err_clear();
             }
             context->idle_strategy_func(context->idle_strategy_state, 0);
         }
     }
-    return 0;
 }
 
-/* C's close, without removing a destination that does not exist. */
-static int rusteron_replay_merge_close_destinations(aeron_archive_replay_merge_t *replay_merge)
+/*
+ * As C's close, which gives up at the first refusal, and then tries to remove the same destination in each call.
+ * Fails only if the removal cannot be sent.
+ */
+static int rusteron_replay_merge_close_destinations(
+    aeron_archive_replay_merge_t *replay_merge, bool is_subscription_kept)
 {
-    if (rusteron_replay_merge_await_destination(replay_merge) < 0)
+    rusteron_replay_merge_await_destination(replay_merge);
+    if (is_subscription_kept &&
+        MERGED != replay_merge->state &&
+        NULL != replay_merge->replay_destination &&
+        !aeron_is_closed(replay_merge->aeron))
     {
-        AERON_APPEND_ERR("%s", "");
-        return -1;
+        if (aeron_subscription_async_remove_destination(
+            &replay_merge->async_destination,
+            replay_merge->aeron,
+            replay_merge->subscription,
+            replay_merge->replay_destination) < 0)
+        {
+            AERON_APPEND_ERR("%s", "");
+            return -1;
+        }
+        rusteron_replay_merge_await_destination(replay_merge);
     }
-    const aeron_archive_replay_merge_state_t state = replay_merge->state;
-    if (NULL == replay_merge->replay_destination)
-    {
-        /* In this state, C's close does not remove destinations. */
-        replay_merge->state = MERGED;
-    }
-    const int result = aeron_archive_replay_merge_close(replay_merge);
-    if (result < 0)
-    {
-        replay_merge->state = state;
-    }
-    return result;
+    /* In this state, C's close does not remove destinations. It then only stops the replay and frees. */
+    replay_merge->state = MERGED;
+    return aeron_archive_replay_merge_close(replay_merge);
 }
 
-int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
+int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge, bool is_subscription_kept)
 {
     aeron_archive_context_t *context = aeron_archive_get_archive_context(replay_merge->aeron_archive);
     rusteron_closing_t closing =
@@ -159,7 +185,7 @@ int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge)
     context->idle_strategy_func = rusteron_closing_idle;
     context->idle_strategy_state = &closing;
     aeron_image_t *image = replay_merge->image;
-    const int result = rusteron_replay_merge_close_destinations(replay_merge);
+    const int result = rusteron_replay_merge_close_destinations(replay_merge, is_subscription_kept);
     context->idle_strategy_func = closing.idle_strategy_func;
     context->idle_strategy_state = closing.idle_strategy_state;
     if (0 == result && NULL != image)

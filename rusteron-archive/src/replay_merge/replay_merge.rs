@@ -29,9 +29,9 @@ use crate::replay_merge::error::ReplayMergeCloseError;
 /// polling it waits for an answer of the archive. Polls do not do the work of a client without a
 /// conductor thread: call [`Aeron::do_work`](rusteron_client::Aeron::do_work) between them.
 ///
-/// Dropping a merge before it has merged stops the replay. The drop then waits for the media driver
-/// to confirm that, as long as the client is open. In a callback, another thread does the waiting.
-/// If a handler of the archive's reports panics during the drop, the panic is caught and logged.
+/// Dropping a merge before it has merged stops the replay. If a command to the media driver is
+/// pending, the drop waits for the answer, as long as the client is open. In a callback, another
+/// thread does the waiting. If a handler of the archive's reports panics during the drop, the panic is caught and logged.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -208,7 +208,8 @@ impl ReplayMerge {
     /// Ends the merge. Returns the session and the subscription. If the merge [is
     /// merged](Self::is_merged), the subscription is at the live stream.
     ///
-    /// Waits as dropping does. If a handler of the archive's reports panics meanwhile, the panic
+    /// Waits as dropping does, and until the media driver has removed the replay's destination. If a
+    /// handler of the archive's reports panics meanwhile, the panic
     /// goes through to the caller, and the parts are dropped.
     ///
     /// # Errors
@@ -225,7 +226,7 @@ impl ReplayMerge {
     pub fn into_parts(self) -> Result<(Archive, Subscription), ReplayMergeCloseError> {
         // SAFETY: after the close, nothing uses the structure again: `self` is taken apart at once. C
         // leaves a structure that it cannot close usable.
-        if let Err(error) = unsafe { close(self.raw, &self.parts.archive) } {
+        if let Err(error) = unsafe { close(self.raw, &self.parts.archive, true) } {
             return Err(ReplayMergeCloseError::new(error, self));
         }
         let mut this = ManuallyDrop::new(self);
@@ -238,22 +239,23 @@ impl ReplayMerge {
 
 /// Closes C's structure. The caller delivers the archive's reports to their handlers.
 ///
+/// A subscription that is kept loses the replay's destination. Only asking the driver for that can
+/// fail in C.
+///
 /// # Safety
 /// The structure is live, belongs to this session, and is not used again unless this fails.
-unsafe fn close(raw: NonNull<sys::aeron_archive_replay_merge_t>, archive: &Archive) -> Result<()> {
-    archive.undelivered_request(OPERATION, None, |_archive| {
-        // If a destination cannot be removed, C stops half way, and the next call goes on.
-        const ATTEMPTS: usize = 3;
-        let mut closed = Ok(0);
-        for _ in 0..ATTEMPTS {
+unsafe fn close(
+    raw: NonNull<sys::aeron_archive_replay_merge_t>,
+    archive: &Archive,
+    is_subscription_kept: bool,
+) -> Result<()> {
+    archive
+        .undelivered_request(OPERATION, None, |_archive| {
             // SAFETY: handed on to the caller; C has freed nothing if it fails.
-            closed = unsafe { sys::rusteron_replay_merge_close(raw.as_ptr()) }.into_result();
-            if closed.is_ok() {
-                break;
-            }
-        }
-        closed.map(drop)
-    })
+            unsafe { sys::rusteron_replay_merge_close(raw.as_ptr(), is_subscription_kept) }
+                .into_result()
+        })
+        .map(drop)
 }
 
 /// A dropped merge that is yet to be closed, on this thread or on one that may wait.
@@ -270,7 +272,7 @@ impl Closing {
     /// structure points to.
     fn run(&self) -> Result<()> {
         // SAFETY: only `run` uses the structure, and only until a close succeeds.
-        unsafe { close(self.raw, &self.parts.archive) }
+        unsafe { close(self.raw, &self.parts.archive, false) }
     }
 
     /// Drops the parts, once nothing points to them.

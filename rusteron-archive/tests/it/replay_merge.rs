@@ -308,6 +308,25 @@ fn unresolved_destination_leaks_nothing() {
     }
 }
 
+/// The refusal can come at any instant of a poll.
+#[test]
+fn refusal_within_a_poll_returns_parts() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let mut session = java.connect();
+    for _round in 0..100 {
+        let mut merge = without_destination(session, &archive);
+        // Without a pause, so that a refusal often comes during a poll.
+        let error = loop {
+            if let Err(error) = merge.do_work() {
+                break error;
+            }
+        };
+        assert!(error.message().contains("host.invalid"), "{error:?}");
+        (session, _) = merge.into_parts().expect("the parts");
+    }
+}
+
 #[test]
 fn drop_at_any_time() {
     let Some(java) = JavaArchive::launch() else { return };

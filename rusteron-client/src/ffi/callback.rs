@@ -94,7 +94,7 @@ pub(crate) unsafe extern "C" fn notify(clientd: *mut c_void) {
 }
 
 /// Returns whether this thread is in a callback of a conductor.
-pub(crate) fn is_running() -> bool {
+pub fn is_running() -> bool {
     DEPTH.get() > 0
 }
 

@@ -35,6 +35,54 @@ fn hook_follows_validator() {
 }
 
 #[test]
+fn end_in_hook_is_handed_over() {
+    type End = fn(MediaDriver) -> Result<(), ErrorKind>;
+    let ends: [(End, _); 2] = [
+        (
+            |driver| driver.close().map_err(|error| error.kind()),
+            Err(ErrorKind::CalledFromConductor),
+        ),
+        (
+            |driver| {
+                drop(driver);
+                Ok(())
+            },
+            Ok(()),
+        ),
+    ];
+    for mode in [ThreadingMode::Shared, ThreadingMode::Dedicated] {
+        for (end, expected) in ends {
+            let captured = Arc::new(());
+            let in_hook = Arc::clone(&captured);
+            let driver = Arc::new(Mutex::new(None::<MediaDriver>));
+            let shared = Arc::clone(&driver);
+            let (outcomes, outcome) = mpsc::channel();
+            let mut context = driver_context();
+            context
+                .set_threading_mode(mode)
+                .and_then(|context| context.set_termination_validator(|_| true))
+                .and_then(|context| {
+                    context.set_termination_hook(move || {
+                        assert!(Arc::strong_count(&in_hook) > 0);
+                        let driver = shared.lock().expect("no panic").take().expect("one call");
+                        outcomes.send(end(driver)).expect("a test that listens");
+                    })
+                })
+                .expect("settings");
+            let mut slot = driver.lock().expect("no panic");
+            let launched = MediaDriver::launch_embedded_with(context).expect("a driver");
+            let dir = launched.aeron_dir().to_owned();
+            *slot = Some(launched);
+            drop(slot);
+            request_driver_termination(&dir, b"").expect("a request");
+            assert_eq!(outcome.recv_timeout(DEADLINE).expect("no deadlock"), expected);
+            await_that("the end of the driver", || !dir.exists());
+            await_that("the end of its context", || Arc::strong_count(&captured) == 1);
+        }
+    }
+}
+
+#[test]
 fn default_rejects_termination() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);

@@ -502,6 +502,12 @@ const _: () = {
     ) - 24usize];
 };
 pub type aeron_archive_persistent_subscription_listener_t = aeron_archive_persistent_subscription_listener_stct;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct aeron_archive_proxy_stct {
+    _unused: [u8; 0],
+}
+pub type aeron_archive_proxy_t = aeron_archive_proxy_stct;
 unsafe extern "C" {
     pub fn aeron_archive_replay_params_init(
         params: *mut aeron_archive_replay_params_t,
@@ -1105,11 +1111,188 @@ unsafe extern "C" {
         work_count_p: *mut ::core::ffi::c_int,
         replay_merge: *mut aeron_archive_replay_merge_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_archive_proxy(
+        archive: *mut aeron_archive_t,
+        retry_attempts: ::core::ffi::c_int,
+    ) -> *mut aeron_archive_proxy_t;
+    pub fn aeron_archive_next_correlation_id(aeron_archive: *mut aeron_archive_t) -> i64;
+    pub fn rusteron_archive_poll_messages(
+        archive: *mut aeron_archive_t,
+        handler: aeron_controlled_fragment_handler_t,
+        clientd: *mut ::core::ffi::c_void,
+        fragment_limit: usize,
+    ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_proxy_start_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        recording_channel: *const ::core::ffi::c_char,
+        recording_stream_id: i32,
+        local_source: bool,
+        auto_stop: bool,
+        correlation_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_extend_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        recording_id: i64,
+        recording_channel: *const ::core::ffi::c_char,
+        recording_stream_id: i32,
+        local_source: bool,
+        auto_stop: bool,
+        correlation_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        channel: *const ::core::ffi::c_char,
+        stream_id: i32,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_recording_subscription(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        subscription_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_recording_by_identity(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_get_recording_position(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_get_start_position(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_get_stop_position(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_get_max_recorded_position(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_replay(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        replay_channel: *const ::core::ffi::c_char,
+        replay_stream_id: i32,
+        params: *mut aeron_archive_replay_params_t,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_replay(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        replay_session_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_all_replays(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_list_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_list_recordings(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        from_recording_id: i64,
+        record_count: i32,
+    ) -> bool;
+    pub fn aeron_archive_proxy_list_recordings_for_uri(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        from_recording_id: i64,
+        record_count: i32,
+        channel_fragment: *const ::core::ffi::c_char,
+        stream_id: i32,
+    ) -> bool;
+    pub fn aeron_archive_proxy_list_recording_subscriptions(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        pseudo_index: i32,
+        subscription_count: i32,
+        channel_fragment: *const ::core::ffi::c_char,
+        stream_id: i32,
+        apply_stream_id: bool,
+    ) -> bool;
+    pub fn aeron_archive_proxy_find_last_matching_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        min_recording_id: i64,
+        channel_fragment: *const ::core::ffi::c_char,
+        stream_id: i32,
+        session_id: i32,
+    ) -> bool;
+    pub fn aeron_archive_proxy_truncate_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        position: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_purge_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_detach_segments(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        new_start_position: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_delete_detached_segments(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_purge_segments(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        new_start_position: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_attach_segments(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_migrate_segments(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        src_recording_id: i64,
+        dst_recording_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_update_channel(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        new_channel: *const ::core::ffi::c_char,
+    ) -> bool;
+    pub fn aeron_archive_proxy_replicate(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        src_recording_id: i64,
+        src_control_stream_id: i32,
+        src_control_channel: *const ::core::ffi::c_char,
+        params: *mut aeron_archive_replication_params_t,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_replication(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        replication_id: i64,
+    ) -> bool;
     pub fn aeron_archive_async_connect_delete(
         async_: *mut aeron_archive_async_connect_t,
     ) -> ::core::ffi::c_int;
     pub fn rusteron_replay_merge_close(
         replay_merge: *mut aeron_archive_replay_merge_t,
+        is_subscription_kept: bool,
     ) -> ::core::ffi::c_int;
     pub fn rusteron_persistent_subscription_create(
         persistent_subscription: *mut *mut aeron_archive_persistent_subscription_t,
