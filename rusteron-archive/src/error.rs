@@ -88,6 +88,9 @@ pub enum ArchiveErrorKind {
     MalformedMessage,
     /// The connection to the archive was lost. Connect again.
     NotConnected,
+    /// There is no space to send the request now. Poll for answers, and try again. Only requests that
+    /// do not block return it.
+    BackPressured,
     /// The archive did not answer within the message timeout.
     Timeout,
     /// An operation of an archive was called in a callback of an archive.
@@ -152,6 +155,33 @@ impl ArchiveError {
     pub(crate) fn about(mut self, relevant_id: Option<i64>) -> Self {
         self.0.relevant_id = self.0.relevant_id.or(relevant_id);
         self
+    }
+
+    /// Sets the operation that failed.
+    pub(crate) fn during(mut self, operation: &'static str) -> Self {
+        self.0.operation = operation;
+        self
+    }
+
+    /// Sets the correlation id of the refused request.
+    pub(crate) fn answering(mut self, correlation_id: i64) -> Self {
+        self.0.correlation_id = Some(correlation_id);
+        self
+    }
+
+    /// Returns whether the caller may not do this where it does it, and can do it elsewhere.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        matches!(
+            self.kind(),
+            ArchiveErrorKind::Reentrant | ArchiveErrorKind::Client(ErrorKind::CalledFromConductor)
+        )
+    }
+
+    /// Returns whether the condition passes by itself, so that the same call can succeed later.
+    ///
+    /// True for [`BackPressured`](ArchiveErrorKind::BackPressured) only.
+    pub fn is_retryable(&self) -> bool {
+        self.kind() == ArchiveErrorKind::BackPressured
     }
 
     /// Returns the kind: by the archive's number if there is one, by C's number, or by the words.
@@ -266,6 +296,7 @@ impl ArchiveErrorKind {
             Self::IncompatibleVersion => "incompatible version",
             Self::MalformedMessage => "malformed message",
             Self::NotConnected => "not connected to the archive",
+            Self::BackPressured => "back pressured",
             Self::Timeout => "timeout",
             Self::Reentrant => "called in a callback of an archive",
             Self::InvalidArgument => "invalid argument",

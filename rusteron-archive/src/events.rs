@@ -77,6 +77,19 @@ impl Events {
         (&raw const *self).cast_mut().cast()
     }
 
+    pub(crate) fn push_signal(&self, signal: &sys::aeron_archive_recording_signal_t) {
+        self.push(Event::Signal(RecordingSignal::from_raw(signal)));
+    }
+
+    /// Keeps an error for the handler. Without a handler, logs it.
+    pub(crate) fn push_error(&self, error: ArchiveError) {
+        if self.has_on_error() {
+            self.push(Event::Error(error));
+        } else {
+            log::warn!("error of an archive that belongs to no request: {error}");
+        }
+    }
+
     fn push(&self, event: Event) {
         lock(&self.queue).push_back(event);
     }
@@ -112,7 +125,7 @@ pub(crate) unsafe extern "C" fn on_recording_signal(
 ) {
     // SAFETY: handed on to the caller.
     let (events, signal) = unsafe { (&*clientd.cast::<Events>(), &*signal) };
-    events.push(Event::Signal(RecordingSignal::from_raw(signal)));
+    events.push_signal(signal);
 }
 
 /// # Safety

@@ -14,7 +14,7 @@
 //! archive's answer. The limit is the message timeout, 10 s by default; [`Archive`] lists the waits
 //! that can add to it. A request may allocate. Messages to be recorded and replayed messages take
 //! the client's message path, in which the session has no part. [`Archive::async_connect`] is
-//! polled or awaited.
+//! polled or awaited. The requests of an [`AsyncArchive`] do not wait, and many can be under way.
 //!
 //! # Lifetimes
 //! A session keeps its client open. Its results go on without it: publications and subscriptions
@@ -26,6 +26,7 @@
 
 mod archive;
 mod argument;
+mod async_archive;
 mod context;
 mod credentials;
 mod error;
@@ -52,6 +53,7 @@ pub use archive::{
     Archive, AsyncConnect, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
     ReplicationParams, SourceLocation,
 };
+pub use async_archive::{AsyncArchive, Request};
 pub use context::Context;
 pub use credentials::CredentialsSupplier;
 pub use error::{ArchiveError, ArchiveErrorKind, Result};

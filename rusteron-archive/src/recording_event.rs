@@ -75,12 +75,12 @@ pub enum RecordingEvent {
 }
 
 /// The archive's schema, and the numbers of its messages.
-const SCHEMA: u16 = 101;
+pub(crate) const SCHEMA: u16 = 101;
 const STARTED: u16 = 101;
 const PROGRESS: u16 = 102;
 const STOPPED: u16 = 103;
 /// Lengths of a block, number of the message, number and version of the schema.
-const HEADER: usize = 8;
+pub(crate) const HEADER: usize = 8;
 
 impl RecordingEvent {
     /// Decodes an event. Returns `None` for another kind of message, and for a truncated message.
@@ -122,13 +122,18 @@ impl RecordingEvent {
 
 /// Splits off a text with a length prefix. Returns the text and the rest.
 fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    let (text, rest) = rest.split_at_checked(length)?;
+    let (text, rest) = text_bytes(bytes)?;
     Some((String::from_utf8_lossy(text).into_owned(), rest))
 }
 
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+/// As [`text`], without copying.
+pub(crate) fn text_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    rest.split_at_checked(length)
+}
+
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     bytes.get(offset..)?.first_chunk().copied().map(u16::from_le_bytes)
 }
 

@@ -191,7 +191,7 @@ impl Archive {
 }
 
 /// Checks a part of a channel, which can be at most as long as a channel.
-fn fragment(text: &str) -> Result<CString> {
+pub(crate) fn fragment(text: &str) -> Result<CString> {
     const MAX: usize = 4095;
     if text.len() > MAX {
         return Err(crate::ArchiveError::invalid(

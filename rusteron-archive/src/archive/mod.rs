@@ -10,7 +10,10 @@ mod segments;
 
 pub use archive::Archive;
 pub use connect::AsyncConnect;
+pub(crate) use listing::fragment;
 pub use listing::{RecordingSubscriptions, Recordings};
 pub use recording::SourceLocation;
+pub(crate) use replay::checked;
 pub use replay::{ReplayLength, ReplayParams};
 pub use replication::ReplicationParams;
+pub(crate) use replication::with_raw;

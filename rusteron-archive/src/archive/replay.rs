@@ -117,7 +117,7 @@ impl ReplayParams {
         self
     }
 
-    fn to_raw(self) -> Result<sys::aeron_archive_replay_params_t> {
+    pub(crate) fn to_raw(self) -> Result<sys::aeron_archive_replay_params_t> {
         const OPERATION: &str = "start_replay";
         let length = match self.length {
             ReplayLength::Follow => sys::ARCHIVE_REPLAY_ALL_AND_FOLLOW.into(),
@@ -316,7 +316,7 @@ impl Archive {
 
 /// Returns the text for C, and whether it is a response channel. A response channel gets its
 /// address from the subscriber, not from the publisher.
-fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
+pub(crate) fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
     let text = subscription_channel(channel)?;
     let uri: ChannelUri = text.to_string_lossy().parse().map_err(Error::from)?;
     if matches!(uri.control_mode(), Ok(Some(ControlMode::Response))) {

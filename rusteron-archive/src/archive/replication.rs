@@ -1,6 +1,6 @@
 //! Copying recordings from one archive to another.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::ptr;
 
@@ -188,50 +188,24 @@ impl Archive {
         src_control_stream_id: i32,
         params: &ReplicationParams,
     ) -> Result<i64> {
-        let src_control_channel = publication_channel(&src_control_channel)?;
-        let texts = Texts::new(params)?;
-        texts.check(&src_control_channel, &params.encoded_credentials)?;
-        let mut credentials = sys::aeron_archive_encoded_credentials_t {
-            data: params.encoded_credentials.as_ptr().cast(),
-            length: params.encoded_credentials.len() as u32,
-        };
-        let has_credentials = !params.encoded_credentials.is_empty();
-        let mut raw_params = sys::aeron_archive_replication_params_t {
-            stop_position: or_null(OPERATION, "stop_position", params.stop_position)?,
-            dst_recording_id: or_null(OPERATION, "dst_recording_id", params.dst_recording_id)?,
-            live_destination: texts.live_destination.as_ptr(),
-            replication_channel: texts.replication_channel.as_ptr(),
-            src_response_channel: texts.src_response_channel.as_ptr(),
-            channel_tag_id: other_than_null(OPERATION, "channel_tag_id", params.channel_tag_id)?,
-            subscription_tag_id: other_than_null(
-                OPERATION,
-                "subscription_tag_id",
-                params.subscription_tag_id,
-            )?,
-            file_io_max_length: file_io_max_length(OPERATION, params.file_io_max_length)?,
-            replication_session_id: other_than_null(
-                OPERATION,
-                "replication_session_id",
-                params.replication_session_id,
-            )?,
-            encoded_credentials: if has_credentials { &mut credentials } else { ptr::null_mut() },
-        };
         let mut replication_id = NULL_VALUE;
-        self.request(OPERATION, Some(("src_recording_id", src_recording_id)), |raw| {
-            // SAFETY: `request` passes the live structure; all texts live during the call, and C
-            // keeps none of them.
-            unsafe {
-                sys::aeron_archive_replicate(
-                    &mut replication_id,
-                    raw,
-                    src_recording_id,
-                    src_control_channel.as_ptr(),
-                    src_control_stream_id,
-                    &mut raw_params,
-                )
-            }
-            .into_result()
-        })?;
+        with_raw(&src_control_channel, params, |src_control_channel, raw_params| {
+            self.request(OPERATION, Some(("src_recording_id", src_recording_id)), |raw| {
+                // SAFETY: `request` passes the live structure; all texts live during the call, and C
+                // keeps none of them.
+                unsafe {
+                    sys::aeron_archive_replicate(
+                        &mut replication_id,
+                        raw,
+                        src_recording_id,
+                        src_control_channel.as_ptr(),
+                        src_control_stream_id,
+                        raw_params,
+                    )
+                }
+                .into_result()
+            })
+        })??;
         Ok(replication_id)
     }
 
@@ -268,6 +242,43 @@ impl Archive {
         })?;
         Ok(stopped)
     }
+}
+
+/// Checks the parameters, and calls with them as C reads them. They live during the call only.
+pub(crate) fn with_raw<T>(
+    src_control_channel: &impl AsChannel,
+    params: &ReplicationParams,
+    call: impl FnOnce(&CStr, &mut sys::aeron_archive_replication_params_t) -> T,
+) -> Result<T> {
+    let src_control_channel = publication_channel(src_control_channel)?;
+    let texts = Texts::new(params)?;
+    texts.check(&src_control_channel, &params.encoded_credentials)?;
+    let mut credentials = sys::aeron_archive_encoded_credentials_t {
+        data: params.encoded_credentials.as_ptr().cast(),
+        length: params.encoded_credentials.len() as u32,
+    };
+    let has_credentials = !params.encoded_credentials.is_empty();
+    let mut raw_params = sys::aeron_archive_replication_params_t {
+        stop_position: or_null(OPERATION, "stop_position", params.stop_position)?,
+        dst_recording_id: or_null(OPERATION, "dst_recording_id", params.dst_recording_id)?,
+        live_destination: texts.live_destination.as_ptr(),
+        replication_channel: texts.replication_channel.as_ptr(),
+        src_response_channel: texts.src_response_channel.as_ptr(),
+        channel_tag_id: other_than_null(OPERATION, "channel_tag_id", params.channel_tag_id)?,
+        subscription_tag_id: other_than_null(
+            OPERATION,
+            "subscription_tag_id",
+            params.subscription_tag_id,
+        )?,
+        file_io_max_length: file_io_max_length(OPERATION, params.file_io_max_length)?,
+        replication_session_id: other_than_null(
+            OPERATION,
+            "replication_session_id",
+            params.replication_session_id,
+        )?,
+        encoded_credentials: if has_credentials { &mut credentials } else { ptr::null_mut() },
+    };
+    Ok(call(&src_control_channel, &mut raw_params))
 }
 
 /// Parameters that C reads as terminated texts.

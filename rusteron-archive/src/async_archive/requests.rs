@@ -1,0 +1,276 @@
+//! The requests of a session that wait for their answers.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusteron_client::__private::{Fallible, last_error};
+use rusteron_client::{Error, ErrorKind};
+use rusteron_sys::archive as sys;
+
+use crate::archive::Archive;
+use crate::argument::Id;
+use crate::async_archive::message::{Code, Message, bytes};
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
+
+/// A session, and its requests by correlation id.
+pub(super) struct Requests {
+    pub(super) archive: Archive,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: HashMap<i64, Pending>,
+    /// An error of a poll that belongs to no request, for the next poll of the session.
+    fault: Option<ArchiveError>,
+}
+
+/// A request that was sent.
+struct Pending {
+    operation: &'static str,
+    relevant_id: Option<i64>,
+    expected: Expected,
+    answer: Answer,
+    outcome: Option<Result<()>>,
+}
+
+/// The kind of answer to a request, and the number of descriptors at which a listing ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Expected {
+    Response,
+    Recordings(usize),
+    Subscriptions(usize),
+}
+
+/// An answer: a number, or descriptors.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) relevant_id: i64,
+    pub(super) recordings: Vec<RecordingDescriptor>,
+    pub(super) subscriptions: Vec<RecordingSubscriptionDescriptor>,
+}
+
+const POLL: &str = "poll";
+
+impl Requests {
+    pub(super) fn new(archive: Archive) -> Self {
+        Self { archive, waiting: Mutex::default() }
+    }
+
+    /// Sends a request, and returns its correlation id. `call` is one of C's functions that send.
+    pub(super) fn send(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        expected: Expected,
+        call: impl FnOnce(*mut sys::aeron_archive_proxy_t, i64) -> bool,
+    ) -> Result<i64> {
+        self.check_open()?;
+        let sent = self.archive.request(operation, relevant_id, |raw| {
+            // SAFETY: `request` passes the live structure, and its lock keeps other users away.
+            let (correlation_id, proxy) = unsafe {
+                (sys::aeron_archive_next_correlation_id(raw), sys::rusteron_archive_proxy(raw, 1))
+            };
+            if !call(proxy, correlation_id) {
+                const NO_SPACE: i32 = -1;
+                let error = last_error();
+                return if error.code() == NO_SPACE { Ok(None) } else { Err(error) };
+            }
+            let relevant_id = relevant_id.map(|(_name, id)| id);
+            let answer = Answer::default();
+            let pending = Pending { operation, relevant_id, expected, answer, outcome: None };
+            // Before the lock of the session is released, as the answer may be polled then.
+            self.waiting().requests.insert(correlation_id, pending);
+            Ok(Some(correlation_id))
+        })?;
+        sent.ok_or_else(|| {
+            let text = "no space for the request now";
+            ArchiveError::new(ArchiveErrorKind::BackPressured, operation, text)
+                .about(relevant_id.map(|(_name, id)| id))
+        })
+    }
+
+    /// Polls for messages, and gives them to their requests. Returns their number.
+    pub(super) fn poll(&self) -> Result<usize> {
+        const FRAGMENT_LIMIT: usize = 10;
+        let polled = self.check_open().and_then(|()| {
+            self.archive.undelivered_request(POLL, None, |raw| {
+                let mut waiting = self.waiting();
+                let mut messages = Messages { archive: &self.archive, waiting: &mut waiting };
+                // SAFETY: `undelivered_request` passes the live structure; C uses the messages
+                // during the call only.
+                unsafe {
+                    sys::rusteron_archive_poll_messages(
+                        raw,
+                        Some(on_message),
+                        (&raw mut messages).cast(),
+                        FRAGMENT_LIMIT,
+                    )
+                }
+                .into_result()
+            })
+        });
+        let outcome = match polled {
+            Ok(0) if !self.archive.is_connected() => {
+                let text = "the connection to the archive was lost";
+                Err(ArchiveError::new(ArchiveErrorKind::NotConnected, POLL, text))
+            }
+            Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &outcome
+            && is_final(error.kind())
+        {
+            self.waiting().fail_all(error);
+        }
+        self.archive.deliver();
+        outcome
+    }
+
+    /// Takes the answer to a request, or its error. `None` while there is neither.
+    pub(super) fn take(&self, correlation_id: i64) -> Option<Result<Answer>> {
+        let mut waiting = self.waiting();
+        waiting.requests.get(&correlation_id)?.outcome.as_ref()?;
+        let pending = waiting.requests.remove(&correlation_id)?;
+        pending.outcome.map(|outcome| outcome.map(|()| pending.answer))
+    }
+
+    /// Discards a request. Its answer is dropped when it comes.
+    pub(super) fn forget(&self, correlation_id: i64) {
+        self.waiting().requests.remove(&correlation_id);
+    }
+
+    /// Keeps the error of a request's poll that is not the request's own.
+    pub(super) fn keep_fault(&self, error: ArchiveError) {
+        self.waiting().fault.get_or_insert(error);
+    }
+
+    pub(super) fn take_fault(&self) -> Option<ArchiveError> {
+        self.waiting().fault.take()
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.archive.aeron().is_closed() {
+            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether no answer can come after this error.
+pub(super) fn is_final(kind: ArchiveErrorKind) -> bool {
+    matches!(
+        kind,
+        ArchiveErrorKind::NotConnected | ArchiveErrorKind::Client(ErrorKind::ClientClosed)
+    )
+}
+
+impl Waiting {
+    fn fail_all(&mut self, error: &ArchiveError) {
+        for pending in self.requests.values_mut() {
+            let error = || error.clone().during(pending.operation).about(pending.relevant_id);
+            pending.outcome.get_or_insert_with(|| Err(error()));
+        }
+    }
+
+    fn on_response(
+        &mut self,
+        archive: &Archive,
+        correlation_id: i64,
+        relevant_id: i64,
+        code: Code,
+        text: &str,
+    ) {
+        let Some(pending) = self.requests.get_mut(&correlation_id) else {
+            if code == Code::Error {
+                let error = refused("archive", relevant_id, text, correlation_id);
+                archive.context().events().push_error(error);
+            }
+            return;
+        };
+        let unknown = |code: u32| {
+            let kind =
+                ArchiveErrorKind::from_code(code as i32).unwrap_or(ArchiveErrorKind::Refused);
+            let text = format!("{kind:?}: {relevant_id}");
+            Err(ArchiveError::reported(pending.operation, code as i32, &text)
+                .about(Some(relevant_id)))
+        };
+        let outcome = match (code, pending.expected) {
+            (Code::Ok, _)
+            | (Code::RecordingUnknown, Expected::Recordings(_))
+            | (Code::SubscriptionUnknown, Expected::Subscriptions(_)) => Ok(()),
+            (Code::RecordingUnknown, _) => unknown(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_RECORDING),
+            (Code::SubscriptionUnknown, _) => {
+                unknown(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_SUBSCRIPTION)
+            }
+            (Code::Error, _) => Err(refused(pending.operation, relevant_id, text, correlation_id)
+                .about(pending.relevant_id)),
+        };
+        pending.answer.relevant_id = relevant_id;
+        pending.outcome.get_or_insert(outcome);
+    }
+
+    fn on_message(&mut self, archive: &Archive, message: Message) {
+        match message {
+            Message::Response { correlation_id, relevant_id, code, text } => {
+                self.on_response(archive, correlation_id, relevant_id, code, &text);
+            }
+            Message::Recording { correlation_id, descriptor } => {
+                let Some(pending) = self.requests.get_mut(&correlation_id) else { return };
+                if let Expected::Recordings(count) = pending.expected {
+                    pending.answer.recordings.push(descriptor);
+                    if pending.answer.recordings.len() >= count {
+                        pending.outcome.get_or_insert(Ok(()));
+                    }
+                }
+            }
+            Message::Subscription { correlation_id, descriptor } => {
+                let Some(pending) = self.requests.get_mut(&correlation_id) else { return };
+                if let Expected::Subscriptions(count) = pending.expected {
+                    pending.answer.subscriptions.push(descriptor);
+                    if pending.answer.subscriptions.len() >= count {
+                        pending.outcome.get_or_insert(Ok(()));
+                    }
+                }
+            }
+            Message::Signal(signal) => archive.context().events().push_signal(&signal),
+        }
+    }
+}
+
+/// Returns the error of an archive that refuses a request.
+fn refused(operation: &'static str, number: i64, text: &str, correlation_id: i64) -> ArchiveError {
+    /// C moves the archive's numbers up.
+    const FIRST: i32 = sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as i32;
+    let code = i32::try_from(number).ok().and_then(|number| number.checked_add(FIRST));
+    ArchiveError::reported(operation, code.unwrap_or(FIRST), text).answering(correlation_id)
+}
+
+/// The argument of [`on_message`].
+struct Messages<'a> {
+    archive: &'a Archive,
+    waiting: &'a mut Waiting,
+}
+
+/// # Safety
+/// `clientd` points to [`Messages`] with no other user; the message has `length` bytes.
+unsafe extern "C" fn on_message(
+    clientd: *mut c_void,
+    buffer: *const u8,
+    length: usize,
+    _header: *mut rusteron_sys::aeron_header_t,
+) -> rusteron_sys::aeron_controlled_fragment_handler_action_t {
+    // SAFETY: handed on to the caller.
+    let (messages, message) =
+        unsafe { (&mut *clientd.cast::<Messages<'_>>(), bytes(buffer, length)) };
+    if let Some(message) = Message::decode(message, messages.archive.control_session_id()) {
+        messages.waiting.on_message(messages.archive, message);
+    }
+    rusteron_sys::aeron_controlled_fragment_handler_action_en_AERON_ACTION_CONTINUE
+}
