@@ -39,6 +39,10 @@ const CLIENT: &[Guard] = &[
 
 const DRIVER: &[Guard] = &[
     Guard {
+        file: "aeron-driver/src/main/c/aeron_driver.c",
+        calls: &["aeron_driver_conductor_on_close"],
+    },
+    Guard {
         file: "aeron-driver/src/main/c/aeron_congestion_control.c",
         calls: &["aeron_parse_duration_ns"],
     },

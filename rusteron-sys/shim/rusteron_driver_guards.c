@@ -8,6 +8,9 @@
 #include <fcntl.h>
 #endif
 
+#include "aeron_alloc.h"
+#include "aeron_driver_conductor.h"
+#include "aeron_driver_native_resource_agent_proxy.h"
 #include "aeron_driver_receiver.h"
 #include "aeron_network_publication.h"
 #include "aeron_data_packet_dispatcher.h"
@@ -268,4 +271,30 @@ aeron_socket_t rusteron_socket(int domain, int type, int protocol)
 #endif
     return socket_fd;
 #endif
+}
+
+static void rusteron_driver_free_log_buffer(int32_t type_id, const void *message, size_t length, void *clientd)
+{
+    aeron_driver_context_t *context = (aeron_driver_context_t *)clientd;
+    if (AERON_DRIVER_NATIVE_RESOURCE_AGENT_COMMAND_TYPE_FREE_LOG_BUFFER == type_id)
+    {
+        const aeron_driver_native_resource_agent_proxy_cmd_free_log_buffer_t *command =
+            (const aeron_driver_native_resource_agent_proxy_cmd_free_log_buffer_t *)message;
+        context->raw_log_free_func(command->mapped_raw_log, command->log_file_name);
+        aeron_free(command->mapped_raw_log);
+        aeron_free((void *)command->log_file_name);
+    }
+}
+
+/*
+ * If the driver ends while a UDP publication or an image waits, the conductor sends the log buffer to the native
+ * resource agent to be freed. That agent is closed before the conductor (aeron_driver.c:772, 1445), so the command
+ * stays in the queue, and the log buffer stays mapped.
+ */
+void rusteron_driver_conductor_on_close(void *clientd)
+{
+    aeron_driver_context_t *context = ((aeron_driver_conductor_t *)clientd)->context;
+    aeron_driver_conductor_on_close(clientd);
+    aeron_spsc_rb_read(
+        &context->native_resource_agent_command_queue, rusteron_driver_free_log_buffer, context, SIZE_MAX);
 }

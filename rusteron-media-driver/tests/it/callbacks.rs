@@ -275,6 +275,40 @@ fn invoker_and_client_on_one_thread() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn end_during_an_add_unmaps_its_log() {
+    let mut was_mapped = false;
+    for duty_cycles in 0..12 {
+        let mut context = Context::new().expect("a context");
+        context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+        let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
+        let dir = driver.aeron_dir().to_owned();
+        let name = dir.to_str().expect("a text").to_owned();
+        let is_mapped = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+            maps.lines().any(|line| line.contains(&name) && line.contains(".logbuffer"))
+        };
+        let mut context = ClientContext::new().expect("a context");
+        context
+            .set_dir(&dir)
+            .and_then(|context| context.set_use_conductor_agent_invoker(true))
+            .expect("settings");
+        driver.do_work().expect("a turn");
+        let aeron = Aeron::connect(context).expect("a client");
+        let adding = aeron
+            .async_add_publication("aeron:udp?endpoint=127.0.0.1:24325", 1001)
+            .expect("a registration");
+        for _ in 0..duty_cycles {
+            driver.do_work().expect("a turn");
+        }
+        was_mapped |= is_mapped();
+        drop((adding, aeron, driver));
+        assert!(!is_mapped(), "after {duty_cycles} duty cycles");
+    }
+    assert!(was_mapped, "too few duty cycles");
+}
+
+#[test]
 fn invoker_moves_between_threads() {
     let mut context = Context::new().expect("a context");
     context.set_threading_mode(ThreadingMode::Dedicated).expect("a mode");
