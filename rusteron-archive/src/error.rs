@@ -169,14 +169,6 @@ impl ArchiveError {
         self
     }
 
-    /// Returns whether the caller may not do this where it does it, and can do it elsewhere.
-    pub(crate) fn is_of_caller(&self) -> bool {
-        matches!(
-            self.kind(),
-            ArchiveErrorKind::Reentrant | ArchiveErrorKind::Client(ErrorKind::CalledFromConductor)
-        )
-    }
-
     /// Returns whether the condition passes by itself, so that the same call can succeed later.
     ///
     /// True for [`BackPressured`](ArchiveErrorKind::BackPressured) only.

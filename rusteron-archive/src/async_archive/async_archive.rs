@@ -30,7 +30,7 @@ type Proxy = *mut sys::aeron_archive_proxy_t;
 /// Polls do all of the work: [`poll`](Self::poll) and the poll of each request collect answers,
 /// recording signals and errors that belong to no request. Signals and such errors go to the
 /// [context's](crate::Context::set_recording_signal_consumer) handlers. The session has no timeouts
-/// but the caller's. If it is not polled, the archive drops its answers when it cannot send them.
+/// but the caller's. The archive keeps the answers that it cannot send yet, until the session is polled.
 ///
 /// It has the session for itself, because a request of [`Archive`] passes over the answers to others.
 /// Threads can share it: each call holds a lock while it sends or collects. The session ends when

@@ -8,8 +8,8 @@ use std::task::{self, Poll};
 use rusteron_client::__private::wake_soon;
 use rusteron_client::{Error, ErrorKind};
 
-use crate::async_archive::requests::{Answer, Requests, is_final};
-use crate::error::Result;
+use crate::async_archive::requests::{Answer, Requests};
+use crate::error::{ArchiveErrorKind, Result};
 
 /// A request to an archive that has been sent; made by the methods of
 /// [`AsyncArchive`](crate::AsyncArchive).
@@ -53,8 +53,8 @@ impl<T> Request<T> {
     ///
     /// Later polls return `Client` with [`ErrorKind::IllegalState`]. In a callback of a conductor or
     /// of an archive, a poll for an answer that has not come yet returns `Client` with
-    /// [`ErrorKind::CalledFromConductor`] or [`Reentrant`](crate::ArchiveErrorKind::Reentrant), and
-    /// can be repeated elsewhere. A message that cannot be decoded fails the next
+    /// [`ErrorKind::CalledFromConductor`] or [`Reentrant`](ArchiveErrorKind::Reentrant), and can be
+    /// repeated elsewhere. A message that cannot be decoded fails the next
     /// [`AsyncArchive::poll`](crate::AsyncArchive::poll) instead.
     pub fn poll(&mut self) -> Result<Option<T>> {
         if self.has_outcome {
@@ -69,14 +69,12 @@ impl<T> Request<T> {
             return outcome.map(Some);
         }
         match polled {
-            Err(error) if error.is_of_caller() => Err(error),
-            Err(error) => {
-                if !is_final(error.kind()) {
-                    self.requests.keep_fault(error);
-                }
+            Ok(_) => Ok(None),
+            Err(error) if is_of_message(error.kind()) => {
+                self.requests.keep_fault(error);
                 Ok(None)
             }
-            Ok(_) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -85,6 +83,11 @@ impl<T> Request<T> {
         self.has_outcome = true;
         Some(outcome.map(self.convert))
     }
+}
+
+/// Returns whether a poll has failed because of one message, which is passed over.
+fn is_of_message(kind: ArchiveErrorKind) -> bool {
+    matches!(kind, ArchiveErrorKind::MalformedMessage | ArchiveErrorKind::IncompatibleVersion)
 }
 
 /// Resolves to the answer. Needs no particular runtime: a thread of the client library, one per

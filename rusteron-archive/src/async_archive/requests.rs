@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusteron_client::__private::{Fallible, last_error};
-use rusteron_client::{Error, ErrorKind};
+use rusteron_client::ErrorKind;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -67,7 +67,7 @@ impl Requests {
         expected: Expected,
         call: impl FnOnce(*mut sys::aeron_archive_proxy_t, i64) -> bool,
     ) -> Result<i64> {
-        self.check_open()?;
+        self.archive.aeron().check_open()?;
         let sent = self.archive.request(operation, relevant_id, |raw| {
             // SAFETY: `request` passes the live structure, and its lock keeps other users away.
             let (correlation_id, proxy) = unsafe {
@@ -95,7 +95,8 @@ impl Requests {
     /// Polls for messages, and gives them to their requests. Returns their number.
     pub(super) fn poll(&self) -> Result<usize> {
         const FRAGMENT_LIMIT: usize = 10;
-        let polled = self.check_open().and_then(|()| {
+        let open = self.archive.aeron().check_open().map_err(ArchiveError::from);
+        let polled = open.and_then(|()| {
             self.archive.undelivered_request(POLL, None, |raw| {
                 let mut waiting = self.waiting();
                 let mut messages = Messages { archive: &self.archive, waiting: &mut waiting };
@@ -151,20 +152,13 @@ impl Requests {
         self.waiting().fault.take()
     }
 
-    fn check_open(&self) -> Result<()> {
-        if self.archive.aeron().is_closed() {
-            return Err(Error::new(ErrorKind::ClientClosed, "the client is closed").into());
-        }
-        Ok(())
-    }
-
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns whether no answer can come after this error.
-pub(super) fn is_final(kind: ArchiveErrorKind) -> bool {
+fn is_final(kind: ArchiveErrorKind) -> bool {
     matches!(
         kind,
         ArchiveErrorKind::NotConnected | ArchiveErrorKind::Client(ErrorKind::ClientClosed)

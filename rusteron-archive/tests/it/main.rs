@@ -4,6 +4,7 @@
 //! that a failure.
 
 mod archive;
+mod async_archive;
 mod context;
 mod coverage;
 mod faults;
