@@ -28,8 +28,8 @@ macro_rules! details {
         $publication:ty, owner $owner:ident;
         $is_connected:ident $is_connected_name:literal,
         $is_closed:ident $is_closed_name:literal,
-        $position_name:literal,
-        $position_limit_name:literal,
+        $position:ident $position_name:literal,
+        $position_limit:ident $position_limit_name:literal,
         $channel_status:ident $channel_status_name:literal,
         $local_addresses:ident $local_addresses_name:literal,
         $constants:literal,
@@ -497,8 +497,8 @@ details! {
     Publication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION;
     aeron_publication_is_connected "aeron_publication_is_connected",
     aeron_publication_is_closed "aeron_publication_is_closed",
-    "aeron_publication_position",
-    "aeron_publication_position_limit",
+    aeron_publication_position "aeron_publication_position",
+    aeron_publication_position_limit "aeron_publication_position_limit",
     aeron_publication_channel_status "aeron_publication_channel_status",
     aeron_publication_local_sockaddrs "aeron_publication_local_sockaddrs",
     "aeron_publication_constants",
@@ -513,8 +513,8 @@ details! {
     ExclusivePublication, owner rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION;
     aeron_exclusive_publication_is_connected "aeron_exclusive_publication_is_connected",
     aeron_exclusive_publication_is_closed "aeron_exclusive_publication_is_closed",
-    "aeron_exclusive_publication_position",
-    "aeron_exclusive_publication_position_limit",
+    aeron_exclusive_publication_position "aeron_exclusive_publication_position",
+    aeron_exclusive_publication_position_limit "aeron_exclusive_publication_position_limit",
     aeron_exclusive_publication_channel_status "aeron_exclusive_publication_channel_status",
     aeron_exclusive_publication_local_sockaddrs "aeron_exclusive_publication_local_sockaddrs",
     "aeron_exclusive_publication_constants",

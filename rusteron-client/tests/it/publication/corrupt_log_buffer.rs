@@ -343,9 +343,11 @@ fn publisher_process() {
     let mut pair = Pair::new();
     let (shared, shared_log) = pair.shared();
     let (mut exclusive, exclusive_log) = pair.exclusive();
+    // The driver, which made the second one, has set the limit of the first.
+    pair.open_window(shared.constants().publication_limit_counter_id);
     let initial_term_id = [&shared_log, &exclusive_log].map(Log::initial_term_id);
     let is_over = AtomicBool::new(false);
-    let mut accepted = 0;
+    let mut accepted = [0; 2];
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut random = Random::new(27);
@@ -358,15 +360,15 @@ fn publisher_process() {
             }
         });
         for _ in 0..ROUNDS {
-            accepted += offers(&shared).iter().filter(|outcome| outcome.is_ok()).count();
-            accepted += exclusive_offers(&mut exclusive).iter().filter(|it| it.is_ok()).count();
+            accepted[0] += offers(&shared).iter().filter(|outcome| outcome.is_ok()).count();
+            accepted[1] += exclusive_offers(&mut exclusive).iter().filter(|it| it.is_ok()).count();
             let _ = (shared.position(), shared.available_window(), shared.is_connected());
             let _ = (exclusive.position(), exclusive.available_window());
             let _ = exclusive.offer_block(&[0; 64]);
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(accepted > 0, "nothing was ever accepted");
+    assert!(accepted.iter().all(|count| *count > 0), "accepted: {accepted:?}");
     for log in [&shared_log, &exclusive_log] {
         let mut unused = vec![0; (END - UNUSED) as usize];
         log.0.read_exact_at(&mut unused, UNUSED).expect("the metadata");
