@@ -139,6 +139,7 @@ fn shim_files(features: Features) -> Vec<PathBuf> {
     let client = [
         "rusteron_shim.c",
         "rusteron_client_guards.c",
+        "rusteron_broadcast_guards.c",
         "rusteron_driver_liveness.c",
         "rusteron_fork.c",
     ];

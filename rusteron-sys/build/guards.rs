@@ -20,9 +20,11 @@ const CLIENT: &[Guard] = &[
     Guard {
         file: "aeron-client/src/main/c/aeron_client_conductor.c",
         calls: &[
+            "aeron_broadcast_receiver_init",
+            "aeron_broadcast_receiver_receive",
+            "aeron_exclusive_publication_create",
             "aeron_image_create",
             "aeron_publication_create",
-            "aeron_exclusive_publication_create",
         ],
     },
     Guard {

@@ -115,6 +115,10 @@ int rusteron_image_create(
         goto refuse;
     }
 
+    /* C has read these again, from memory that other processes write to. */
+    (*image)->term_length_mask = term_length - 1;
+    (*image)->position_bits_to_shift = (size_t)aeron_number_of_trailing_zeroes(term_length);
+    (*image)->join_position = position;
     return 0;
 
 refuse:

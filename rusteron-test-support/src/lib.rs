@@ -11,6 +11,7 @@ mod child_process;
 mod clients;
 #[cfg(unix)]
 pub mod cluster;
+mod cnc;
 mod driver_process;
 mod drivers;
 mod java;
@@ -27,6 +28,7 @@ pub use aeron_source::{aeron_source, skip_drift_test};
 pub use captured_log::logged_with;
 pub use child_process::ChildProcess;
 pub use clients::{connect, connect_watchfully, context, watchful_context};
+pub use cnc::ForgedCnc;
 pub use driver_process::DriverProcess;
 pub use drivers::{
     SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_strict, launch_with,

@@ -1,16 +1,14 @@
 //! Images that no stream can have: a datagram can claim them, and so can every process that shares the
 //! driver's directory. They are refused before anything is read through them.
 
-use std::fs::File;
 use std::net::UdpSocket;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rusteron_client::{Action, Aeron, Subscription, SystemCounter};
 use rusteron_media_driver::DriverInvoker;
 use rusteron_test_support::{
-    DEADLINE, await_some, await_that, connect, context, free_port, launch,
+    DEADLINE, ForgedCnc, await_some, await_that, connect, context, free_port, launch,
 };
 
 const TERM_LENGTH: i64 = 64 * 1024;
@@ -80,19 +78,6 @@ fn setup_before_the_first_term() {
     assert_eq!(image.join_position(), TERM_LENGTH);
 }
 
-/// Writes the value of a counter as another process could.
-fn write_counter(dir: &Path, counter_id: i32, value: i64) {
-    let file = File::options().read(true).write(true).open(dir.join("cnc.dat")).expect("the file");
-    let length = |index: u64| {
-        let mut bytes = [0; 4];
-        file.read_exact_at(&mut bytes, 4 * index).expect("the header");
-        u64::from(u32::from_ne_bytes(bytes))
-    };
-    // Behind the version: to driver, to clients, the counters' metadata; then their values.
-    let values = 128 + length(1) + length(2) + length(3);
-    file.write_all_at(&value.to_ne_bytes(), values + 128 * counter_id as u64).expect("the value");
-}
-
 /// Number of mappings of the log buffer in this process.
 fn mappings(dir: &Path, original_registration_id: i64) -> usize {
     let name = dir.join(format!("publications/{original_registration_id}.logbuffer"));
@@ -139,6 +124,7 @@ fn position_outside_its_stream() {
         let mut positions = counters.iter().filter(|it| it.type_id == SUBSCRIBER_POSITION);
         positions.next()
     };
+    let forged = ForgedCnc::open(&dir);
     let mapped = mappings(&dir, publication.registration_id());
 
     let last = TERM_LENGTH << 31;
@@ -153,7 +139,7 @@ fn position_outside_its_stream() {
             }
             counter()
         });
-        write_counter(&dir, joined.id, position);
+        forged.write_counter(joined.id, position);
         let mut subscription = await_some("the subscription", || {
             subscriber.do_work().expect("work");
             registration.poll().expect("no error")
@@ -167,7 +153,7 @@ fn position_outside_its_stream() {
         assert!(error.contains(&format!("image refused: position {position} ")), "{error}");
         assert_eq!(subscription.image_count(), 0);
         assert_eq!(mappings(&dir, publication.registration_id()), mapped);
-        write_counter(&dir, joined.id, joined.value);
+        forged.write_counter(joined.id, joined.value);
         drop(subscription);
         await_that("the driver has removed it", || {
             subscriber.do_work().expect("work");

@@ -1,0 +1,70 @@
+//! Changes to `cnc.dat`, as another process in the driver's directory could make them.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+const HEADER_LENGTH: u64 = 128;
+const BROADCAST_TRAILER_LENGTH: u64 = 128;
+const RECORD_HEADER_LENGTH: usize = 8;
+
+/// The `cnc.dat` of a driver that runs.
+#[derive(Debug)]
+pub struct ForgedCnc(File);
+
+impl ForgedCnc {
+    pub fn open(dir: &Path) -> Self {
+        let file = File::options().read(true).write(true).open(dir.join("cnc.dat"));
+        Self(file.expect("the file"))
+    }
+
+    /// Reads bytes at an offset in the file.
+    fn read<const N: usize>(&self, offset: u64) -> [u8; N] {
+        let mut bytes = [0; N];
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(offset)).expect("an offset");
+        file.read_exact(&mut bytes).expect("bytes");
+        bytes
+    }
+
+    /// Writes bytes at an offset in the file.
+    pub fn write(&self, offset: u64, bytes: &[u8]) {
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(offset)).expect("an offset");
+        file.write_all(bytes).expect("bytes");
+    }
+
+    /// The start of a buffer and its length: 0 to driver, 1 to clients, 2 the counters' metadata, 3 their
+    /// values.
+    pub fn buffer(&self, index: u64) -> (u64, u64) {
+        let length = |index| u64::from(u32::from_ne_bytes(self.read(4 + 4 * index)));
+        (HEADER_LENGTH + (0..index).map(length).sum::<u64>(), length(index))
+    }
+
+    pub fn write_counter(&self, counter_id: i32, value: i64) {
+        self.write(self.buffer(3).0 + 128 * counter_id as u64, &value.to_ne_bytes());
+    }
+
+    /// Sends a message to all clients, as the driver does.
+    pub fn broadcast(&self, type_id: i32, message: &[u8]) {
+        self.broadcast_record((RECORD_HEADER_LENGTH + message.len()) as i32, type_id, message);
+    }
+
+    /// Sends a record with any length in its header. The tail moves behind the message. The driver must not
+    /// send meanwhile.
+    pub fn broadcast_record(&self, length: i32, type_id: i32, message: &[u8]) {
+        let (start, buffer_length) = self.buffer(1);
+        let capacity = buffer_length - BROADCAST_TRAILER_LENGTH;
+        let tail = |index: u64| start + capacity + 8 * index;
+        let cursor = i64::from_ne_bytes(self.read(tail(1)));
+        let next = cursor + (RECORD_HEADER_LENGTH + message.len()).next_multiple_of(8) as i64;
+        let offset = cursor as u64 % capacity;
+        let record = [&length.to_ne_bytes(), &type_id.to_ne_bytes(), message].concat();
+        assert!(offset + record.len() as u64 <= capacity, "no padding here");
+        // The intended tail, the record, its position, the tail.
+        self.write(tail(0), &next.to_ne_bytes());
+        self.write(start + offset, &record);
+        self.write(tail(2), &cursor.to_ne_bytes());
+        self.write(tail(1), &next.to_ne_bytes());
+    }
+}
