@@ -24,12 +24,17 @@ const CLIENT: &[Guard] = &[
             "aeron_broadcast_receiver_receive",
             "aeron_exclusive_publication_create",
             "aeron_image_create",
+            "aeron_mpsc_rb_consumer_heartbeat_time_value",
             "aeron_publication_create",
         ],
     },
     Guard {
+        file: "aeron-client/src/main/c/aeron_client.c",
+        calls: &["aeron_client_conductor_init"],
+    },
+    Guard {
         file: "aeron-client/src/main/c/aeron_subscription.c",
-        calls: &["aeron_image_poll", "aeron_image_controlled_poll", "aeron_image_block_poll"],
+        calls: &["aeron_image_poll", "aeron_image_controlled_poll"],
     },
     Guard { file: "aeron-client/src/main/c/aeron_context.c", calls: &["aeron_parse_duration_ns"] },
     Guard { file: "aeron-client/src/main/c/uri/aeron_uri.c", calls: &["aeron_parse_duration_ns"] },

@@ -358,40 +358,140 @@ int rusteron_publication_create(
 }
 
 /*
- * Whether C's polls may read by the position. They believe each length that they find in the log buffer, which a
- * publisher overwrites as soon as the driver has freed the counter, whether or not another resource has it yet.
+ * Returns whether C may poll, and the position. A publisher overwrites the log buffer as soon as the driver has freed
+ * the counter, whether or not another resource has it yet.
  */
-static bool rusteron_can_poll(const aeron_image_t *image)
+static bool rusteron_can_poll(const aeron_image_t *image, int64_t *position)
 {
     int32_t state;
-
-    /* C says what is wrong with a missing image. */
-    return NULL == image ||
-        (rusteron_owns_position(
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, image->is_closed);
+    *position = aeron_counter_get_acquire(image->subscriber_position);
+    return !is_closed &&
+        rusteron_owns_position(
             image->subscriber_position, image->key.subscription_registration_id, image->key.correlation_id) &&
         aeron_counters_reader_counter_state(
             &image->conductor->counters_reader, image->subscriber_position_id, &state) >= 0 &&
         AERON_COUNTER_RECORD_ALLOCATED == state &&
-        rusteron_is_stream_position(
-            aeron_counter_get_acquire(image->subscriber_position), image->term_length_mask + 1));
+        rusteron_is_stream_position(*position, image->term_length_mask + 1);
 }
 
-int rusteron_image_poll(
-    aeron_image_t *image, aeron_fragment_handler_t handler, void *clientd, size_t fragment_limit)
+static void rusteron_move_position(aeron_image_t *image, int64_t position)
 {
-    return rusteron_can_poll(image) ? aeron_image_poll(image, handler, clientd, fragment_limit) : 0;
+    bool is_closed;
+    AERON_GET_ACQUIRE(is_closed, image->is_closed);
+    if (!is_closed)
+    {
+        aeron_counter_set_release(image->subscriber_position, position);
+    }
 }
 
+/*
+ * As aeron_image_controlled_poll(), which reads and moves on by any length in the log buffer. As in Rust's polls, a
+ * length that no frame can have at its offset counts as unpublished.
+ */
 int rusteron_image_controlled_poll(
     aeron_image_t *image, aeron_controlled_fragment_handler_t handler, void *clientd, size_t fragment_limit)
 {
-    return rusteron_can_poll(image) ? aeron_image_controlled_poll(image, handler, clientd, fragment_limit) : 0;
+    int64_t position;
+    if (NULL == image || NULL == handler)
+    {
+        /* C says what is missing. */
+        return aeron_image_controlled_poll(image, handler, clientd, fragment_limit);
+    }
+    if (!rusteron_can_poll(image, &position))
+    {
+        return 0;
+    }
+
+    const size_t index = aeron_logbuffer_index_by_position(position, image->position_bits_to_shift);
+    const uint8_t *term = image->log_buffer->mapped_raw_log.term_buffers[index].addr;
+    const int32_t term_length = image->term_length_mask + 1;
+    const int64_t term_position = position - (position & image->term_length_mask);
+    int64_t published = position;
+    size_t fragments = 0;
+
+    while (fragments < fragment_limit && position - term_position < term_length)
+    {
+        const int32_t offset = (int32_t)(position - term_position);
+        aeron_data_header_t *frame = (aeron_data_header_t *)(term + offset);
+        bool is_closed;
+        int32_t frame_length;
+        AERON_GET_ACQUIRE(is_closed, image->is_closed);
+        AERON_GET_ACQUIRE(frame_length, frame->frame_header.frame_length);
+        if (is_closed || frame_length < (int32_t)AERON_DATA_HEADER_LENGTH || frame_length > term_length - offset)
+        {
+            break;
+        }
+
+        const int32_t aligned_length = AERON_ALIGN(frame_length, AERON_LOGBUFFER_FRAME_ALIGNMENT);
+        position += aligned_length;
+        if (AERON_HDR_TYPE_PAD == frame->frame_header.type)
+        {
+            continue;
+        }
+
+        aeron_header_t header =
+            {
+                frame,
+                image->metadata->initial_term_id,
+                image->position_bits_to_shift,
+                AERON_NULL_VALUE,
+                (void *)image
+            };
+        const aeron_controlled_fragment_handler_action_t action = handler(
+            clientd,
+            (const uint8_t *)frame + AERON_DATA_HEADER_LENGTH,
+            (size_t)frame_length - AERON_DATA_HEADER_LENGTH,
+            &header);
+
+        if (AERON_ACTION_ABORT == action)
+        {
+            position -= aligned_length;
+            break;
+        }
+        fragments++;
+        if (AERON_ACTION_BREAK == action)
+        {
+            break;
+        }
+        if (AERON_ACTION_COMMIT == action)
+        {
+            published = position;
+            rusteron_move_position(image, position);
+        }
+    }
+
+    if (position > published)
+    {
+        rusteron_move_position(image, position);
+    }
+    return (int)fragments;
 }
 
-int rusteron_image_block_poll(
-    aeron_image_t *image, aeron_block_handler_t handler, void *clientd, size_t block_length_limit)
+typedef struct rusteron_fragment_handler_stct
 {
-    return rusteron_can_poll(image) ? aeron_image_block_poll(image, handler, clientd, block_length_limit) : 0;
+    aeron_fragment_handler_t handler;
+    void *clientd;
+}
+rusteron_fragment_handler_t;
+
+static aeron_controlled_fragment_handler_action_t rusteron_continue(
+    void *clientd, const uint8_t *buffer, size_t length, aeron_header_t *header)
+{
+    const rusteron_fragment_handler_t *fragment_handler = (const rusteron_fragment_handler_t *)clientd;
+    fragment_handler->handler(fragment_handler->clientd, buffer, length, header);
+    return AERON_ACTION_CONTINUE;
+}
+
+/* As aeron_image_poll(), with the same checks. */
+int rusteron_image_poll(
+    aeron_image_t *image, aeron_fragment_handler_t handler, void *clientd, size_t fragment_limit)
+{
+    rusteron_fragment_handler_t fragment_handler = { .handler = handler, .clientd = clientd };
+    return NULL == handler ?
+        aeron_image_poll(image, handler, clientd, fragment_limit) :
+        rusteron_image_controlled_poll(image, rusteron_continue, &fragment_handler, fragment_limit);
 }
 
 /*

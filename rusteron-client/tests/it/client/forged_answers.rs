@@ -156,7 +156,7 @@ fn message_with_any_length_or_counter_is_refused() {
     }
 
     // The client goes on with what the driver sends.
-    await_some("the publication", || {
+    let _publication = await_some("the publication", || {
         driver.do_work().expect("work");
         aeron.do_work().expect("work");
         publication.poll().expect("no error")

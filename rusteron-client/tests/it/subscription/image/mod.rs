@@ -1,3 +1,5 @@
+#[cfg(unix)]
+mod forged_frames;
 mod handlers;
 mod image;
 #[cfg(unix)]

@@ -5,6 +5,9 @@
 
 #include "aeron_alloc.h"
 #include "aeron_client_conductor.h"
+#include "aeron_cnc_file_descriptor.h"
+#include "aeron_context.h"
+#include "aeron_counters.h"
 #include "aeron_image.h"
 #include "command/aeron_control_protocol.h"
 #include "concurrent/aeron_broadcast_receiver.h"
@@ -339,4 +342,97 @@ int rusteron_broadcast_receiver_receive(
     }
 
     return 1;
+}
+
+/*
+ * C's search for the client's heartbeat counter ends at the number of values. With fewer records of metadata, or
+ * without a value, it goes on behind the file.
+ */
+int rusteron_client_conductor_init(aeron_client_conductor_t *conductor, aeron_context_t *context)
+{
+    const aeron_cnc_metadata_t *metadata = (const aeron_cnc_metadata_t *)context->cnc_map.addr;
+    const int32_t lengths[] =
+        {
+            metadata->to_driver_buffer_length,
+            metadata->to_clients_buffer_length,
+            metadata->counter_metadata_buffer_length,
+            metadata->counter_values_buffer_length
+        };
+    bool is_valid = aeron_cnc_is_file_length_sufficient(&context->cnc_map) &&
+        lengths[3] >= AERON_COUNTERS_MANAGER_VALUE_LENGTH &&
+        lengths[2] / AERON_COUNTERS_MANAGER_METADATA_LENGTH >= lengths[3] / AERON_COUNTERS_MANAGER_VALUE_LENGTH;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+    {
+        is_valid = is_valid && 0 == lengths[i] % AERON_CACHE_LINE_LENGTH;
+    }
+    if (!is_valid)
+    {
+        AERON_SET_ERR(
+            EINVAL,
+            "no driver writes such lengths into cnc.dat: to-driver=%" PRId32 " to-clients=%" PRId32
+            " counters-metadata=%" PRId32 " counters-values=%" PRId32,
+            lengths[0],
+            lengths[1],
+            lengths[2],
+            lengths[3]);
+        return -1;
+    }
+
+    return aeron_client_conductor_init(conductor, context);
+}
+
+/*
+ * Finds the client's heartbeat counter and adds the client's name to its label. C would write to an offset that it
+ * reads from the counter's record.
+ */
+static void rusteron_find_heartbeat(aeron_client_conductor_t *conductor)
+{
+    for (int32_t id = 0; id <= conductor->counters_reader.max_counter_id; id++)
+    {
+        aeron_counter_metadata_descriptor_t *metadata = (aeron_counter_metadata_descriptor_t *)(
+            conductor->counters_reader.metadata + AERON_COUNTER_METADATA_OFFSET(id));
+        int32_t state;
+        int64_t client_id;
+        AERON_GET_ACQUIRE(state, metadata->state);
+        memcpy(&client_id, metadata->key, sizeof(client_id));
+        if (AERON_COUNTER_RECORD_ALLOCATED != state ||
+            AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID != metadata->type_id ||
+            conductor->client_id != client_id)
+        {
+            continue;
+        }
+
+        int32_t length;
+        AERON_GET_ACQUIRE(length, metadata->label_length);
+        if (length >= 0 && length <= (int32_t)AERON_COUNTER_MAX_LABEL_LENGTH)
+        {
+            char name[AERON_COUNTER_MAX_LABEL_LENGTH + 1] = { 0 };
+            const size_t left = AERON_COUNTER_MAX_LABEL_LENGTH - (size_t)length;
+            snprintf(
+                name,
+                left + 1,
+                " name=%s version=%s commit=%s",
+                conductor->client_name,
+                aeron_version_text(),
+                aeron_version_gitsha());
+            const size_t name_length = strlen(name);
+            memcpy(metadata->label + length, name, name_length);
+            AERON_SET_RELEASE(metadata->label_length, length + (int32_t)name_length);
+        }
+        conductor->heartbeat_timestamp.counter_id = id;
+        conductor->heartbeat_timestamp.addr = aeron_counters_reader_addr(&conductor->counters_reader, id);
+        return;
+    }
+}
+
+/* The conductor calls this before it looks for its heartbeat counter, which it then has. */
+int64_t rusteron_mpsc_rb_consumer_heartbeat_time_value(aeron_mpsc_rb_t *ring_buffer)
+{
+    aeron_client_conductor_t *conductor = (aeron_client_conductor_t *)(
+        (uint8_t *)ring_buffer - offsetof(aeron_client_conductor_t, to_driver_buffer));
+    if (AERON_NULL_COUNTER_ID == conductor->heartbeat_timestamp.counter_id)
+    {
+        rusteron_find_heartbeat(conductor);
+    }
+    return aeron_mpsc_rb_consumer_heartbeat_time_value(ring_buffer);
 }
