@@ -136,8 +136,13 @@ fn shim_files(features: Features) -> Vec<PathBuf> {
         ],
         false => &[],
     };
+    let client = [
+        "rusteron_shim.c",
+        "rusteron_client_guards.c",
         "rusteron_cnc_guards.c",
         "rusteron_driver_liveness.c",
+        "rusteron_fork.c",
+    ];
     let shim = manifest_dir().join("shim");
     client.iter().chain(driver).chain(archive).map(|name| shim.join(name)).collect()
 }

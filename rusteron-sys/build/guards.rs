@@ -54,6 +54,10 @@ const DRIVER: &[Guard] = &[
         calls: &["aeron_parse_duration_ns"],
     },
     Guard {
+        file: "aeron-driver/src/main/c/aeron_driver_conductor.c",
+        calls: &["aeron_mpsc_rb_controlled_read"],
+    },
+    Guard {
         file: "aeron-driver/src/main/c/aeron_driver_context.c",
         calls: &["aeron_config_parse_duration_ns"],
     },

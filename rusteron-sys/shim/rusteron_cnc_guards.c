@@ -158,7 +158,9 @@ static const char *rusteron_refusal(
                 return "no such counter";
             }
             return rusteron_is_answer(
-                conductor, message->correlation_id, RUSTERON_REQUEST(PUBLICATION) | RUSTERON_REQUEST(EXCLUSIVE_PUBLICATION)) ?
+                conductor,
+                message->correlation_id,
+                RUSTERON_REQUEST(PUBLICATION) | RUSTERON_REQUEST(EXCLUSIVE_PUBLICATION)) ?
                 NULL : "another request has its id";
         }
 

@@ -14,8 +14,11 @@
 #include "aeron_driver_receiver.h"
 #include "aeron_network_publication.h"
 #include "aeron_data_packet_dispatcher.h"
+#include "aeron_alloc.h"
 #include "aeron_socket.h"
+#include "command/aeron_control_protocol.h"
 #include "concurrent/aeron_counters_manager.h"
+#include "concurrent/aeron_mpsc_rb.h"
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
 #include "protocol/aeron_udp_protocol.h"
@@ -297,4 +300,128 @@ void rusteron_driver_conductor_on_close(void *clientd)
     aeron_driver_conductor_on_close(clientd);
     aeron_spsc_rb_read(
         &context->native_resource_agent_command_queue, rusteron_driver_free_log_buffer, context, SIZE_MAX);
+}
+
+/* Returns whether the text at the end of a command is within it. C adds its signed length to a size_t. */
+static bool rusteron_has_its_text(int32_t type_id, const uint8_t *message, size_t length)
+{
+    size_t fixed_length = 0;
+    switch (type_id)
+    {
+        case AERON_COMMAND_ADD_PUBLICATION:
+        case AERON_COMMAND_ADD_EXCLUSIVE_PUBLICATION:
+            fixed_length = sizeof(aeron_publication_command_t);
+            break;
+
+        case AERON_COMMAND_ADD_SUBSCRIPTION:
+            fixed_length = sizeof(aeron_subscription_command_t);
+            break;
+
+        case AERON_COMMAND_ADD_DESTINATION:
+        case AERON_COMMAND_REMOVE_DESTINATION:
+        case AERON_COMMAND_ADD_RCV_DESTINATION:
+        case AERON_COMMAND_REMOVE_RCV_DESTINATION:
+            fixed_length = sizeof(aeron_destination_command_t);
+            break;
+
+        case AERON_COMMAND_TERMINATE_DRIVER:
+            fixed_length = sizeof(aeron_terminate_driver_command_t);
+            break;
+
+        case AERON_COMMAND_REJECT_IMAGE:
+            fixed_length = offsetof(aeron_reject_image_command_t, reason_text);
+            break;
+
+        default:
+            return true;
+    }
+
+    int32_t text_length;
+    if (length < fixed_length)
+    {
+        return false;
+    }
+    memcpy(&text_length, message + fixed_length - sizeof(int32_t), sizeof(int32_t));
+    return text_length >= 0 && (size_t)text_length <= length - fixed_length;
+}
+
+/*
+ * As aeron_mpsc_rb_controlled_read() for the driver's conductor, but believes no record of the commands' buffer. C
+ * clears as many bytes as the records' lengths add up to, also behind the file. Behind a record that no client writes,
+ * the next one cannot be found: all commands up to the tail are dropped. The handler gets a copy, which no process
+ * changes after the checks. A command whose text is not in it looks empty, which is an error for C.
+ */
+size_t rusteron_mpsc_rb_controlled_read(
+    aeron_mpsc_rb_t *ring_buffer, aeron_rb_controlled_handler_t handler, void *clientd, size_t message_count_limit)
+{
+    const int64_t head = ring_buffer->descriptor->head_position;
+    const size_t head_index = (size_t)head & (ring_buffer->capacity - 1);
+    const size_t block_length = ring_buffer->capacity - head_index;
+    size_t messages_read = 0;
+    size_t bytes_read = 0;
+
+    while (bytes_read < block_length && messages_read < message_count_limit)
+    {
+        const size_t index = head_index + bytes_read;
+        aeron_rb_record_descriptor_t *record = (aeron_rb_record_descriptor_t *)(ring_buffer->buffer + index);
+        int32_t record_length = INT32_MAX;
+        if (0 == index % AERON_RB_ALIGNMENT)
+        {
+            AERON_GET_ACQUIRE(record_length, record->length);
+        }
+        if (record_length <= 0)
+        {
+            break;
+        }
+
+        const int32_t type_id = record->msg_type_id;
+        const size_t aligned_length = AERON_ALIGN((size_t)record_length, AERON_RB_ALIGNMENT);
+        if ((size_t)record_length < AERON_RB_RECORD_HEADER_LENGTH || aligned_length > block_length - bytes_read)
+        {
+            int64_t tail;
+            AERON_GET_ACQUIRE(tail, ring_buffer->descriptor->tail_position);
+            const uint64_t pending = (uint64_t)tail - (uint64_t)head;
+            const bool is_possible = pending > bytes_read && pending <= ring_buffer->capacity;
+            bytes_read = is_possible ? (size_t)pending : block_length;
+            break;
+        }
+        bytes_read += aligned_length;
+        if (AERON_RB_PADDING_MSG_TYPE_ID == type_id)
+        {
+            continue;
+        }
+
+        const size_t length = (size_t)record_length - AERON_RB_RECORD_HEADER_LENGTH;
+        uint8_t *copy;
+        /* Cleared, and longer than what C reads of a command before it compares the length. */
+        if (aeron_alloc((void **)&copy, length + sizeof(aeron_reject_image_command_t)) < 0)
+        {
+            bytes_read -= aligned_length;
+            break;
+        }
+        memcpy(copy, ring_buffer->buffer + AERON_RB_MESSAGE_OFFSET(index), length);
+        const aeron_rb_read_action_t action = handler(
+            type_id, copy, rusteron_has_its_text(type_id, copy, length) ? length : 0, clientd);
+        aeron_free(copy);
+
+        if (AERON_RB_ABORT == action)
+        {
+            bytes_read -= aligned_length;
+            break;
+        }
+        messages_read++;
+        if (AERON_RB_BREAK == action)
+        {
+            break;
+        }
+    }
+
+    if (0 != bytes_read)
+    {
+        const size_t in_block = bytes_read < block_length ? bytes_read : block_length;
+        memset(ring_buffer->buffer + head_index, 0, in_block);
+        memset(ring_buffer->buffer, 0, bytes_read - in_block);
+        AERON_SET_RELEASE(ring_buffer->descriptor->head_position, head + (int64_t)bytes_read);
+    }
+    return messages_read;
 }

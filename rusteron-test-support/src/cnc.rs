@@ -6,6 +6,7 @@ use std::path::Path;
 
 const HEADER_LENGTH: u64 = 128;
 const BROADCAST_TRAILER_LENGTH: u64 = 128;
+const RING_TRAILER_LENGTH: u64 = 768;
 const RECORD_HEADER_LENGTH: usize = 8;
 
 /// The `cnc.dat` of a driver that runs.
@@ -43,6 +44,21 @@ impl ForgedCnc {
 
     pub fn write_counter(&self, counter_id: i32, value: i64) {
         self.write(self.buffer(3).0 + 128 * counter_id as u64, &value.to_ne_bytes());
+    }
+
+    /// Sends a command to the driver, with any length in its record's header. No client may send meanwhile.
+    pub fn command_record(&self, length: i32, type_id: i32, message: &[u8]) {
+        let (start, buffer_length) = self.buffer(0);
+        let capacity = buffer_length - RING_TRAILER_LENGTH;
+        let tail_offset = start + capacity + 128;
+        let tail = i64::from_ne_bytes(self.read(tail_offset));
+        let next = tail + (RECORD_HEADER_LENGTH + message.len()).next_multiple_of(8) as i64;
+        let offset = tail as u64 % capacity;
+        assert!(offset + (next - tail) as u64 <= capacity, "no padding here");
+        self.write(tail_offset, &next.to_ne_bytes());
+        self.write(start + offset + 4, &[&type_id.to_ne_bytes(), message].concat());
+        // The driver reads the record from now on.
+        self.write(start + offset, &length.to_ne_bytes());
     }
 
     /// Sends a message to all clients, as the driver does.

@@ -10,6 +10,8 @@ mod coverage;
 mod dead_driver;
 #[cfg(all(unix, feature = "binary"))]
 mod faults;
+#[cfg(unix)]
+mod hostile_commands;
 mod hostile_datagrams;
 #[cfg(unix)]
 mod java;

@@ -1,0 +1,66 @@
+//! Commands that no client writes. Each process in the driver's directory can write them.
+
+use rusteron_client::Aeron;
+use rusteron_media_driver::{Context, DriverInvoker};
+use rusteron_test_support::{ForgedCnc, await_some, context};
+
+/// A publication added by a client that connects. Its commands are read after the forged ones.
+fn add_publication(driver: &mut DriverInvoker, stream_id: i32) {
+    driver.do_work().expect("work");
+    let mut settings = context(driver.aeron_dir());
+    settings.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let mut adding = aeron.async_add_publication("aeron:ipc", stream_id).expect("a command");
+    let publication = await_some("the publication", || {
+        driver.do_work().expect("work");
+        aeron.do_work().expect("work");
+        adding.poll().expect("no error")
+    });
+    drop(publication);
+    aeron.do_work().expect("work");
+}
+
+#[test]
+fn record_of_any_length_is_dropped() {
+    const ADD_PUBLICATION: i32 = 1;
+    let mut driver =
+        DriverInvoker::launch_embedded(Context::new().expect("a context")).expect("a driver");
+    let forged = ForgedCnc::open(driver.aeron_dir());
+    for length in [1, 7, 1 << 20, (1 << 20) + 8, 1 << 30, i32::MAX - 7, i32::MAX] {
+        for type_id in [ADD_PUBLICATION, -1] {
+            forged.command_record(length, type_id, &[0xff; 40]);
+            // Reads the commands before it, too. What follows in the buffer would be dropped with it.
+            for _ in 0..10 {
+                driver.do_work().expect("work");
+            }
+            add_publication(&mut driver, length);
+        }
+    }
+}
+
+#[test]
+fn text_of_any_length_is_refused() {
+    let mut driver =
+        DriverInvoker::launch_embedded(Context::new().expect("a context")).expect("a driver");
+    let forged = ForgedCnc::open(driver.aeron_dir());
+    // The length of the text ends the fixed part of the command.
+    let commands =
+        [(1, 24), (3, 24), (4, 32), (7, 28), (8, 28), (0xC, 28), (0xD, 28), (0xE, 20), (0x10, 36)];
+    for (type_id, fixed_length) in commands {
+        for text_length in [-1, i32::MIN, 9, i32::MAX] {
+            let mut command = vec![0; fixed_length + 8];
+            command[fixed_length - 4..fixed_length].copy_from_slice(&i32::to_ne_bytes(text_length));
+            forged.command_record(8 + command.len() as i32, type_id, &command);
+            driver.do_work().expect("work");
+        }
+    }
+    add_publication(&mut driver, 1);
+    let cnc = driver.cnc_file().expect("the CnC file");
+    let errors = cnc.errors();
+    let refused: i32 = errors
+        .iter()
+        .filter(|error| error.text.contains("too short: length=0"))
+        .map(|error| error.observation_count)
+        .sum();
+    assert_eq!(refused as usize, 4 * commands.len(), "{errors:?}");
+}
