@@ -14,6 +14,12 @@ pub enum FaultKind {
     KillClient,
     /// SIGKILL for the driver
     KillDriver,
+    /// SIGKILL for the driver, and at once a successor that takes over the directory
+    TakeOverDriver,
+    /// A child of a client or the driver, forked with all handles, that uses and drops them
+    Fork,
+    /// Another client that forges the metadata of its log buffers
+    ForgeMetadata,
     /// SIGSTOP and SIGCONT for a publisher or subscriber
     PauseClient,
     /// SIGSTOP and SIGCONT for the driver
@@ -30,9 +36,12 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All faults.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::KillClient,
         Self::KillDriver,
+        Self::TakeOverDriver,
+        Self::Fork,
+        Self::ForgeMetadata,
         Self::PauseClient,
         Self::PauseDriver,
         Self::FullDisk,
@@ -46,6 +55,9 @@ impl FaultKind {
             Self::KillClient => 25,
             Self::PauseClient => 45,
             Self::KillDriver => 4,
+            Self::TakeOverDriver => 4,
+            Self::Fork => 8,
+            Self::ForgeMetadata => 6,
             Self::PauseDriver => 8,
             Self::FullDisk => 6,
             Self::Descriptors => 12,
@@ -70,6 +82,9 @@ pub(crate) enum Length {
 pub(crate) enum Blow {
     KillClient,
     KillDriver,
+    TakeOverDriver,
+    Fork,
+    ForgeMetadata,
     PauseClient(Length, Duration),
     PauseDriver(Duration),
     FullDisk(Duration),
@@ -96,6 +111,9 @@ impl Blow {
         Some(match kind {
             FaultKind::KillClient => Self::KillClient,
             FaultKind::KillDriver => Self::KillDriver,
+            FaultKind::TakeOverDriver => Self::TakeOverDriver,
+            FaultKind::Fork => Self::Fork,
+            FaultKind::ForgeMetadata => Self::ForgeMetadata,
             FaultKind::PauseClient => {
                 let (length, least) = match random.below(3) {
                     0 => (Length::Short, millis(20)),
@@ -125,15 +143,18 @@ mod tests {
     fn all_kinds_come_and_no_others() {
         for kinds in [&FaultKind::ALL[..], &[FaultKind::KillDriver, FaultKind::Loss]] {
             let mut random = Random::new(3);
-            let mut counts = [0; 6];
+            let mut counts = [0; 9];
             for _ in 0..2_000 {
                 let index = match Blow::choose(kinds, &mut random).expect("a fault") {
                     Blow::KillClient => 0,
                     Blow::KillDriver => 1,
-                    Blow::PauseClient(..) => 2,
-                    Blow::PauseDriver(_) => 3,
-                    Blow::FullDisk(_) => 4,
-                    Blow::Descriptors(_) => 5,
+                    Blow::TakeOverDriver => 2,
+                    Blow::Fork => 3,
+                    Blow::ForgeMetadata => 4,
+                    Blow::PauseClient(..) => 5,
+                    Blow::PauseDriver(_) => 6,
+                    Blow::FullDisk(_) => 7,
+                    Blow::Descriptors(_) => 8,
                 };
                 counts[index] += 1;
             }
@@ -165,9 +186,12 @@ mod tests {
     }
 
     impl FaultKind {
-        const ALL_OF_A_MOMENT: [Self; 6] = [
+        const ALL_OF_A_MOMENT: [Self; 9] = [
             Self::KillClient,
             Self::KillDriver,
+            Self::TakeOverDriver,
+            Self::Fork,
+            Self::ForgeMetadata,
             Self::PauseClient,
             Self::PauseDriver,
             Self::FullDisk,

@@ -39,6 +39,8 @@ pub(crate) struct Member {
     pub(crate) was_killed: bool,
     /// How many counters the next process has, if it is a publisher.
     pub(crate) counters: usize,
+    /// Whether the next process takes over the directory of the last one, if it is a driver.
+    pub(crate) takes_over: bool,
     pub(crate) is_ending: bool,
     /// `true` if the driver runs, or the client has all its resources.
     pub(crate) is_ready: bool,
@@ -69,6 +71,7 @@ impl Member {
             start_at: Instant::now(),
             was_killed: false,
             counters: COUNTERS,
+            takes_over: false,
             is_ending: false,
             is_ready: false,
             paused: None,

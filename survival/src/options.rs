@@ -97,6 +97,9 @@ pub enum Command {
     /// Subscribes to all streams.
     #[command(hide = true)]
     Subscriber(PartOptions),
+    /// Forges the metadata of log buffers of its own.
+    #[command(hide = true)]
+    Forger(PartOptions),
 }
 
 /// The options of a part.
@@ -120,6 +123,9 @@ pub struct PartOptions {
     /// How many counters a publisher has
     #[arg(long, default_value_t = 0)]
     pub counters: usize,
+    /// Let the driver take over the directory of a dead driver, instead of deleting it in any case
+    #[arg(long)]
+    pub take_over: bool,
     /// Let the driver lose datagrams
     #[arg(long)]
     pub loss: bool,

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 pub(crate) struct Caused {
     pub(crate) kills_of_clients: u64,
     pub(crate) kills_of_drivers: u64,
+    pub(crate) takeovers_of_drivers: u64,
+    pub(crate) forks: u64,
+    pub(crate) forgers: u64,
     pub(crate) short_pauses: u64,
     pub(crate) pauses_past_liveness: u64,
     pub(crate) pauses_past_reuse: u64,
@@ -20,10 +23,13 @@ pub(crate) struct Caused {
 }
 
 impl Caused {
-    fn rows(&self) -> [(&'static str, u64); 8] {
+    fn rows(&self) -> [(&'static str, u64); 11] {
         [
             ("kills of clients", self.kills_of_clients),
             ("kills of drivers", self.kills_of_drivers),
+            ("takeovers of drivers", self.takeovers_of_drivers),
+            ("forks", self.forks),
+            ("forgers of metadata", self.forgers),
             ("short pauses of clients", self.short_pauses),
             ("pauses past liveness", self.pauses_past_liveness),
             ("pauses past counter reuse", self.pauses_past_reuse),
@@ -65,6 +71,8 @@ pub(crate) struct Report {
     pub(crate) received: u64,
     /// Messages that a subscriber did not see because the driver had given it up.
     pub(crate) skipped: u64,
+    /// From the kill of a driver to the first message with the driver that has taken over its directory.
+    pub(crate) resumptions: Vec<Duration>,
     faults: BTreeMap<String, u64>,
     descriptions: Vec<String>,
     /// Ends of clients and refused calls, by the kind of the error.
@@ -103,6 +111,14 @@ impl Report {
         self.faults.get(name).copied().unwrap_or(0)
     }
 
+    /// Returns lowest, median and highest.
+    fn resumption_millis(&self) -> Option<[u128; 3]> {
+        let mut millis: Vec<_> = self.resumptions.iter().map(Duration::as_millis).collect();
+        millis.sort_unstable();
+        let median = *millis.get(millis.len() / 2)?;
+        Some([*millis.first()?, median, *millis.last()?])
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let caused: BTreeMap<_, _> = self.caused.rows().into_iter().collect();
         let faults: BTreeMap<_, _> = FAULTS.map(|name| (name, self.count(name))).into();
@@ -121,6 +137,7 @@ impl Report {
             "sent": self.sent,
             "received": self.received,
             "skippedAfterTimeout": self.skipped,
+            "resumptionsMillis": self.resumption_millis(),
             "faults": faults,
             "descriptions": self.descriptions,
             "errors": errors,
@@ -141,6 +158,13 @@ impl fmt::Display for Report {
         row("skipped after a timeout", self.skipped)?;
         for name in FAULTS {
             row(name, self.count(name))?;
+        }
+        if let Some([least, median, most]) = self.resumption_millis() {
+            let count = self.resumptions.len();
+            writeln!(
+                f,
+                "  {count} takeovers, ms to the first message: {least}, {median}, {most} (lowest, median, highest)"
+            )?;
         }
         for (kind, Errors { count, text }) in &self.errors {
             let text: String = text.chars().take(SHOWN).collect();

@@ -1,5 +1,6 @@
 //! Timeouts, lengths and streams that the driver and the clients agree on.
 
+use std::ops::RangeFrom;
 use std::time::Duration;
 
 /// After so long without a heartbeat the driver gives a client up.
@@ -30,6 +31,9 @@ pub(crate) const IPC: Stream = Stream { id: 1001, is_shared: false };
 pub(crate) const SHARED: Stream = Stream { id: 1002, is_shared: true };
 /// The messages of an exclusive publication each, over UDP.
 pub(crate) const UDP: Stream = Stream { id: 1003, is_shared: false };
+/// The streams of forgers, whose messages are not checked.
+pub(crate) const FORGED_STREAM_IDS: RangeFrom<i32> = 2001..;
+
 /// All streams. Each publisher has a publication on each, and each subscriber a subscription.
 pub(crate) const STREAMS: [Stream; 3] = [IPC, SHARED, UDP];
 

@@ -9,6 +9,8 @@ pub(crate) enum Order {
     Checkpoint(u64),
     /// Publishers: go on.
     Resume,
+    /// Fork a child that uses all handles, drops them and ends.
+    Fork,
     /// End in good order.
     End,
 }
@@ -22,6 +24,8 @@ pub(crate) enum Notice {
     Ended(String),
     /// A connection, a publication, a subscription or a driver was refused.
     Refused(String),
+    /// A subscriber's client has received its first message.
+    Resumed,
     /// How many messages were sent, or received, since the process was started.
     Messages(u64),
     /// How many messages were not seen because the driver had timed out the subscriber.
@@ -39,6 +43,7 @@ impl fmt::Display for Order {
         match self {
             Self::Checkpoint(number) => write!(f, "checkpoint {number}"),
             Self::Resume => f.write_str("resume"),
+            Self::Fork => f.write_str("fork"),
             Self::End => f.write_str("end"),
         }
     }
@@ -49,6 +54,7 @@ impl Order {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("checkpoint", number) => number.parse().ok().map(Self::Checkpoint),
             ("resume", "") => Some(Self::Resume),
+            ("fork", "") => Some(Self::Fork),
             ("end", "") => Some(Self::End),
             _ => None,
         }
@@ -61,6 +67,7 @@ impl fmt::Display for Notice {
             Self::Ready => f.write_str("ready"),
             Self::Ended(text) => write!(f, "ended {}", one_line(text)),
             Self::Refused(text) => write!(f, "refused {}", one_line(text)),
+            Self::Resumed => f.write_str("resumed"),
             Self::Messages(count) => write!(f, "messages {count}"),
             Self::Skipped(count) => write!(f, "skipped {count}"),
             Self::Publishing(checkpoint, publications) => {
@@ -84,6 +91,7 @@ impl Notice {
             "ready" => Self::Ready,
             "ended" => Self::Ended(rest.to_owned()),
             "refused" => Self::Refused(rest.to_owned()),
+            "resumed" => Self::Resumed,
             "messages" => Self::Messages(number()?),
             "skipped" => Self::Skipped(number()?),
             "publishing" => {
@@ -111,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood() {
-        for order in [Order::Checkpoint(7), Order::Resume, Order::End] {
+        for order in [Order::Checkpoint(7), Order::Resume, Order::Fork, Order::End] {
             assert_eq!(Order::parse(&order.to_string()), Some(order));
         }
         let text = "ClientTimeout client was timed out".to_owned();
@@ -119,6 +127,7 @@ mod tests {
             Notice::Ready,
             Notice::Ended(text.clone()),
             Notice::Refused(text.clone()),
+            Notice::Resumed,
             Notice::Messages(9),
             Notice::Skipped(3),
             Notice::Publishing(2, vec![1, u64::MAX, 3]),

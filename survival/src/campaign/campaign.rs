@@ -55,6 +55,10 @@ pub(super) struct Campaign<'a> {
     pub(super) random: Random,
     /// The driver first, then publishers, then subscribers.
     pub(super) members: Vec<Member>,
+    /// When the driver was killed whose successor has not delivered a message yet.
+    pub(super) taken_over_at: Option<Instant>,
+    /// The forger, if there is one.
+    pub(super) forger: Option<Process>,
     /// When publishers are killed so that their successors have counters, logs and images made. The successors
     /// get the counters of a paused client, and need the descriptors of a client that has none.
     pub(super) successions: Vec<Instant>,
@@ -101,6 +105,8 @@ impl<'a> Campaign<'a> {
             disk_full_until: None,
             random: Random::new(seed),
             members: roles.map(Member::new).collect(),
+            taken_over_at: None,
+            forger: None,
             successions: Vec::new(),
             checkpoint: 0,
             report,
@@ -161,22 +167,13 @@ impl<'a> Campaign<'a> {
             Role::Publisher(number) => ("publisher", number),
             Role::Subscriber(number) => ("subscriber", number),
         };
-        let mut command = Command::new(&self.program);
-        for (name, _) in std::env::vars_os() {
-            // Settings of Aeron's that a user may have.
-            if name.to_string_lossy().starts_with("AERON_") {
-                command.env_remove(name);
-            }
-        }
+        let mut command = self.command(part);
         command
-            .env("RUST_BACKTRACE", "0")
-            .arg(part)
-            .args(["--supervisor", &process::id().to_string()])
-            .arg("--dir")
-            .arg(self.disk.aeron_dir())
             .args(["--index", &number.to_string(), "--endpoint", &self.endpoint])
-            .args(["--seed", &self.random.next().to_string()])
             .args(["--counters", &self.members[index].counters.to_string()]);
+        if self.members[index].takes_over {
+            command.arg("--take-over");
+        }
         if self.faults.contains(&FaultKind::Loss) {
             command.arg("--loss");
         }
@@ -191,6 +188,32 @@ impl<'a> Campaign<'a> {
         self.report.processes += 1;
         self.members[index] = Member { process: Some(process), ..Member::new(role) };
         Ok(())
+    }
+
+    /// Starts a forger.
+    pub(super) fn launch_forger(&mut self) -> Result<(), Failure> {
+        self.forger = Some(Process::start(&mut self.command("forger"))?);
+        self.report.processes += 1;
+        Ok(())
+    }
+
+    /// Returns the command that starts this program as a part.
+    fn command(&mut self, part: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        for (name, _) in std::env::vars_os() {
+            // Settings of Aeron's that a user may have.
+            if name.to_string_lossy().starts_with("AERON_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .env("RUST_BACKTRACE", "0")
+            .arg(part)
+            .args(["--supervisor", &process::id().to_string()])
+            .arg("--dir")
+            .arg(self.disk.aeron_dir())
+            .args(["--seed", &self.random.next().to_string()]);
+        command
     }
 
     /// Ends all processes in good order, the driver last, and looks for the resources that they have left.

@@ -90,7 +90,8 @@ impl Campaign<'_> {
 
     /// Who has not got messages of the checkpoint from whom.
     fn missing(&mut self) -> Vec<String> {
-        let mut missing = Vec::new();
+        let mut missing: Vec<_> =
+            self.forger.iter().map(|_| "the forger does not end".to_owned()).collect();
         let (publishers, subscribers) = self.clients();
         for publisher in publishers {
             if publisher.publishing.0 != self.checkpoint {

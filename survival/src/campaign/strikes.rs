@@ -11,6 +11,7 @@ use crate::faults::{Blow, Length};
 use crate::leaks;
 use crate::member::Pause;
 use crate::settings::{CLIENT_LIVENESS, COUNTER_REUSE};
+use crate::words::Order;
 
 /// The time between two faults.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
@@ -48,6 +49,27 @@ impl Campaign<'_> {
                     let delay = self.random.between(Duration::ZERO, Duration::from_millis(500));
                     self.kill(0, delay)?;
                     self.report.caused.kills_of_drivers += 1;
+                }
+            }
+            Blow::TakeOverDriver => {
+                if self.members[0].is_free() {
+                    self.kill(0, Duration::ZERO)?;
+                    self.members[0].takes_over = true;
+                    self.taken_over_at = Some(now);
+                    self.report.caused.takeovers_of_drivers += 1;
+                }
+            }
+            Blow::Fork => {
+                let Some(index) = self.choose(0..self.members.len()) else { return Ok(()) };
+                if let Some(process) = &mut self.members[index].process {
+                    process.order(Order::Fork);
+                    self.report.caused.forks += 1;
+                }
+            }
+            Blow::ForgeMetadata => {
+                if self.forger.is_none() {
+                    self.launch_forger()?;
+                    self.report.caused.forgers += 1;
                 }
             }
             Blow::PauseClient(length, pause) => {

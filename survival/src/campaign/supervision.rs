@@ -31,6 +31,7 @@ impl Campaign<'_> {
                 self.launch(index)?;
             }
         }
+        self.look_at_forger()?;
         if self.disk_full_until.is_some_and(|until| until <= now) {
             self.disk.empty();
             self.disk_full_until = None;
@@ -88,6 +89,25 @@ impl Campaign<'_> {
         Ok(())
     }
 
+    /// Notices the end of the forger.
+    fn look_at_forger(&mut self) -> Result<(), Failure> {
+        let Some(mut forger) = self.forger.take() else { return Ok(()) };
+        let Some(status) = forger.ended()? else {
+            self.forger = Some(forger);
+            return Ok(());
+        };
+        while let Some(notice) = forger.last_notice() {
+            if let Notice::Refused(text) = notice {
+                self.report.error("refused", &text);
+            }
+        }
+        if !status.success() {
+            let text = format!("forger: {status}: {}", forger.last_words());
+            self.report.fault("crashed", 1, &text);
+        }
+        Ok(())
+    }
+
     fn bury(&mut self, index: usize, status: ExitStatus) {
         let member = &mut self.members[index];
         let Some(process) = member.process.take() else { return };
@@ -113,6 +133,10 @@ impl Campaign<'_> {
                 self.report.error("ended", &text);
             }
             Notice::Refused(text) => self.report.error("refused", &text),
+            Notice::Resumed => {
+                let taken_over_at = self.taken_over_at.take();
+                self.report.resumptions.extend(taken_over_at.map(|at| at.elapsed()));
+            }
             Notice::Messages(count) => {
                 let more = count - member.messages;
                 member.messages = count;

@@ -11,7 +11,7 @@ use crate::settings;
 use crate::words::{Notice, Order};
 
 /// How long to wait before another client is made.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(10);
 /// How often a client without a conductor thread does the conductor's work: often enough for the driver, and
 /// seldom enough for most polls to come before it.
 const WORK: Duration = Duration::from_millis(10);

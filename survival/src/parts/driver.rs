@@ -39,7 +39,7 @@ fn launch(options: &PartOptions) -> Result<MediaDriver> {
     context
         .set_dir(&options.dir)?
         // Of a driver that was killed.
-        .set_dir_delete_on_start(true)?
+        .set_dir_delete_on_start(!options.take_over)?
         .set_dir_delete_on_shutdown(true)?
         .set_dir_warn_if_exists(false)?
         .set_threading_mode(ThreadingMode::Shared)?

@@ -2,6 +2,7 @@
 
 mod client;
 mod driver;
+mod forger;
 mod publisher;
 mod subscriber;
 
@@ -21,8 +22,10 @@ use crate::words::{Notice, Order};
 
 /// Plays a part until the supervisor asks for its end.
 pub(crate) fn play(command: Command) -> Result<(), Failure> {
-    let (Command::Driver(options) | Command::Publisher(options) | Command::Subscriber(options)) =
-        &command;
+    let (Command::Driver(options)
+    | Command::Publisher(options)
+    | Command::Subscriber(options)
+    | Command::Forger(options)) = &command;
     follow(options.supervisor)?;
     // A caught panic, such as a panic of a callback, is a crash all the same.
     let print = panic::take_hook();
@@ -35,6 +38,7 @@ pub(crate) fn play(command: Command) -> Result<(), Failure> {
         Command::Driver(options) => driver::play(options, &orders),
         Command::Publisher(options) => publisher::play(options, &orders),
         Command::Subscriber(options) => subscriber::play(options, &orders),
+        Command::Forger(options) => forger::play(options, &orders),
     }
 }
 

@@ -115,7 +115,7 @@ impl Part for Publisher {
                 self.announce();
             }
             Order::Resume => self.checkpoint = 0,
-            Order::End => {}
+            Order::Fork | Order::End => {}
         }
     }
 

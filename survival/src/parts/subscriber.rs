@@ -37,6 +37,7 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
         flows: Vec::new(),
         log: Log::default(),
         clients: 0,
+        has_resumed: false,
     };
     client::run(&mut subscriber, options, orders);
     subscriber.log.tell();
@@ -50,11 +51,14 @@ struct Subscriber {
     flows: Vec<Flow>,
     log: Log,
     clients: usize,
+    /// Whether the current client has received a message.
+    has_resumed: bool,
 }
 
 impl Part for Subscriber {
     fn join(&mut self, aeron: &Aeron) -> Result<()> {
         self.clients += 1;
+        self.has_resumed = false;
         for stream in STREAMS {
             let channel = stream.channel(&self.endpoint);
             self.flows.push(Flow {
@@ -80,6 +84,10 @@ impl Part for Subscriber {
             for finding in flow.oracle.due(Instant::now()) {
                 self.log.report(&finding);
             }
+        }
+        if is_busy && !self.has_resumed {
+            self.has_resumed = true;
+            say(&Notice::Resumed);
         }
         Ok(is_busy)
     }
