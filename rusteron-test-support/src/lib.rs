@@ -14,6 +14,8 @@ pub mod cluster;
 mod cnc;
 mod driver_process;
 mod drivers;
+#[cfg(unix)]
+pub mod fork;
 mod java;
 mod log_buffer;
 mod media_driver_program;

@@ -55,6 +55,7 @@ impl Campaign<'_> {
                 if self.members[0].is_free() {
                     self.kill(0, Duration::ZERO)?;
                     self.members[0].takes_over = true;
+                    self.members[0].is_ready = false;
                     self.taken_over_at = Some(now);
                     self.report.caused.takeovers_of_drivers += 1;
                 }

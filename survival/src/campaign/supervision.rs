@@ -134,8 +134,11 @@ impl Campaign<'_> {
             }
             Notice::Refused(text) => self.report.error("refused", &text),
             Notice::Resumed => {
-                let taken_over_at = self.taken_over_at.take();
-                self.report.resumptions.extend(taken_over_at.map(|at| at.elapsed()));
+                // Not the first message of the killed driver, which is read after the kill.
+                if self.members[0].is_ready {
+                    let taken_over_at = self.taken_over_at.take();
+                    self.report.resumptions.extend(taken_over_at.map(|at| at.elapsed()));
+                }
             }
             Notice::Messages(count) => {
                 let more = count - member.messages;

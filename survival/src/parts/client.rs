@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ErrorKind, Result};
 
-use super::{Orders, say};
+use super::{Orders, forked, say};
 use crate::options::PartOptions;
 use crate::settings;
 use crate::words::{Notice, Order};
@@ -17,6 +17,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 const WORK: Duration = Duration::from_millis(10);
 /// The time within which a client whose publications or subscriptions are closed says why.
 const REASON: Duration = Duration::from_secs(2);
+
+/// How often a forked child uses its resources: a publisher does not offer with each use.
+const USES: usize = 100;
 
 /// Why a loop has come to its end.
 pub(super) enum End {
@@ -98,6 +101,14 @@ struct Client {
     reason: Reason,
 }
 
+/// Uses all resources in a child that was forked with them, which must refuse that. Then ends as a part that was asked
+/// to end: drops them all.
+fn end_of_child(part: &mut impl Part) -> End {
+    let is_refused = (0..USES).any(|_| matches!(part.work(), Err(End::Closed(_))));
+    assert!(is_refused, "a forked child uses its parent's client");
+    End::Asked
+}
+
 /// The last error that the client's error handler was given.
 #[derive(Clone, Default)]
 struct Reason(Arc<Mutex<Option<Error>>>);
@@ -152,6 +163,7 @@ impl Client {
     ) -> std::result::Result<bool, End> {
         match orders.next() {
             Some(Order::End) => return Err(End::Asked),
+            Some(Order::Fork) if forked::fork() => return Err(end_of_child(part)),
             Some(order) => part.obey(order),
             None => {}
         }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_client::IdleStrategyKind;
+use rusteron_client::{ErrorKind, IdleStrategyKind};
 use rusteron_media_driver::{Context, Loss, MediaDriver, Result, ThreadingMode};
 
-use super::{Orders, say};
+use super::{Orders, accuse, forked, say};
 use crate::options::PartOptions;
 use crate::settings;
 use crate::words::{Notice, Order};
@@ -22,6 +22,11 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
     let driver = loop {
         match launch(options) {
             Ok(driver) => break driver,
+            Err(error) if options.take_over && error.kind() == ErrorKind::StaleDirectory => {
+                // The supervisor has waited for the end of the other driver.
+                accuse("refused", 1, error);
+                return Ok(());
+            }
             Err(error) => say(&Notice::Refused(format!("{:?} {error}", error.kind()))),
         }
         if orders.wait(PAUSE) == Some(Order::End) {
@@ -29,7 +34,14 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
         }
     };
     say(&Notice::Ready);
-    while orders.wait(Duration::from_secs(1)) != Some(Order::End) {}
+    loop {
+        match orders.wait(Duration::from_secs(1)) {
+            Some(Order::End) => break,
+            // The child drops the driver.
+            Some(Order::Fork) if forked::fork() => return Ok(()),
+            _ => {}
+        }
+    }
     driver.close()?;
     Ok(())
 }

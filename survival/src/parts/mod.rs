@@ -3,6 +3,7 @@
 mod client;
 mod driver;
 mod forger;
+mod forked;
 mod publisher;
 mod subscriber;
 
