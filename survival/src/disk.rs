@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 use crate::settings::DISK_SIZE;
 
+/// The end of the names of saved error logs.
+const SAVED_ERRORS: &str = "-error.log";
 const FILLING: &str = "filling";
 
 /// A directory that goes with this.
@@ -60,7 +62,8 @@ impl Disk {
         let _ = fs::remove_file(self.path().join(FILLING));
     }
 
-    /// Returns the files on the disk, directories aside.
+    /// Returns the files on the disk, directories aside. A driver that takes over a directory saves the error log of
+    /// its predecessor beside it, as Aeron's does; that is not counted.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut dirs = vec![self.path().to_owned()];
@@ -68,7 +71,7 @@ impl Disk {
             for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     dirs.push(entry.path());
-                } else {
+                } else if !entry.file_name().to_string_lossy().ends_with(SAVED_ERRORS) {
                     files.push(entry.path());
                 }
             }
