@@ -7,7 +7,7 @@ mod forks {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
     use std::thread;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
     use std::{env, fs, process};
 
     use rusteron_client::agent::{Agent, AgentError, AgentRunner, RunnerError};
@@ -17,8 +17,8 @@ mod forks {
     };
     use rusteron_media_driver::{DriverInvoker, MediaDriver};
     use rusteron_test_support::{
-        DEADLINE, await_some, block_on, connect, connected_pair, context, exchange, launch, offer,
-        receive, shared_pair,
+        DEADLINE, ForkedChild, await_some, block_on, connect, connected_pair, context, exchange,
+        launch, offer, receive, shared_pair,
     };
 
     const CHANNEL: &str = "aeron:ipc?term-length=64k";
@@ -54,30 +54,14 @@ mod forks {
         ExitCode::from(u8::from(failures > 0))
     }
 
-    /// Forks. `None` in the child; otherwise, the child's id.
-    fn fork() -> Option<libc::pid_t> {
-        // SAFETY: the other threads of this process hold no lock that the child needs. That is what
-        // these tests are about.
-        let id = unsafe { libc::fork() };
-        assert!(id >= 0, "a child");
-        (id > 0).then_some(id)
+    /// Forks. Returns `None` in the child.
+    fn fork() -> Option<ForkedChild> {
+        ForkedChild::fork().expect("a child")
     }
 
-    /// Waits until the child has succeeded.
     #[track_caller]
-    fn await_child(id: libc::pid_t) {
-        let mut status = 0;
-        let deadline = Instant::now() + DEADLINE;
-        // SAFETY: a child of this process, for which nothing else waits.
-        while unsafe { libc::waitpid(id, &mut status, libc::WNOHANG) } == 0 {
-            if Instant::now() > deadline {
-                // SAFETY: as above, so the id is not yet another process's.
-                unsafe { libc::kill(id, libc::SIGKILL) };
-                panic!("the child does not end");
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+    fn await_child(child: ForkedChild) {
+        child.await_success(Instant::now() + DEADLINE).expect("a child that succeeds");
     }
 
     #[track_caller]

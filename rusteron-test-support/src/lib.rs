@@ -15,7 +15,7 @@ mod cnc;
 mod driver_process;
 mod drivers;
 #[cfg(unix)]
-pub mod fork;
+mod fork;
 mod java;
 mod log_buffer;
 mod media_driver_program;
@@ -36,6 +36,8 @@ pub use drivers::{
     SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_strict, launch_with,
     launch_with_long_timeouts,
 };
+#[cfg(unix)]
+pub use fork::ForkedChild;
 pub use java::{has_java, java_run, prepare_java};
 pub use log_buffer::{log_bytes, log_file, log_tails, unblock};
 pub use media_driver_program::{media_driver, media_driver_beside};

@@ -10,6 +10,8 @@ use std::process::Command;
 use std::sync::mpsc;
 #[cfg(unix)]
 use std::thread;
+#[cfg(unix)]
+use std::time::Instant;
 use std::time::{Duration, SystemTime};
 
 use rusteron_client::__private::error_log;
@@ -19,7 +21,7 @@ use rusteron_cluster::__private::{
 };
 use rusteron_cluster::ClusterErrorKind;
 #[cfg(unix)]
-use rusteron_test_support::DEADLINE;
+use rusteron_test_support::{DEADLINE, ForkedChild};
 use tempfile::TempDir;
 
 const PAGE_SIZE: usize = 4096;
@@ -386,20 +388,17 @@ fn forked_child_leaves_it_alone() {
     mark_file.ready();
     let path = mark_file.path().to_owned();
     let before = fs::read(&path).expect("a file");
-    // SAFETY: the child uses and drops the mark file, and ends without returning to the tests.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    // The parent's remains.
+    let mut mark_file = Some(mark_file);
+    let child = ForkedChild::run(|| {
+        let mark_file = mark_file.take().expect("a mark file");
         mark_file.tick();
         mark_file.set_member_id(5);
         mark_file.record_error("of the child");
         drop(mark_file);
-        // SAFETY: ends this process.
-        unsafe { libc::_exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of this process, for which nothing else waits.
-    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0);
+    });
+    let deadline = Instant::now() + DEADLINE;
+    child.expect("a child").await_success(deadline).expect("a child that succeeds");
     assert!(fs::read(&path).expect("a file") == before, "the child has written");
     assert_eq!(activate(&dir).unwrap_err().kind(), ClusterErrorKind::ActiveMarkFile);
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_test_support::fork;
+use rusteron_test_support::ForkedChild;
 
 use super::accuse;
 
@@ -13,7 +13,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Forks a child. Returns `true` in the child, which then says nothing more, and must end with success.
 pub(super) fn fork() -> bool {
-    match fork::fork() {
+    match ForkedChild::fork() {
         Ok(None) => {
             // The supervisor takes what this process says for its parent's notices.
             let null = File::options().write(true).open("/dev/null");
@@ -24,7 +24,7 @@ pub(super) fn fork() -> bool {
         }
         Ok(Some(child)) => {
             thread::spawn(move || {
-                if let Err(end) = fork::await_success(child, Instant::now() + DEADLINE) {
+                if let Err(end) = child.await_success(Instant::now() + DEADLINE) {
                     accuse("crashed", 1, format_args!("a forked child: {end}"));
                 }
             });
