@@ -12,6 +12,7 @@ use crate::buffer::Payload;
 use crate::channel_uri::Channel;
 use crate::client::Aeron;
 use crate::error;
+use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::recording::RecordingDescriptor;
 use crate::replay_merge::ReplayMerge;
@@ -42,7 +43,7 @@ impl Archive {
     ) -> PyResult<R> {
         let archive = Arc::clone(&*self.slot.enter()?);
         // Dropped inside: closing waits.
-        py.detach(move || request(&archive)).map_err(|error| error::archive(&error))
+        exit::detached(py, move || request(&archive)).map_err(|error| error::archive(&error))
     }
 
     fn connect_with(
@@ -82,11 +83,9 @@ impl Archive {
             Ok(())
         })?;
         let handle = aeron.handle()?;
-        let mut connecting = py
-            .detach(|| rust::Archive::async_connect(&handle, context))
+        let mut connecting = exit::detached(py, || rust::Archive::async_connect(&handle, context))
             .map_err(|error| error::archive(&error))?;
-        let archive =
-            wait::outcome(py, || connecting.poll().map_err(|error| error::archive(&error)))?;
+        let archive = wait::outcome(py, || connecting.poll(), |error| error::archive(&error))?;
         let scope = aeron.scope().clone();
         Ok(Self { slot: scope.own("archive session", Arc::new(archive)), scope })
     }

@@ -12,6 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
+use rusteron_client::__private::Process;
 use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
@@ -34,6 +35,7 @@ impl Drop for Owner {
 
 /// A claim with its publication. The fields are dropped in this order.
 pub(crate) struct Claimed {
+    process: Process,
     claim: BufferClaim<'static>,
     _owner: Owner,
 }
@@ -72,7 +74,7 @@ impl Claim {
         // not move it.
         let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
         let owner = Owner::Shared { _publication: publication, _slot: Arc::clone(slot) };
-        Ok(Claimed { claim, _owner: owner })
+        Ok(Claimed { process: Process::current(), claim, _owner: owner })
     }
 
     pub(crate) fn of_exclusive(
@@ -86,7 +88,11 @@ impl Claim {
         let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
         drop(entered);
         slot.reserve();
-        Ok(Claimed { claim, _owner: Owner::Exclusive(Arc::clone(slot)) })
+        Ok(Claimed {
+            process: Process::current(),
+            claim,
+            _owner: Owner::Exclusive(Arc::clone(slot)),
+        })
     }
 
     fn with<R>(&self, function: impl FnOnce(&mut State) -> R) -> R {
@@ -134,7 +140,8 @@ impl Claim {
     fn commit_now(&self, py: Python<'_>) -> PyResult<i64> {
         self.release_view(py);
         let claimed = self.end(true)?;
-        let Claimed { claim, _owner } = claimed.ok_or_else(ended)?;
+        let Claimed { process, claim, _owner } = claimed.ok_or_else(ended)?;
+        process.check().map_err(error::client)?;
         claim.commit().map_err(error::offer)
     }
 

@@ -15,6 +15,7 @@ use crate::channel_uri::Channel;
 use crate::counter::{Counter, CountersReader};
 use crate::driver::MediaDriver;
 use crate::error;
+use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::repr::py_bool;
 use crate::scope::{Owned, OwnedSlot, Scope};
@@ -125,7 +126,7 @@ impl Aeron {
             })
             .map_err(error::client)?;
         let mut connecting = rust::Aeron::async_connect(context).map_err(error::client)?;
-        let aeron = wait::outcome(py, || connecting.poll().map_err(error::client))?;
+        let aeron = wait::outcome(py, || connecting.poll(), error::client)?;
         let scope = Scope::new(owner.clone());
         let slot = Slot::new("client", Owned::from_parts(aeron, owner));
         Ok(Self { slot, scope, errors })
@@ -140,7 +141,7 @@ impl Aeron {
         rust::Registration<R>: Send,
     {
         let mut registration = registration.map_err(error::client)?;
-        wait::outcome(py, || registration.poll().map_err(error::client))
+        wait::outcome(py, || registration.poll(), error::client)
     }
 }
 
@@ -227,16 +228,17 @@ impl Aeron {
     }
 
     /// Takes the errors that the client met in the background, the oldest first, 100 at most.
-    fn errors(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+    fn errors(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.slot.check_process()?;
         let errors =
             std::mem::take(&mut *self.errors.lock().unwrap_or_else(PoisonError::into_inner));
-        errors.into_iter().map(|error| error::client(error).into_value(py).into_any()).collect()
+        Ok(errors.into_iter().map(|error| error::client(error).into_value(py).into_any()).collect())
     }
 
     /// Asks the driver for a session id that no publication of the stream uses. Waits for the driver.
     fn next_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i32> {
         let aeron = self.handle()?;
-        py.detach(move || aeron.next_session_id(stream_id)).map_err(error::client)
+        exit::detached(py, move || aeron.next_session_id(stream_id)).map_err(error::client)
     }
 
     /// Returns a number that this driver has given to no other request.

@@ -9,6 +9,7 @@ use rusteron_client as rust;
 
 use crate::counter::CountersReader;
 use crate::error;
+use crate::exit;
 use crate::seconds::Seconds;
 
 /// The CnC file of a driver, dead or alive: its counters, its errors and its losses.
@@ -34,7 +35,9 @@ impl CncFile {
     #[pyo3(signature = (dir, timeout=None))]
     fn new(py: Python<'_>, dir: PathBuf, timeout: Option<Seconds>) -> PyResult<Self> {
         let timeout = timeout.map_or(Duration::ZERO, |timeout| timeout.0);
-        py.detach(|| rust::CncFile::open(dir, timeout)).map(Self::from).map_err(error::client)
+        exit::detached(py, || rust::CncFile::open(dir, timeout))
+            .map(Self::from)
+            .map_err(error::client)
     }
 
     /// The file's path.

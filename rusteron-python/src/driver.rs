@@ -11,6 +11,7 @@ use rusteron_media_driver::{Preset, ThreadingMode};
 
 use crate::cnc::CncFile;
 use crate::error;
+use crate::exit;
 use crate::repr::py_bool;
 use crate::scope::DriverSlot;
 use crate::settings::set_by_name;
@@ -48,7 +49,7 @@ impl MediaDriver {
         context: rust::Context,
         launch: fn(rust::Context) -> rust::Result<rust::MediaDriver>,
     ) -> PyResult<Self> {
-        let driver = py.detach(|| launch(context)).map_err(error::client)?;
+        let driver = exit::detached(py, || launch(context)).map_err(error::client)?;
         let aeron_dir = driver.aeron_dir().to_owned();
         let slot = Slot::new("media driver", driver);
         let mut drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);

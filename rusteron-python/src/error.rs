@@ -9,10 +9,13 @@ use pyo3::types::PyDict;
 use rusteron_archive::ArchiveError;
 use rusteron_client::{Error, ErrorKind, OfferError, PollError};
 
+use crate::exit;
+
 /// Makes an exception of a class of `rusteron._errors`.
 fn exception(class: &str, text: &str, kind: &str, code: i32) -> PyErr {
     Python::attach(|py| {
-        let made = module(py).and_then(|module| module.getattr(class)?.call1((text, kind, code)));
+        let made =
+            module(py).and_then(|module| exit::call(&module.getattr(class)?, (text, kind, code)));
         made.map_or_else(|error| error, PyErr::from_value)
     })
 }

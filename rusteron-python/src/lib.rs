@@ -11,6 +11,7 @@ mod cnc;
 mod counter;
 mod driver;
 mod error;
+mod exit;
 mod message;
 mod notifier;
 mod publication;
@@ -49,17 +50,14 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscription::Subscription>()?;
     module.add("AERON_VERSION", rusteron_client::AERON_VERSION.to_string())?;
     let at_exit = pyo3::wrap_pyfunction!(at_exit, module)?;
-    module.py().import("atexit")?.call_method1("register", (at_exit, std::process::id()))?;
+    module.py().import("atexit")?.call_method1("register", (at_exit,))?;
     Ok(())
 }
 
-/// Ends the threads that use the interpreter, and the embedded drivers. A child of `os.fork()` has no such threads.
+/// Ends the threads that use the interpreter, and the embedded drivers. In a child of `os.fork()`, those of its own.
 #[pyfunction]
-fn at_exit(py: Python<'_>, pid: u32) {
-    if std::process::id() != pid {
-        return;
-    }
-    wait::exit();
+fn at_exit(py: Python<'_>) {
+    exit::begin(py);
     notifier::stop(py);
     driver::close_all();
 }

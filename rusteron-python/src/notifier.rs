@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pyo3::prelude::*;
+use rusteron_client::__private::PerProcess;
 use rusteron_client::{Action, Header, IdleStrategy, IdleStrategyKind};
 
-use crate::error;
+use crate::exit;
 use crate::scope::OwnedSlot;
 
 pub(crate) type SubscriptionSlot = OwnedSlot<rusteron_client::Subscription>;
@@ -41,19 +42,19 @@ struct Request {
     callback: Py<PyAny>,
 }
 
+#[derive(Default)]
 struct Requests {
     waiting: Vec<Request>,
     thread: Option<JoinHandle<()>>,
     is_stopped: bool,
 }
 
-static REQUESTS: Mutex<Requests> =
-    Mutex::new(Requests { waiting: Vec::new(), thread: None, is_stopped: false });
-static CHANGED: Condvar = Condvar::new();
+/// A child of `os.fork()` has a thread of its own.
+static REQUESTS: PerProcess<(Mutex<Requests>, Condvar)> = PerProcess::new();
 
 /// The lock is never held while the GIL is taken.
 fn requests() -> MutexGuard<'static, Requests> {
-    REQUESTS.lock().unwrap_or_else(PoisonError::into_inner)
+    REQUESTS.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request to be called back.
@@ -74,21 +75,22 @@ impl Waiter {
 
 /// Has the callback called once, when the subscription has a message or is closed. All requests share one thread, which
 /// starts with the first request, and sleeps while there is none.
-pub(crate) fn notify(slot: Arc<SubscriptionSlot>, callback: Py<PyAny>) -> PyResult<Waiter> {
+pub(crate) fn notify(
+    py: Python<'_>,
+    slot: Arc<SubscriptionSlot>,
+    callback: Py<PyAny>,
+) -> PyResult<Waiter> {
+    exit::hold_at_exit(py);
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut requests = requests();
-    if requests.is_stopped {
-        drop(requests);
-        return Err(error::closed("interpreter"));
-    }
     if requests.thread.is_none() {
         let spawned = thread::Builder::new().name("rusteron-asyncio".to_owned()).spawn(run);
         requests.thread = Some(spawned.map_err(PyErr::from)?);
     }
     requests.waiting.push(Request { id, slot, callback });
     drop(requests);
-    CHANGED.notify_one();
+    REQUESTS.1.notify_one();
     Ok(Waiter(id))
 }
 
@@ -99,10 +101,10 @@ pub(crate) fn stop(py: Python<'_>) {
     let waiting = std::mem::take(&mut requests.waiting);
     let thread = requests.thread.take();
     drop(requests);
-    CHANGED.notify_one();
+    REQUESTS.1.notify_one();
     drop(waiting);
     // The thread may need the GIL to end.
-    py.detach(|| thread.map(JoinHandle::join));
+    exit::detached(py, || thread.map(JoinHandle::join));
 }
 
 fn run() {
@@ -110,7 +112,7 @@ fn run() {
     loop {
         let mut requests = requests();
         while requests.waiting.is_empty() && !requests.is_stopped {
-            requests = CHANGED.wait(requests).unwrap_or_else(PoisonError::into_inner);
+            requests = REQUESTS.1.wait(requests).unwrap_or_else(PoisonError::into_inner);
             idle.reset();
         }
         if requests.is_stopped {

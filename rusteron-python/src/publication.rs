@@ -346,14 +346,14 @@ macro_rules! publication {
             fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
                 let mut request = self.slot.enter()?.async_add_destination(&*channel).map_err(error::client)?;
                 let id = request.registration_id();
-                wait::outcome(py, || request.poll().map_err(error::client))?;
+                wait::outcome(py, || request.poll(), error::client)?;
                 Ok(id)
             }
 
             /// Removes a destination by its channel.
             fn remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
                 let mut request = self.slot.enter()?.async_remove_destination(&*channel).map_err(error::client)?;
-                wait::outcome(py, || request.poll().map_err(error::client)).map(drop)
+                wait::outcome(py, || request.poll(), error::client).map(drop)
             }
 
             /// Closes the publication, after a claim that is under way. Does nothing if the publication is closed.

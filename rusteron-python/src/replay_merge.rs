@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use rusteron_archive as rust;
 
 use crate::error;
+use crate::exit;
 use crate::message::Header;
 use crate::notifier::SubscriptionSlot;
 use crate::scope::{DriverSlot, Owned, OwnedSlot, Scope};
@@ -122,7 +123,7 @@ impl ReplayMerge {
         recording_id: i64,
     ) -> PyResult<Self> {
         let Parts { archive, subscription, lenders } = Parts::take(archive, subscription)?;
-        match py.detach(|| builder.start(archive, subscription, recording_id)) {
+        match exit::detached(py, || builder.start(archive, subscription, recording_id)) {
             Ok(merge) => {
                 let merge = Merge { merge: Some(merge), lenders };
                 Ok(Self { slot: scope.own("replay merge", merge) })
@@ -169,7 +170,7 @@ impl ReplayMerge {
                     |handler| Ok(image.controlled_poll(handler, fragment_limit)),
                     |message, header| {
                         let message = PyBytes::new(py, message);
-                        handler.call1((message, Bound::new(py, Header::from(header))?))?;
+                        exit::call(handler, (message, Bound::new(py, Header::from(header))?))?;
                         Ok(rusteron_client::Action::Continue)
                     },
                 )?;

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::prelude::*;
+use rusteron_client::__private::Process;
 
 use crate::error;
+use crate::exit;
 
 /// A handle that can be closed at any time, from any thread.
 pub(crate) trait Close: Send + Sync {
@@ -21,6 +23,7 @@ pub(crate) trait Close: Send + Sync {
 /// call may need. The lock itself is held longer than a moment only by such a call.
 pub(crate) struct Slot<T: Send> {
     noun: &'static str,
+    process: Process,
     is_busy: AtomicBool,
     is_closing: AtomicBool,
     value: Mutex<Option<T>>,
@@ -30,6 +33,7 @@ impl<T: Send> Slot<T> {
     pub(crate) fn new(noun: &'static str, value: T) -> Arc<Self> {
         Arc::new(Self {
             noun,
+            process: Process::current(),
             is_busy: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             value: Mutex::new(Some(value)),
@@ -38,6 +42,7 @@ impl<T: Send> Slot<T> {
 
     /// Returns the handle for one call, with the GIL held.
     pub(crate) fn enter(&self) -> PyResult<Entered<'_, T>> {
+        self.check_process()?;
         if self.is_busy.swap(true, Ordering::SeqCst) {
             return Err(self.refusal());
         }
@@ -48,6 +53,11 @@ impl<T: Send> Slot<T> {
             return Err(error::closed(self.noun));
         }
         Ok(entered)
+    }
+
+    /// Raises in a child of `os.fork()`, where another thread of the parent may seem to use the handle for ever.
+    pub(crate) fn check_process(&self) -> PyResult<()> {
+        self.process.check().map_err(error::client)
     }
 
     /// Passes the handle to a short function that needs no GIL; `None` if the handle is in use or closed.
@@ -86,9 +96,9 @@ impl<T: Send> Slot<T> {
         self.release();
     }
 
-    /// Returns whether the handle was closed, or will be closed at the end of the call that uses it.
+    /// Returns whether the handle was closed, or will be closed at the end of the call that uses it, or is a parent's.
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closing.load(Ordering::SeqCst)
+        self.is_closing.load(Ordering::SeqCst) || !self.process.is_current()
     }
 
     fn refusal(&self) -> PyErr {
@@ -101,7 +111,8 @@ impl<T: Send> Slot<T> {
 
     /// Drops the handle if it is to be closed and nobody uses it.
     fn reap(&self) {
-        if !self.is_closed() || self.is_busy.swap(true, Ordering::SeqCst) {
+        let is_due = self.is_closed() && self.process.is_current();
+        if !is_due || self.is_busy.swap(true, Ordering::SeqCst) {
             return;
         }
         let value = self.lock().take();
@@ -119,7 +130,10 @@ impl<T: Send> Close for Slot<T> {
 
 impl<T: Send> Drop for Slot<T> {
     fn drop(&mut self) {
-        drop_detached(self.lock().take());
+        // Otherwise the lock may be that of a thread of the parent, and dropping the handle does nothing.
+        if self.process.is_current() {
+            drop_detached(self.lock().take());
+        }
     }
 }
 
@@ -127,7 +141,7 @@ impl<T: Send> Drop for Slot<T> {
 fn drop_detached<T: Send>(value: Option<T>) {
     let Some(value) = value else { return };
     // If the interpreter is gone, the closure is dropped uncalled, and the handle with it.
-    Python::try_attach(move |py| py.detach(move || drop(value)));
+    Python::try_attach(move |py| exit::detached(py, move || drop(value)));
 }
 
 /// The handle of a slot, during one call.

@@ -11,6 +11,7 @@ use rusteron_client::Action;
 use crate::buffer::{Buffer, Integers};
 use crate::channel_uri::Channel;
 use crate::error;
+use crate::exit;
 use crate::message::{Header, MessageView};
 use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
 use crate::repr::py_bool;
@@ -141,6 +142,7 @@ impl Subscription {
         py: Python<'py>,
         deadline: Deadline,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.slot.check_process()?;
         let slot = Arc::clone(&self.slot);
         let outcome = wait::until(
             py,
@@ -184,7 +186,7 @@ impl Subscription {
     ) -> PyResult<usize> {
         self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
             let message = PyBytes::new(py, message);
-            handler.call1((message, Bound::new(py, Header::from(header))?))?;
+            exit::call(handler, (message, Bound::new(py, Header::from(header))?))?;
             Ok(Action::Continue)
         })
     }
@@ -201,7 +203,7 @@ impl Subscription {
     ) -> PyResult<usize> {
         self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
             let message = PyBytes::new(py, message);
-            action(&handler.call1((message, Bound::new(py, Header::from(header))?))?)
+            action(&exit::call(handler, (message, Bound::new(py, Header::from(header))?))?)
         })
     }
 
@@ -217,7 +219,7 @@ impl Subscription {
     ) -> PyResult<usize> {
         self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
             MessageView::lend(py, message, |view| {
-                handler.call1((view, Bound::new(py, Header::from(header))?))?;
+                exit::call(handler, (view, Bound::new(py, Header::from(header))?))?;
                 Ok(Action::Continue)
             })
         })
@@ -324,8 +326,8 @@ impl Subscription {
     }
 
     /// Has `callback()` called once, by another thread, when there is a message. For `rusteron._asyncio`.
-    fn _notify(&self, callback: Py<PyAny>) -> PyResult<Waiter> {
-        notifier::notify(Arc::clone(&self.slot), callback)
+    fn _notify(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<Waiter> {
+        notifier::notify(py, Arc::clone(&self.slot), callback)
     }
 
     /// Returns the publishers that are connected, as they are now.
@@ -413,14 +415,14 @@ impl Subscription {
     fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
         let mut request =
             self.slot.enter()?.async_add_destination(&*channel).map_err(error::client)?;
-        wait::outcome(py, || request.poll().map_err(error::client)).map(drop)
+        wait::outcome(py, || request.poll(), error::client).map(drop)
     }
 
     /// Removes a destination by its channel.
     fn remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
         let mut request =
             self.slot.enter()?.async_remove_destination(&*channel).map_err(error::client)?;
-        wait::outcome(py, || request.poll().map_err(error::client)).map(drop)
+        wait::outcome(py, || request.poll(), error::client).map(drop)
     }
 
     /// Closes the subscription, after a poll that is under way. Does nothing if the subscription is closed.

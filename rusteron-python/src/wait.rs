@@ -1,34 +1,16 @@
 //! Waiting without the GIL.
 
-use std::sync::OnceLock;
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use rusteron_client::{AnyIdleStrategy, IdleStrategy, IdleStrategyKind};
 
+use crate::exit;
 use crate::seconds::Seconds;
 use crate::settings::Setting;
 
 /// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
-
-/// The thread that ends the interpreter.
-static EXITING: OnceLock<ThreadId> = OnceLock::new();
-
-/// Keeps the waits of other threads from taking the GIL again: Python before 3.14 would end such a thread by unwinding
-/// through Rust.
-pub(crate) fn exit() {
-    // A second call comes from the same thread.
-    let _ = EXITING.set(thread::current().id());
-}
-
-/// Never returns on another thread than the one that ends the interpreter.
-fn stop_at_exit() {
-    while EXITING.get().is_some_and(|id| *id != thread::current().id()) {
-        thread::park();
-    }
-}
 
 /// The action of a wait that finds nothing: the name of an idle strategy.
 #[derive(Clone, Copy)]
@@ -98,10 +80,9 @@ pub(crate) fn until_with<T>(
             return Ok(None);
         }
         let idle = idle.get_or_insert_with(|| strategy.0.new_strategy());
-        py.detach(|| {
+        exit::detached(py, || {
             let signals = Instant::now() + SIGNALS;
             loop {
-                stop_at_exit();
                 idle.idle(0);
                 if is_ready() || deadline.has_passed() || Instant::now() >= signals {
                     break;
@@ -113,16 +94,16 @@ pub(crate) fn until_with<T>(
 }
 
 /// Waits for the outcome of a request, without the GIL.
-pub(crate) fn outcome<T: Send>(
+pub(crate) fn outcome<T: Send, E: Send>(
     py: Python<'_>,
-    mut poll: impl FnMut() -> PyResult<Option<T>> + Send,
+    mut poll: impl FnMut() -> Result<Option<T>, E> + Send,
+    error: impl FnOnce(E) -> PyErr,
 ) -> PyResult<T> {
     let mut idle = IdleStrategyKind::Backoff.new_strategy();
     loop {
-        let outcome = py.detach(|| {
+        let outcome = exit::detached(py, || {
             let signals = Instant::now() + SIGNALS;
             loop {
-                stop_at_exit();
                 let outcome = poll().transpose();
                 if outcome.is_some() || Instant::now() >= signals {
                     return outcome;
@@ -131,7 +112,7 @@ pub(crate) fn outcome<T: Send>(
             }
         });
         match outcome {
-            Some(outcome) => return outcome,
+            Some(outcome) => return outcome.map_err(error),
             None => py.check_signals()?,
         }
     }

@@ -142,6 +142,7 @@ fn shim_files(features: Features) -> Vec<PathBuf> {
         "rusteron_cnc_guards.c",
         "rusteron_driver_liveness.c",
         "rusteron_fork.c",
+        "rusteron_thread_end.c",
     ];
     let shim = manifest_dir().join("shim");
     client.iter().chain(driver).chain(archive).map(|name| shim.join(name)).collect()

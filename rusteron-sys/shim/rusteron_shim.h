@@ -387,4 +387,13 @@ void rusteron_publication_log(aeron_publication_t *publication, void **address, 
 void rusteron_exclusive_publication_log(
     aeron_exclusive_publication_t *publication, void **address, size_t *length);
 
+typedef void *(*rusteron_function_t)(void *first, void *second);
+
+/*
+ * Calls a function of C. If the function ends the thread by pthread_exit(), as Python's functions do after the end of
+ * the interpreter, the thread sleeps for ever instead. An end would unwind the frames of the caller, and a Rust program
+ * aborts when it catches that.
+ */
+void *rusteron_call_to_the_end(rusteron_function_t function, void *first, void *second);
+
 #endif

@@ -2679,3 +2679,16 @@ unsafe extern "C" {
         length: *mut usize,
     );
 }
+pub type rusteron_function_t = ::core::option::Option<
+    unsafe extern "C" fn(
+        first: *mut ::core::ffi::c_void,
+        second: *mut ::core::ffi::c_void,
+    ) -> *mut ::core::ffi::c_void,
+>;
+unsafe extern "C" {
+    pub fn rusteron_call_to_the_end(
+        function: rusteron_function_t,
+        first: *mut ::core::ffi::c_void,
+        second: *mut ::core::ffi::c_void,
+    ) -> *mut ::core::ffi::c_void;
+}
