@@ -9,7 +9,7 @@ use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
 use crate::compile;
-use crate::guards::{guarded, guards};
+use crate::guards::{GUARDED_FLAG, guarded, guards};
 use crate::out_dir;
 use crate::scanners;
 use crate::source::{Features, Sources};
@@ -83,7 +83,10 @@ fn configure(
         .define("BUILD_AERON_DRIVER", on_off(features.driver))
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
         .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
-        .define("CMAKE_PROJECT_TOP_LEVEL_INCLUDES", for_cmake(shim_file(sources, features)?))
+        .define(
+            "CMAKE_PROJECT_TOP_LEVEL_INCLUDES",
+            for_cmake(shim_file(sources, features, target)?),
+        )
         .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
     let platform = if target.os == Platform::Linux { LINUX_DEFINITIONS } else { &[] };
     for (name, value) in DEFINITIONS.iter().chain(platform) {
@@ -117,7 +120,7 @@ fn module_dir() -> Result<PathBuf, String> {
 /// Writes a file for CMake that renames the guarded calls to the shim's functions. It applies to
 /// each directory whose target contains them, once all directories are known. The file also lets
 /// the shim's scanners precede Aeron's.
-fn shim_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
+fn shim_file(sources: &Sources, features: Features, target: &Target) -> Result<PathBuf, String> {
     let path = out_dir().join("shim.cmake");
     let mut text =
         format!("include_directories(BEFORE \"{}\")\n", for_cmake(scanners::include_dir()));
@@ -130,9 +133,10 @@ fn shim_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
         let file = for_cmake(sources.tree.join(guard.file));
         let names = guard.calls.iter().map(|call| format!("{call}={}", guarded(call)));
         let names = names.collect::<Vec<_>>().join(";");
+        let options = if target.msvc { "" } else { GUARDED_FLAG };
         text += &format!(
             "cmake_language(DEFER DIRECTORY \"${{CMAKE_SOURCE_DIR}}\" CALL set_source_files_properties \
-             \"{file}\" DIRECTORY {directories} PROPERTIES COMPILE_DEFINITIONS \"{names}\")\n"
+             \"{file}\" DIRECTORY {directories} PROPERTIES COMPILE_DEFINITIONS \"{names}\" COMPILE_OPTIONS \"{options}\")\n"
         );
     }
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::guards::{self, guarded, guards};
+use crate::guards::{self, GUARDED_FLAG, guarded, guards};
 use crate::scanners;
 use crate::source::{Features, Sources};
 use crate::target::Target;
@@ -58,6 +58,9 @@ impl Plan {
             unguarded.retain(|other| *other != file);
             let mut build_guarded = self.builder(target);
             build_guarded.file(file);
+            if !target.msvc {
+                build_guarded.flag(GUARDED_FLAG);
+            }
             for call in guard.calls {
                 build_guarded.define(call, guarded(call).as_str());
             }

@@ -67,8 +67,10 @@ const DRIVER: &[Guard] = &[
     },
     Guard {
         file: "aeron-driver/src/main/c/aeron_publication_image.c",
-        calls: &["aeron_parse_duration_ns"],
+        calls: &["aeron_parse_duration_ns", "memset"],
     },
+    Guard { file: "aeron-driver/src/main/c/aeron_ipc_publication.c", calls: &["memset"] },
+    Guard { file: "aeron-driver/src/main/c/aeron_network_publication.c", calls: &["memset"] },
     Guard {
         file: "aeron-driver/src/main/c/media/aeron_udp_channel_transport.c",
         calls: &["aeron_socket"],
@@ -115,6 +117,10 @@ const ARCHIVE: &[Guard] = &[
     },
 ];
 
+/// Compilers that fortify replace the declaration of `memset` by an inline function, whose name the macro would change
+/// with the calls. Guarded files are not fortified.
+pub(crate) const GUARDED_FLAG: &str = "-U_FORTIFY_SOURCE";
+
 /// Returns the guards of the compiled files.
 pub(crate) fn guards(features: Features) -> impl Iterator<Item = &'static Guard> {
     let driver = features.driver.then_some(DRIVER).into_iter().flatten();
@@ -139,5 +145,5 @@ pub(crate) fn check(tree: &Path, features: Features) -> Result<(), String> {
 
 /// Returns the name of the shim's function that replaces a call.
 pub(crate) fn guarded(call: &str) -> String {
-    format!("rusteron{}", call.strip_prefix("aeron").unwrap_or(call))
+    format!("rusteron_{}", call.strip_prefix("aeron_").unwrap_or(call))
 }

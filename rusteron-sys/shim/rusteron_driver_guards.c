@@ -14,16 +14,25 @@
 #include "aeron_driver_receiver.h"
 #include "aeron_network_publication.h"
 #include "aeron_data_packet_dispatcher.h"
-#include "aeron_alloc.h"
 #include "aeron_socket.h"
 #include "command/aeron_control_protocol.h"
 #include "concurrent/aeron_counters_manager.h"
+#include "concurrent/aeron_logbuffer_descriptor.h"
 #include "concurrent/aeron_mpsc_rb.h"
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
 #include "protocol/aeron_udp_protocol.h"
 #include "util/aeron_bitutil.h"
 #include "util/aeron_math.h"
+
+/*
+ * The driver cleans a term up to a position that a client writes, in pieces whose first eight bytes come last. Behind a
+ * position between two frames, a piece can be shorter than these, and then the length of the rest is negative.
+ */
+void *rusteron_memset(void *to, int value, size_t length)
+{
+    return length <= AERON_LOGBUFFER_TERM_MAX_LENGTH ? memset(to, value, length) : to;
+}
 
 /*
  * A SETUP frame has the initial term of a stream, and the active term. Aeron computes a position from the

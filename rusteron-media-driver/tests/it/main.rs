@@ -14,6 +14,8 @@ mod faults;
 mod hostile_commands;
 mod hostile_datagrams;
 #[cfg(unix)]
+mod hostile_positions;
+#[cfg(unix)]
 mod java;
 mod loss;
 mod media_driver;

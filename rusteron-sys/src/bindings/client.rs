@@ -293,6 +293,9 @@ pub const AERON_COUNTER_SEQUENCER_SNAPSHOT_SERVICE_ACTIVE_FIND_LATEST_OPERATIONS
 pub const AERON_COUNTER_SEQUENCER_SNAPSHOT_SERVICE_ACTIVE_DESCRIBE_OPERATIONS_COUNTER_TYPE_ID: u32 = 568;
 pub const AERON_COUNTER_SEQUENCER_SNAPSHOT_SERVICE_TOTAL_DESCRIBE_OPERATIONS_COUNTER_TYPE_ID: u32 = 569;
 pub const AERON_COUNTER_SEQUENCER_SNAPSHOT_SERVICE_DESCRIBE_ERROR_COUNT_TYPE_ID: u32 = 570;
+pub const RUSTERON_HEARTBEAT_OF_GONE_DRIVER: u32 = 1;
+pub const RUSTERON_LOCK_NONE: i32 = -1;
+pub const RUSTERON_LOCK_BUSY: i32 = -2;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aeron_context_stct {
@@ -1561,9 +1564,6 @@ const _: () = {
     ][::core::mem::offset_of!(rusteron_image_stct, session_id) - 88usize];
 };
 pub type rusteron_image_t = rusteron_image_stct;
-pub const RUSTERON_HEARTBEAT_OF_GONE_DRIVER: u32 = 1;
-pub const RUSTERON_LOCK_NONE: i32 = -1;
-pub const RUSTERON_LOCK_BUSY: i32 = -2;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT: rusteron_cnc_state_enum = 0;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPLETE: rusteron_cnc_state_enum = 1;
 pub const rusteron_cnc_state_enum_RUSTERON_CNC_READY: rusteron_cnc_state_enum = 2;
@@ -1660,6 +1660,46 @@ pub const rusteron_registration_enum_RUSTERON_REGISTRATION_REFUSED: rusteron_reg
 pub const rusteron_registration_enum_RUSTERON_REGISTRATION_DECIDED: rusteron_registration_enum = 3;
 pub type rusteron_registration_enum = ::core::ffi::c_uint;
 pub use self::rusteron_registration_enum as rusteron_registration_t;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rusteron_fork_guard_stct {
+    pub next: *mut rusteron_fork_guard_stct,
+    pub previous: *mut rusteron_fork_guard_stct,
+    pub address: *mut ::core::ffi::c_void,
+    pub length: usize,
+    pub flag: *mut bool,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of rusteron_fork_guard_stct",
+    ][::core::mem::size_of::<rusteron_fork_guard_stct>() - 40usize];
+    [
+        "Alignment of rusteron_fork_guard_stct",
+    ][::core::mem::align_of::<rusteron_fork_guard_stct>() - 8usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::next",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, next) - 0usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::previous",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, previous) - 8usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::address",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, address) - 16usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::length",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, length) - 24usize];
+    [
+        "Offset of field: rusteron_fork_guard_stct::flag",
+    ][::core::mem::offset_of!(rusteron_fork_guard_stct, flag) - 32usize];
+};
+pub type rusteron_fork_guard_t = rusteron_fork_guard_stct;
+pub type rusteron_function_t = ::core::option::Option<
+    unsafe extern "C" fn(
+        first: *mut ::core::ffi::c_void,
+        second: *mut ::core::ffi::c_void,
+    ) -> *mut ::core::ffi::c_void,
+>;
 unsafe extern "C" {
     pub fn aeron_fprintf(
         src_: *const ::core::ffi::c_char,
@@ -2625,42 +2665,6 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
     pub fn rusteron_err_clear();
     pub fn rusteron_fork_count() -> u64;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rusteron_fork_guard_stct {
-    pub next: *mut rusteron_fork_guard_stct,
-    pub previous: *mut rusteron_fork_guard_stct,
-    pub address: *mut ::core::ffi::c_void,
-    pub length: usize,
-    pub flag: *mut bool,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of rusteron_fork_guard_stct",
-    ][::core::mem::size_of::<rusteron_fork_guard_stct>() - 40usize];
-    [
-        "Alignment of rusteron_fork_guard_stct",
-    ][::core::mem::align_of::<rusteron_fork_guard_stct>() - 8usize];
-    [
-        "Offset of field: rusteron_fork_guard_stct::next",
-    ][::core::mem::offset_of!(rusteron_fork_guard_stct, next) - 0usize];
-    [
-        "Offset of field: rusteron_fork_guard_stct::previous",
-    ][::core::mem::offset_of!(rusteron_fork_guard_stct, previous) - 8usize];
-    [
-        "Offset of field: rusteron_fork_guard_stct::address",
-    ][::core::mem::offset_of!(rusteron_fork_guard_stct, address) - 16usize];
-    [
-        "Offset of field: rusteron_fork_guard_stct::length",
-    ][::core::mem::offset_of!(rusteron_fork_guard_stct, length) - 24usize];
-    [
-        "Offset of field: rusteron_fork_guard_stct::flag",
-    ][::core::mem::offset_of!(rusteron_fork_guard_stct, flag) - 32usize];
-};
-pub type rusteron_fork_guard_t = rusteron_fork_guard_stct;
-unsafe extern "C" {
     pub fn rusteron_fork_guard_add(guard: *mut rusteron_fork_guard_t);
     pub fn rusteron_fork_guard_remove(guard: *mut rusteron_fork_guard_t);
     pub fn rusteron_client_cnc(
@@ -2678,14 +2682,6 @@ unsafe extern "C" {
         address: *mut *mut ::core::ffi::c_void,
         length: *mut usize,
     );
-}
-pub type rusteron_function_t = ::core::option::Option<
-    unsafe extern "C" fn(
-        first: *mut ::core::ffi::c_void,
-        second: *mut ::core::ffi::c_void,
-    ) -> *mut ::core::ffi::c_void,
->;
-unsafe extern "C" {
     pub fn rusteron_call_to_the_end(
         function: rusteron_function_t,
         first: *mut ::core::ffi::c_void,
