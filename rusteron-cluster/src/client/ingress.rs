@@ -242,6 +242,7 @@ impl Ingress {
         let is_sent = is_due && self.send_keep_alive().is_ok();
         if let (true, Some(keep_alive)) = (is_sent, &mut self.keep_alive) {
             keep_alive.next = now + keep_alive.interval;
+            self.follow();
         }
         let is_changed = before != (self.followed, self.publication.is_some());
         usize::from(is_sent) + usize::from(is_changed)
@@ -272,7 +273,8 @@ impl Ingress {
     ) -> Result<Position, OfferError> {
         match offered {
             Ok(_) if self.connected.is_connected() => {}
-            Ok(_) => self.accept(),
+            // Follows in the next call: until then, the term is that of the message.
+            Ok(_) => self.shared.on_accepted(self.leader_event),
             Err(error) => self.reject(error),
         }
         offered
@@ -382,12 +384,6 @@ impl Ingress {
             _ if self.publication.is_none() => Err(OfferError::NotConnected),
             _ => Ok(()),
         }
-    }
-
-    #[cold]
-    fn accept(&mut self) {
-        self.shared.on_accepted(self.leader_event);
-        self.follow();
     }
 
     #[cold]

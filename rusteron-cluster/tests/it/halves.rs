@@ -393,3 +393,35 @@ fn own_offers_on_the_publication_are_tracked() {
     let (header, _) = MessageHeader::split(&message).expect("a header");
     assert_eq!(header.template_id, SessionMessageHeader::TEMPLATE_ID);
 }
+
+#[test]
+fn accepted_offer_leaves_its_term() {
+    let mut members = Members::new();
+    let endpoints = members.endpoints();
+    let mut context = members.context();
+    context.set_is_ingress_exclusive(false);
+    let (mut ingress, mut egress) = members.session(context).split();
+    members.members[1].leadership_term_id = 3;
+    members.members[1].announce(&endpoints);
+    await_leader(&mut egress);
+    let mut offered = Err(OfferError::NotConnected);
+    await_that("an accepted offer", || {
+        ingress.poll_state_changes();
+        let message = [&ingress.session_header().as_bytes()[..], b"own"].concat();
+        if let Some(IngressPublication::Shared(publication)) = ingress.publication() {
+            offered = publication.offer(&message);
+        }
+        offered.is_ok()
+    });
+    // Another thread hears of the next leader before this one knows the outcome.
+    members.members[2].leadership_term_id = 4;
+    members.members[2].announce(&endpoints);
+    await_leader(&mut egress);
+    assert_eq!(ingress.track_publication_result(offered), offered);
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3, 1));
+    assert_eq!(term(&members.members[1].receive()), 3);
+    assert_eq!(ingress.state(), ClusterState::AwaitNewLeaderConnection);
+    offer(&mut ingress, b"next");
+    assert_eq!((ingress.leadership_term_id(), egress.state()), (4, ClusterState::Connected));
+    assert_eq!(term(&members.members[2].receive()), 4);
+}
