@@ -1,5 +1,6 @@
 //! Sessions with an archive: made, rejected, lost and abandoned.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use rusteron_archive::{
     RecordingSignalKind,
 };
 use rusteron_client::{Aeron, IdleStrategyKind};
-use rusteron_media_driver::MediaDriver;
+use rusteron_media_driver::{DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::archive::{JavaArchive, Options, STREAM, record, replay_all};
 use rusteron_test_support::{await_that, block_on};
 
@@ -325,13 +326,17 @@ fn without_archive() -> (MediaDriver, Aeron, Context) {
 /// Without an archive as well, and with a client that soon notices when its driver is gone.
 fn driver_with_client() -> (MediaDriver, Aeron) {
     let driver = MediaDriver::launch_embedded().expect("a driver");
+    let aeron = impatient_client(driver.aeron_dir());
+    (driver, aeron)
+}
+
+fn impatient_client(aeron_dir: &Path) -> Aeron {
     let mut context = rusteron_client::Context::new().expect("a context");
     context
-        .set_dir(driver.aeron_dir())
+        .set_dir(aeron_dir)
         .and_then(|context| context.set_driver_timeout(Duration::from_secs(2)))
         .expect("settings");
-    let aeron = Aeron::connect(context).expect("a client");
-    (driver, aeron)
+    Aeron::connect(context).expect("a client")
 }
 
 /// Settings for control streams over IPC.
@@ -475,10 +480,13 @@ fn concurrent_attempts() {
 
 #[test]
 fn closed_client_ends_every_attempt() {
-    let (driver, aeron) = driver_with_client();
+    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    settings.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    let mut driver = DriverInvoker::launch_embedded(settings).expect("a driver");
+    let aeron_dir = driver.aeron_dir().to_owned();
     let looks = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
-    let watching = || {
+    let watching = |aeron: &Aeron| {
         let (aeron, looks, changes) = (aeron.clone(), Arc::clone(&looks), Arc::clone(&changes));
         let mut context = ipc_context();
         context
@@ -491,29 +499,42 @@ fn closed_client_ends_every_attempt() {
             .expect("an invoker");
         context
     };
-    let context = rusteron_archive::PersistentSubscriptionContext::new(
-        0,
-        "aeron:ipc",
-        STREAM,
-        "aeron:udp?endpoint=localhost:0",
-        rusteron_test_support::archive::REPLAY_STREAM,
-    );
-    let mut subscription =
-        rusteron_archive::PersistentSubscription::new(&aeron, watching(), context)
-            .expect("a subscription");
-    drop(driver);
-    // They wait for an answer of the driver's until the client notices that there is none.
+    let prepare = || {
+        let aeron = impatient_client(&aeron_dir);
+        let context = rusteron_archive::PersistentSubscriptionContext::new(
+            0,
+            "aeron:ipc",
+            STREAM,
+            "aeron:udp?endpoint=localhost:0",
+            rusteron_test_support::archive::REPLAY_STREAM,
+        );
+        let subscription =
+            rusteron_archive::PersistentSubscription::new(&aeron, watching(&aeron), context)
+                .expect("a subscription");
+        (aeron, subscription)
+    };
+    let (aeron, mut subscription) = std::thread::scope(|scope| {
+        let prepared = scope.spawn(prepare);
+        while !prepared.is_finished() {
+            driver.do_work().expect("work");
+            std::thread::yield_now();
+        }
+        prepared.join().expect("no panic")
+    });
+    // From now on the driver does nothing, so that the attempts wait for its answer until the client
+    // notices its end.
     std::thread::scope(|scope| {
         for _thread in 0..3 {
-            let context = watching();
+            let context = watching(&aeron);
             scope.spawn(|| Archive::connect(&aeron, context).expect_err("the driver is gone"));
         }
         scope.spawn(|| {
             rusteron_test_support::await_some("an error", || subscription.poll(|_, _| (), 1).err())
         });
+        await_that("a waiting attempt", || looks.load(Ordering::Relaxed) != 0);
+        drop(driver);
     });
-    assert!(aeron.is_closed());
-    assert_ne!(looks.load(Ordering::Relaxed), 0);
+    await_that("the end of the client", || aeron.is_closed());
     assert_eq!(changes.load(Ordering::Relaxed), 0, "others may be connecting with the client");
 }
 
