@@ -138,6 +138,7 @@ mod channel;
 mod client;
 mod codec;
 mod error;
+#[cfg(feature = "service")]
 mod mark_file;
 #[cfg(feature = "service")]
 mod service;
@@ -163,6 +164,7 @@ pub use service::{
 #[doc(hidden)]
 pub mod __private {
     pub use crate::codec::*;
+    #[cfg(feature = "service")]
     pub use crate::mark_file::*;
     #[cfg(feature = "service")]
     pub use crate::service::mark_file::{MarkFile, MarkFileSettings};

@@ -57,8 +57,8 @@ pub(crate) fn invalid(name: &str, value: &OsStr, accepted: &str) -> ClusterError
     ClusterError::invalid(format!("{name}={}: {accepted}", value.to_string_lossy()))
 }
 
-#[cfg(feature = "service")]
 /// Refuses a value outside its range.
+#[cfg(feature = "service")]
 pub(crate) fn check<T: PartialOrd + Display>(
     name: &str,
     value: T,
@@ -102,8 +102,8 @@ pub(crate) fn stream_id(value: &OsStr) -> Parsed<i32> {
     number(i32::MIN..=i32::MAX)(value)
 }
 
-#[cfg(feature = "service")]
 /// Parses a length as Aeron writes it: bytes, or a number with `k`, `m` or `g`.
+#[cfg(feature = "service")]
 pub(crate) fn length(range: RangeInclusive<usize>) -> impl Fn(&OsStr) -> Parsed<usize> {
     move |value| {
         let text = text(value)?.to_ascii_lowercase();
