@@ -10,7 +10,8 @@ use rusteron_client::{CncFile, ErrorKind, Result};
 /// timeout](crate::Context::driver_timeout), 10 s.
 ///
 /// A driver that was closed is not active. A driver that was killed stays active until the timeout
-/// is over, unless its process has [provably ended](rusteron_client::CncFile::has_died). Files of another program, or of another version of the protocol, do not count.
+/// is over, unless its process has [provably ended](rusteron_client::CncFile::has_died). Files of
+/// another program, or of another version of the protocol, do not count.
 ///
 /// If a driver is creating its files, waits for it up to the timeout.
 ///

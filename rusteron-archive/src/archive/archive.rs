@@ -355,7 +355,7 @@ impl Archive {
     }
 
     /// Passes C's reports to the handlers. In the middle of a request it does nothing: the end of
-    /// that request delivers them. Nor in a forked child: a thread of the parent may deliver.
+    /// that request delivers them. A forked child leaves them to the parent.
     pub(crate) fn deliver(&self) {
         if !is_entered() && RawClient::new(&self.aeron).is_of_this_process() {
             self.connection.context.events().deliver();

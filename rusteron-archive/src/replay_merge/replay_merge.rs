@@ -31,7 +31,8 @@ use crate::replay_merge::error::ReplayMergeCloseError;
 ///
 /// Dropping a merge before it has merged stops the replay. If a command to the media driver is
 /// pending, the drop waits for the answer, as long as the client is open. In a callback, another
-/// thread does the waiting. If a handler of the archive's reports panics during the drop, the panic is caught and logged.
+/// thread does the waiting. If a handler of the archive's reports panics during the drop, the panic
+/// is caught and logged.
 ///
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
@@ -209,8 +210,8 @@ impl ReplayMerge {
     /// merged](Self::is_merged), the subscription is at the live stream.
     ///
     /// Waits as dropping does, and until the media driver has removed the replay's destination. If a
-    /// handler of the archive's reports panics meanwhile, the panic
-    /// goes through to the caller, and the parts are dropped.
+    /// handler of the archive's reports panics meanwhile, the panic goes through to the caller, and
+    /// the parts are dropped.
     ///
     /// # Errors
     /// On an error, the merge goes on with session and subscription as before. The error [gives

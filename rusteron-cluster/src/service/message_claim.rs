@@ -57,8 +57,8 @@ impl<'a> MessageClaim<'a> {
     /// Sends the message.
     ///
     /// # Errors
-    /// [`OfferError::Unblocked`](rusteron_client::OfferError::Unblocked) if the claim was held for so long that the media driver has
-    /// unblocked its range.
+    /// [`OfferError::Unblocked`](rusteron_client::OfferError::Unblocked) if the claim was held for so
+    /// long that the media driver has unblocked its range.
     pub fn commit(self) -> Result<(), NotSent> {
         match self.claim {
             Claim::Published(claim) => claim.commit()?,

@@ -88,7 +88,8 @@ impl ClusteredService for EchoService {
     }
 }
 
-/// Sends an answer, and closes the session of a client that does not take it. Members that do not lead send nothing.
+/// Sends an answer, and closes the session of a client that does not take it. Members that do not lead
+/// send nothing.
 fn answer(cluster: &mut Cluster<'_>, session_id: i64, payload: &[u8]) -> ServiceResult {
     // A service may have closed the session.
     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };

@@ -210,7 +210,8 @@ fn in_unit(cluster: &Lifecycle<'_>, millis: i64) -> i64 {
     millis.saturating_mul(factor)
 }
 
-/// Sends an answer or news, and closes the session of a client that does not take it. Members that do not lead send nothing.
+/// Sends an answer or news, and closes the session of a client that does not take it. Members that do not lead
+/// send nothing.
 fn send(cluster: &mut Cluster<'_>, session_id: i64, message: &[u8]) -> ServiceResult {
     // A service may have closed the session.
     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
