@@ -180,7 +180,7 @@ fn leader_stopped_in_order() {
     fixture.cluster.node_mut(leader).stop();
     // Consensus modules before 1.53 do not announce their end.
     let cause = fixture.cluster.await_end(leader).expect("a service in Rust");
-    assert!(["ConsensusModuleGone", "ClientClosed"].contains(&&*cause), "{cause}");
+    assert!(cause == "ConsensusModuleGone" || cause.starts_with("ClientClosed("), "{cause}");
     load.await_answers();
     assert_ne!(fixture.cluster.await_leader(), leader);
     fixture.cluster.restart();
