@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusteron_client::__private::{Fallible, last_error};
+use rusteron_client::__private::{Fallible, RawClient, last_error};
 use rusteron_client::ErrorKind;
 use rusteron_sys::archive as sys;
 
@@ -82,7 +82,9 @@ impl Requests {
             let answer = Answer::default();
             let pending = Pending { operation, relevant_id, expected, answer, outcome: None };
             // Before the lock of the session is released, as the answer may be polled then.
-            self.waiting().requests.insert(correlation_id, pending);
+            if let Some(mut waiting) = self.waiting() {
+                waiting.requests.insert(correlation_id, pending);
+            }
             Ok(Some(correlation_id))
         })?;
         sent.ok_or_else(|| {
@@ -98,7 +100,7 @@ impl Requests {
         let open = self.archive.aeron().check_open().map_err(ArchiveError::from);
         let polled = open.and_then(|()| {
             self.archive.undelivered_request(POLL, None, |raw| {
-                let mut waiting = self.waiting();
+                let Some(mut waiting) = self.waiting() else { return Ok(0) };
                 let mut messages = Messages { archive: &self.archive, waiting: &mut waiting };
                 // SAFETY: `undelivered_request` passes the live structure; C uses the messages
                 // during the call only.
@@ -123,8 +125,9 @@ impl Requests {
         };
         if let Err(error) = &outcome
             && is_final(error.kind())
+            && let Some(mut waiting) = self.waiting()
         {
-            self.waiting().fail_all(error);
+            waiting.fail_all(error);
         }
         self.archive.deliver();
         outcome
@@ -132,7 +135,7 @@ impl Requests {
 
     /// Takes the answer to a request, or its error. `None` while there is neither.
     pub(super) fn take(&self, correlation_id: i64) -> Option<Result<Answer>> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting()?;
         waiting.requests.get(&correlation_id)?.outcome.as_ref()?;
         let pending = waiting.requests.remove(&correlation_id)?;
         pending.outcome.map(|outcome| outcome.map(|()| pending.answer))
@@ -140,20 +143,26 @@ impl Requests {
 
     /// Discards a request. Its answer is dropped when it comes.
     pub(super) fn forget(&self, correlation_id: i64) {
-        self.waiting().requests.remove(&correlation_id);
+        if let Some(mut waiting) = self.waiting() {
+            waiting.requests.remove(&correlation_id);
+        }
     }
 
     /// Keeps the error of a request's poll that is not the request's own.
     pub(super) fn keep_fault(&self, error: ArchiveError) {
-        self.waiting().fault.get_or_insert(error);
+        if let Some(mut waiting) = self.waiting() {
+            waiting.fault.get_or_insert(error);
+        }
     }
 
     pub(super) fn take_fault(&self) -> Option<ArchiveError> {
-        self.waiting().fault.take()
+        self.waiting()?.fault.take()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// `None` in a forked child: a thread of the parent may have held the lock.
+    fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
+        let is_ours = RawClient::new(self.archive.aeron()).is_of_this_process();
+        is_ours.then(|| self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

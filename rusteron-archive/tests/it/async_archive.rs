@@ -2,6 +2,8 @@
 
 use std::sync::mpsc;
 use std::task::{Context as TaskContext, Poll, Waker};
+#[cfg(unix)]
+use std::time::Instant;
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, AsyncArchive, RecordingSignalKind, ReplayLength, ReplayParams,
@@ -15,6 +17,8 @@ use rusteron_test_support::archive::fake_archive::{
 use rusteron_test_support::archive::{
     JavaArchive, Options, REPLAY_STREAM, STREAM, numbered, record,
 };
+#[cfg(unix)]
+use rusteron_test_support::{DEADLINE, ForkedChild};
 use rusteron_test_support::{await_some, await_that, connect};
 
 /// Polls a request until it has an outcome.
@@ -24,6 +28,16 @@ fn outcome<T>(request: &mut Request<T>) -> Result<T> {
 
 fn answer<T>(mut request: Result<Request<T>>) -> T {
     outcome(request.as_mut().expect("a request")).expect("an answer")
+}
+
+/// A session with an archive behind IPC channels.
+fn ipc_session(aeron: &Aeron) -> AsyncArchive {
+    let mut context = rusteron_archive::Context::new().expect("a context");
+    context
+        .set_control_request_channel("aeron:ipc")
+        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
+        .expect("channels");
+    AsyncArchive::new(Archive::connect(aeron, context).expect("a session"))
 }
 
 /// An archive in a process of its own, on a media driver of this process.
@@ -281,14 +295,43 @@ fn malformed_message_fails_poll_of_session() {
         }
         messages
     });
-    let mut context = rusteron_archive::Context::new().expect("a context");
-    context
-        .set_control_request_channel("aeron:ipc")
-        .and_then(|context| context.set_control_response_channel("aeron:ipc"))
-        .expect("channels");
-    let archive = AsyncArchive::new(Archive::connect(&clients, context).expect("a session"));
+    let archive = ipc_session(&clients);
     assert_eq!(answer(archive.stop_position(0)), Some(42), "the right one comes after it");
     let error = archive.poll().expect_err("the malformed one");
     assert_eq!(error.kind(), ArchiveErrorKind::MalformedMessage, "{error:?}");
     archive.poll().expect("reported once");
+}
+
+#[test]
+#[cfg(unix)]
+fn forked_child_waits_for_no_lock() {
+    const CHILDREN: usize = 50;
+    let driver = rusteron_test_support::launch();
+    let (archives, clients): (Aeron, Aeron) = (connect(&driver), connect(&driver));
+    let _fake = FakeArchive::launch(&archives, well_formed);
+    let archive = ipc_session(&clients);
+    let (end, ended) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let _end = end;
+        let archive = &archive;
+        // Holds the lock most of the time.
+        scope.spawn(move || {
+            while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                archive.poll().expect("a session");
+            }
+        });
+        for _child in 0..CHILDREN {
+            // The parent's remains.
+            let mut request = Some(archive.stop_position(0).expect("a request"));
+            let child = ForkedChild::run(|| {
+                let mut request = request.take().expect("a request");
+                let closed = ArchiveErrorKind::Client(ErrorKind::ClientClosed);
+                assert_eq!(request.poll().expect_err("the parent's").kind(), closed);
+                assert_eq!(archive.poll().expect_err("the parent's").kind(), closed);
+            });
+            let deadline = Instant::now() + DEADLINE;
+            child.expect("a child").await_success(deadline).expect("a child that succeeds");
+            assert_eq!(answer(Ok(request.expect("a request"))), Some(42));
+        }
+    });
 }

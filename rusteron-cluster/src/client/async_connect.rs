@@ -117,13 +117,14 @@ impl AsyncConnect {
             member_id: connected.leader_member_id,
             ingress_endpoints: String::new(),
         };
-        let shared = Arc::new(SharedSession::new(session, leader));
+        let shared = Arc::new(SharedSession::new(session, leader.clone()));
         let session_id = connected.cluster_session_id;
         let image = connected.image_correlation_id;
-        let egress = ClusterEgress::new(egress, shared.clone(), session_id, image);
+        let egress = ClusterEgress::new(egress, shared.clone(), &leader, session_id, image);
         let parts = IngressParts {
             aeron: self.network.aeron().clone(),
             shared,
+            leader,
             publication,
             cluster_session_id: session_id,
             channel: self.ingress_channel.clone(),

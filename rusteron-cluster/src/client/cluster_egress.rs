@@ -43,10 +43,10 @@ impl ClusterEgress {
     pub(crate) fn new(
         subscription: Subscription,
         shared: Arc<SharedSession>,
+        leader: &Leader,
         cluster_session_id: i64,
         image_correlation_id: i64,
     ) -> Self {
-        let (_, _, leader) = shared.read();
         let events = Events {
             shared,
             cluster_session_id,

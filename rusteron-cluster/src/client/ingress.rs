@@ -16,7 +16,7 @@ use crate::client::ingress_publication::{
 };
 use crate::client::session::{CloseCause, ClusterState};
 use crate::client::session_header::SessionHeader;
-use crate::client::shared_session::{SharedSession, Version};
+use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::codec::{AdminRequest, SessionCloseRequest, SessionKeepAlive};
 use crate::error::{ClusterError, Result};
 
@@ -76,6 +76,7 @@ struct KeepAlive {
 pub(crate) struct IngressParts {
     pub(crate) aeron: Aeron,
     pub(crate) shared: Arc<SharedSession>,
+    pub(crate) leader: Leader,
     pub(crate) publication: IngressPublication,
     pub(crate) cluster_session_id: i64,
     pub(crate) channel: ChannelUri,
@@ -88,13 +89,13 @@ impl Ingress {
     pub(crate) fn new(parts: IngressParts, now: Instant) -> Self {
         let keep_alive =
             parts.keep_alive_interval.map(|interval| KeepAlive { interval, next: now + interval });
-        let (followed, state, leader) = parts.shared.read();
+        let (followed, leader) = (parts.shared.version(), parts.leader);
         Self {
             aeron: parts.aeron,
+            state: parts.shared.state(),
             shared: parts.shared,
             followed,
             connected: followed.if_connected(),
-            state,
             leader_event: leader.event,
             header: SessionHeader::new(leader.leadership_term_id, parts.cluster_session_id),
             publication: Some(parts.publication),
@@ -405,7 +406,10 @@ impl Ingress {
     pub(crate) fn follow(&mut self) {
         // Taking over a new leader can close the session.
         while self.followed != self.shared.version() {
-            let (version, state, leader) = self.shared.read();
+            let Some((version, state, leader)) = self.shared.read() else {
+                self.state = self.shared.state_in_child();
+                return;
+            };
             self.followed = version;
             self.connected = version.if_connected();
             self.state = state;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use rusteron_client::__private::Process;
 use rusteron_client::OfferError;
 
 use crate::client::session::{CloseCause, ClusterState, Session};
@@ -17,6 +18,7 @@ pub(crate) struct SharedSession {
     /// Changes are stored while the lock is held.
     version: AtomicU64,
     inner: Mutex<Inner>,
+    process: Process,
 }
 
 struct Inner {
@@ -83,7 +85,11 @@ impl Version {
 impl SharedSession {
     pub(crate) fn new(session: Session, leader: Leader) -> Self {
         let inner = Inner { session, leader: Arc::new(leader) };
-        Self { version: AtomicU64::new(Version::FIRST.0), inner: Mutex::new(inner) }
+        Self {
+            version: AtomicU64::new(Version::FIRST.0),
+            inner: Mutex::new(inner),
+            process: Process::current(),
+        }
     }
 
     /// Returns the current version. A different one says no more than that something has changed:
@@ -96,17 +102,24 @@ impl SharedSession {
     #[inline]
     pub(crate) fn state(&self) -> ClusterState {
         match self.version().code() {
+            _ if !self.process.is_current() => self.state_in_child(),
             Version::CONNECTED => ClusterState::Connected,
             Version::AWAIT_NEW_LEADER => ClusterState::AwaitNewLeader,
             Version::AWAIT_NEW_LEADER_CONNECTION => ClusterState::AwaitNewLeaderConnection,
-            _ => self.lock().session.state(),
+            _ => self.lock().map_or_else(|| self.state_in_child(), |inner| inner.session.state()),
         }
     }
 
-    /// Returns the state with its version, and the leader.
-    pub(crate) fn read(&self) -> (Version, ClusterState, Arc<Leader>) {
-        let inner = self.lock();
-        (self.version(), inner.session.state(), inner.leader.clone())
+    /// Returns the state in a forked child, which has no session.
+    #[cold]
+    pub(crate) fn state_in_child(&self) -> ClusterState {
+        ClusterState::Closed(CloseCause::ClientClosed(self.process.close_cause()))
+    }
+
+    /// Returns the state with its version, and the leader. `None` in a forked child.
+    pub(crate) fn read(&self) -> Option<(Version, ClusterState, Arc<Leader>)> {
+        let inner = self.lock()?;
+        Some((self.version(), inner.session.state(), inner.leader.clone()))
     }
 
     /// The leader of an event has accepted a message.
@@ -165,30 +178,32 @@ impl SharedSession {
 
     /// Closes the session if its deadline has passed. Returns whether that happened.
     pub(crate) fn check_deadline(&self, now: Instant) -> bool {
-        self.change(|inner| inner.session.check_deadline(now))
+        let mut is_over = false;
+        self.change(|inner| is_over = inner.session.check_deadline(now));
+        is_over
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut Inner) -> R) -> R {
-        let mut inner = self.lock();
+    fn change(&self, change: impl FnOnce(&mut Inner)) {
+        let Some(mut inner) = self.lock() else { return };
         let before = (inner.session.state(), inner.leader.event);
-        let result = change(&mut inner);
+        change(&mut inner);
         let state = inner.session.state();
         if before != (state, inner.leader.event) {
             self.version.store(self.version().next(state).0, Ordering::Relaxed);
         }
-        result
     }
 
-    /// Changes are complete or did not begin when a holder panics.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes are complete or did not begin when a holder panics. `None` in a forked child: a thread
+    /// of the parent may have held the lock.
+    fn lock(&self) -> Option<MutexGuard<'_, Inner>> {
+        let is_ours = self.process.is_current();
+        is_ours.then(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl fmt::Debug for SharedSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, state, leader) = self.read();
-        f.debug_struct("SharedSession").field("state", &state).field("leader", &leader).finish()
+        f.debug_struct("SharedSession").field("state", &self.state()).finish_non_exhaustive()
     }
 }
 
@@ -227,6 +242,26 @@ mod tests {
         session.close(CloseCause::ClosedByCluster);
         assert_eq!(session.state(), ClusterState::Closed(CloseCause::ClosedByCluster));
         assert!(session.version().is_closed());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn forked_child_waits_for_no_lock() {
+        let session = session();
+        let held = session.lock();
+        let pid = std::process::id();
+        let child = rusteron_test_support::ForkedChild::run(|| {
+            session.close(CloseCause::ClosedByApplication);
+            assert!(session.read().is_none());
+            let ClusterState::Closed(CloseCause::ClientClosed(cause)) = session.state() else {
+                panic!("{session:?}");
+            };
+            assert_eq!(cause, ClientCause::Forked { pid });
+        });
+        let deadline = Instant::now() + rusteron_test_support::DEADLINE;
+        child.expect("a child").await_success(deadline).expect("a child that succeeds");
+        drop(held);
+        assert_eq!(session.state(), ClusterState::Connected);
     }
 
     #[test]

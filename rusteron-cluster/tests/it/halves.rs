@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rusteron_client::OfferError;
+use rusteron_client::{OfferError, Position};
 use rusteron_cluster::__private::{
-    MessageHeader, SessionCloseRequest, SessionKeepAlive, SessionMessageHeader, decode_values,
+    SessionCloseRequest, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{
     CloseCause, ClusterClient, ClusterEgress, ClusterErrorKind, ClusterState, Egress, Ingress,
     IngressPublication, SessionHeader,
 };
-use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::StandIn;
+use rusteron_test_support::{await_some, await_that};
 
 use crate::leaders::{Members, SHORT, TIMEOUT, term};
 
@@ -367,53 +367,49 @@ fn joined_halves_go_on() {
     assert_eq!(template_of(&message), SessionCloseRequest::TEMPLATE_ID);
 }
 
-#[test]
-fn own_offers_on_the_publication_are_tracked() {
-    let mut members = Members::new();
-    let endpoints = members.endpoints();
+/// Returns the halves of a session over a shared publication, after the event of a new leader, member 1.
+fn shared_with_new_leader(members: &mut Members) -> (Ingress, ClusterEgress) {
     let mut context = members.context();
     context.set_is_ingress_exclusive(false);
-    let (mut ingress, mut egress) = members.session(context).split();
+    let (ingress, mut egress) = members.session(context).split();
+    let endpoints = members.endpoints();
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
     await_leader(&mut egress);
-    await_that("an accepted offer", || {
+    (ingress, egress)
+}
+
+/// Offers on the publication itself until the leader accepts. The ingress does not know of it.
+fn offer_on_publication(ingress: &mut Ingress) -> Position {
+    await_some("an accepted offer", || {
         ingress.poll_state_changes();
-        let header = *ingress.session_header();
-        let Some(IngressPublication::Shared(publication)) = ingress.publication() else {
-            return false;
-        };
-        let message = [&header.as_bytes()[..], b"own"].concat();
-        let offered = publication.offer(&message);
-        ingress.track_publication_result(offered).is_ok()
-    });
+        let message = [&ingress.session_header().as_bytes()[..], b"own"].concat();
+        match ingress.publication() {
+            Some(IngressPublication::Shared(publication)) => publication.offer(&message).ok(),
+            _ => None,
+        }
+    })
+}
+
+#[test]
+fn own_offers_on_the_publication_are_tracked() {
+    let mut members = Members::new();
+    let (mut ingress, _egress) = shared_with_new_leader(&mut members);
+    let offered = Ok(offer_on_publication(&mut ingress));
+    assert_eq!(ingress.state(), ClusterState::AwaitNewLeaderConnection);
+    assert_eq!(ingress.track_publication_result(offered), offered);
     assert_eq!(ingress.state(), ClusterState::Connected);
     let message = members.members[1].receive();
     assert_eq!((term(&message), &message[SessionHeader::LENGTH..]), (3, &b"own"[..]));
-    let (header, _) = MessageHeader::split(&message).expect("a header");
-    assert_eq!(header.template_id, SessionMessageHeader::TEMPLATE_ID);
 }
 
 #[test]
 fn accepted_offer_leaves_its_term() {
     let mut members = Members::new();
-    let endpoints = members.endpoints();
-    let mut context = members.context();
-    context.set_is_ingress_exclusive(false);
-    let (mut ingress, mut egress) = members.session(context).split();
-    members.members[1].leadership_term_id = 3;
-    members.members[1].announce(&endpoints);
-    await_leader(&mut egress);
-    let mut offered = Err(OfferError::NotConnected);
-    await_that("an accepted offer", || {
-        ingress.poll_state_changes();
-        let message = [&ingress.session_header().as_bytes()[..], b"own"].concat();
-        if let Some(IngressPublication::Shared(publication)) = ingress.publication() {
-            offered = publication.offer(&message);
-        }
-        offered.is_ok()
-    });
+    let (mut ingress, mut egress) = shared_with_new_leader(&mut members);
+    let offered = Ok(offer_on_publication(&mut ingress));
     // Another thread hears of the next leader before this one knows the outcome.
+    let endpoints = members.endpoints();
     members.members[2].leadership_term_id = 4;
     members.members[2].announce(&endpoints);
     await_leader(&mut egress);
