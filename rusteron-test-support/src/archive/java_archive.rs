@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, Context};
 use rusteron_client::Aeron;
@@ -67,8 +67,10 @@ impl JavaArchive {
     }
 
     fn start(&mut self) {
-        // A port that is free now can be taken before the archive gets it.
-        for _attempt in 0..5 {
+        // A port that is free now can be taken before the archive gets it. The mark file of an archive that was
+        // killed counts as active for ten seconds.
+        let deadline = Instant::now() + DEADLINE;
+        while Instant::now() < deadline {
             self.launches += 1;
             self.control_port = free_port();
             self.child = Some(self.spawn());
