@@ -32,7 +32,10 @@ impl ForkedChild {
         match c_fork() {
             0 => {
                 #[cfg(target_os = "linux")]
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
+                    // A caller that got an error would go on as the parent.
+                    c_exit(1);
+                }
                 Ok(None)
             }
             -1 => Err(io::Error::last_os_error()),

@@ -92,7 +92,7 @@ pub(crate) struct DriverState {
 /// Aeron's types of counters.
 const PUBLISHER_LIMIT: i32 = 1;
 const SUBSCRIBER_POSITION: i32 = 4;
-const CLIENT_HEARTBEAT: i32 = 11;
+pub(crate) const CLIENT_HEARTBEAT: i32 = 11;
 
 impl DriverState {
     /// Returns the state of a driver that runs in a directory.

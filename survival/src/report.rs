@@ -54,7 +54,7 @@ pub(crate) const FAULTS: [&str; 9] = [
 ];
 
 /// Descriptions of faults beyond this number are dropped.
-const DESCRIBED: usize = 100;
+const DESCRIBED: usize = 300;
 /// So many characters of an error are printed.
 const SHOWN: usize = 120;
 

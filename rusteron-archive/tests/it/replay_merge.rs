@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeError, SourceLocation,
@@ -317,10 +317,12 @@ fn refusal_within_a_poll_returns_parts() {
     for _round in 0..100 {
         let mut merge = without_destination(session, &archive);
         // Without a pause, so that a refusal often comes during a poll.
+        let deadline = Instant::now() + DEADLINE;
         let error = loop {
             if let Err(error) = merge.do_work() {
                 break error;
             }
+            assert!(Instant::now() < deadline, "no refusal");
         };
         assert!(error.message().contains("host.invalid"), "{error:?}");
         (session, _) = merge.into_parts().expect("the parts");

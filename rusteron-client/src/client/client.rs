@@ -9,10 +9,9 @@ use std::time::Instant;
 
 use rusteron_sys as sys;
 
-use crate::client::close_state;
 use crate::client::conductor_idle::ConductorIdle;
 use crate::client::subscription_callbacks::CallbackList;
-use crate::context::Context;
+use crate::context::{Context, close_state};
 use crate::error::{CloseCause, Error, ErrorKind, Result};
 use crate::ffi::{Fallible, ForkGuard, Process, callback, last_error};
 

@@ -11,8 +11,8 @@ use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::client::close_state::CloseState;
 use crate::context::Context;
+use crate::context::close_state::CloseState;
 use crate::error::Result;
 use crate::ffi::Fallible;
 use rusteron_sys as sys;

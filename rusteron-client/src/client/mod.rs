@@ -2,7 +2,6 @@
 
 pub(crate) mod background;
 mod client;
-pub(crate) mod close_state;
 mod conductor_idle;
 pub(crate) mod connect;
 pub(crate) mod counter;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::client::close_state::CloseState;
 use crate::context::CounterHandlers;
+use crate::context::close_state::CloseState;
 use crate::context::events::{self, ContextHandlers, OnClose};
 use crate::error::Result;
 use crate::ffi::handlers::{Handler, Handlers};

@@ -1,5 +1,6 @@
 //! The settings of a client, and the handlers that it is given before it connects.
 
+pub(crate) mod close_state;
 mod context;
 mod counter_handlers;
 mod events;

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, Error, ErrorKind, Result};
+use rusteron_client::{Aeron, CloseCause, Context, Error, Result};
 
 use super::{Orders, forked, say};
+use crate::leaks::CLIENT_HEARTBEAT;
 use crate::options::PartOptions;
 use crate::settings;
 use crate::words::{Notice, Order};
@@ -63,7 +64,7 @@ pub(super) fn run(part: &mut impl Part, options: &PartOptions, orders: &Orders) 
                 } else {
                     None
                 };
-                let had_timed_out = error.as_ref().is_none_or(had_timed_out);
+                let had_timed_out = client.had_timed_out();
                 part.leave(had_timed_out && !is_over);
                 drop(client);
                 if is_over {
@@ -83,16 +84,6 @@ pub(super) fn run(part: &mut impl Part, options: &PartOptions, orders: &Orders) 
 
 fn describe(error: Error) -> String {
     format!("{:?} {error}", error.kind())
-}
-
-/// Returns whether the driver, or the client itself, has noticed that the client did not do its duty in time.
-fn had_timed_out(error: &Error) -> bool {
-    match error.kind() {
-        ErrorKind::ClientTimeout | ErrorKind::ConductorServiceTimeout => true,
-        // C has no code for this one: the driver has freed the counter with the client's heartbeat.
-        ErrorKind::DriverTimeout => error.message().contains("heartbeat timestamp counter"),
-        _ => false,
-    }
 }
 
 struct Client {
@@ -182,6 +173,17 @@ impl Client {
             self.aeron.do_work()?;
         }
         Ok(is_busy)
+    }
+
+    /// Returns whether the driver, or the client itself, has noticed that the client did not do its duty in time.
+    fn had_timed_out(&self) -> bool {
+        // Another error may have come first.
+        let (counters, id) = (self.aeron.counters_reader(), self.aeron.client_id());
+        counters.find_by_type_id_and_registration_id(CLIENT_HEARTBEAT, id).is_none()
+            || matches!(
+                self.aeron.close_cause(),
+                Some(CloseCause::ClientTimeout | CloseCause::ConductorServiceTimeout { .. })
+            )
     }
 
     /// Waits until the client has noticed as well that it is closed.
