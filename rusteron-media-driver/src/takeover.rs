@@ -49,3 +49,31 @@ impl Drop for Takeover {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::fs;
+    use std::os::fd::BorrowedFd;
+    use std::process;
+
+    #[test]
+    fn child_that_inherited_the_lock_does_not_keep_it() {
+        let parent = env::temp_dir().join(format!("rusteron-takeover-{}", process::id()));
+        fs::create_dir(&parent).expect("a directory of its own");
+        let dir = parent.join("driver");
+        let takeover = Takeover::begin(&dir, Duration::ZERO).expect("a usable path");
+        let lock = takeover.0.expect("the directory is free");
+        // A forked child has such a descriptor of the same lock.
+        // SAFETY: open until `takeover` is dropped.
+        let inherited = unsafe { BorrowedFd::borrow_raw(lock) }.try_clone_to_owned();
+        let contender = Takeover::begin(&dir, Duration::ZERO).expect("a usable path");
+        assert!(contender.0.is_none(), "the lock is held");
+        drop(takeover);
+        let next = Takeover::begin(&dir, Duration::ZERO).expect("a usable path");
+        assert!(next.0.is_some(), "the lock was left to {inherited:?}");
+        drop(next);
+        fs::remove_dir(&parent).expect("an empty directory");
+    }
+}

@@ -75,7 +75,7 @@ int rusteron_driver_watch(const char *aeron_dir, int64_t *start_timestamp, int64
     char loss_path[AERON_MAX_PATH];
     struct stat cnc_status;
     struct stat loss_status;
-    aeron_cnc_metadata_t metadata;
+    aeron_cnc_metadata_t metadata = { 0 };
     int loss_fd = -1;
 
     if (aeron_cnc_resolve_filename(aeron_dir, cnc_path, sizeof(cnc_path)) < 0 ||
@@ -152,17 +152,23 @@ void rusteron_driver_mark_gone(const char *aeron_dir, int64_t start_timestamp, i
         return;
     }
 
-    /* Another driver may have replaced the file. Aeron has yet to check its lengths. */
+    /*
+     * Another driver may have replaced the file. Aeron has yet to check its lengths. The heartbeat of a driver that has
+     * closed its files stays: it says how the driver ended.
+     */
     if (sizeof(metadata) == pread(fd, &metadata, sizeof(metadata), 0) &&
         metadata.start_timestamp == start_timestamp &&
         metadata.pid == pid &&
         metadata.to_driver_buffer_length > 0)
     {
-        const int64_t heartbeat_ms = RUSTERON_HEARTBEAT_OF_GONE_DRIVER;
+        const int64_t gone_ms = RUSTERON_HEARTBEAT_OF_GONE_DRIVER;
+        int64_t heartbeat_ms = AERON_NULL_VALUE;
         const off_t offset = (off_t)AERON_CNC_VERSION_AND_META_DATA_LENGTH + metadata.to_driver_buffer_length -
             (off_t)AERON_RB_TRAILER_LENGTH + (off_t)offsetof(aeron_rb_descriptor_t, consumer_heartbeat);
-        if (offset > 0 && offset + (off_t)sizeof(heartbeat_ms) <= status.st_size &&
-            sizeof(heartbeat_ms) != pwrite(fd, &heartbeat_ms, sizeof(heartbeat_ms), offset))
+        if (offset > 0 && offset + (off_t)sizeof(gone_ms) <= status.st_size &&
+            sizeof(heartbeat_ms) == pread(fd, &heartbeat_ms, sizeof(heartbeat_ms), offset) &&
+            AERON_NULL_VALUE != heartbeat_ms &&
+            sizeof(gone_ms) != pwrite(fd, &gone_ms, sizeof(gone_ms), offset))
         {
             /* Aeron then waits until the heartbeat is old. */
         }
@@ -184,8 +190,10 @@ int rusteron_lock_dir(const char *dir)
     return fd < 0 ? RUSTERON_LOCK_NONE : fd;
 }
 
+/* Children that were forked meanwhile share the lock: the close alone would leave it to them. */
 void rusteron_unlock_dir(int lock)
 {
+    flock(lock, LOCK_UN);
     close(lock);
 }
 
