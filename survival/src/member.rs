@@ -39,7 +39,7 @@ pub(crate) struct Member {
     pub(crate) was_killed: bool,
     /// How many counters the next process has, if it is a publisher.
     pub(crate) counters: usize,
-    /// Whether the next process takes over the directory of the last one, if it is a driver.
+    /// `true` if the next process, a driver, takes over the directory of the last one.
     pub(crate) takes_over: bool,
     pub(crate) is_ending: bool,
     /// `true` if the driver runs, or the client has all its resources.

@@ -51,7 +51,7 @@ struct Subscriber {
     flows: Vec<Flow>,
     log: Log,
     clients: usize,
-    /// Whether the current client has received a message.
+    /// `true` once the current client has received a message.
     has_resumed: bool,
 }
 
