@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(
             failure.map(|_| ()),
             Err(Failure::Run(
-                "publisher: the publication is closed, and so is its client".to_owned()
+                "publisher: the publication is closed: its client is open".to_owned()
             ))
         );
 
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(
             failure.map(|_| ()),
             Err(Failure::Run(
-                "subscriber: the subscription is closed, and so is its client".to_owned()
+                "subscriber: the subscription is closed: its client is open".to_owned()
             ))
         );
     }

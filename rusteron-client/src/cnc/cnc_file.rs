@@ -21,6 +21,9 @@ use crate::constants::CncConstants;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{self, Fallible, c_path, last_error};
 
+/// The heartbeat that clients and drivers give to a driver whose process has died.
+const GONE: i64 = sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER as i64;
+
 /// The command-and-control file of a media driver, opened for reading.
 ///
 /// It holds the driver's description of itself, its counters, its errors and the losses of its
@@ -212,17 +215,23 @@ impl CncFile {
     /// Corresponds to `aeron_cnc_to_driver_heartbeat`.
     #[doc(alias = "aeron_cnc_to_driver_heartbeat")]
     pub fn heartbeat(&self) -> Option<SystemTime> {
-        // SAFETY: the structure is live, and the function reads the mapping atomically. The length of
-        // the buffer was part of what C compared with the file's when it mapped it.
-        let heartbeat = unsafe { sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr()) };
-        if heartbeat < 0 || heartbeat == i64::from(sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER) {
-            // C also returns this for a buffer of an impossible length, and sets an error that is
-            // not needed here.
-            // SAFETY: clears a thread-local.
-            unsafe { sys::rusteron_err_clear() };
-            return None;
+        match self.heartbeat_millis() {
+            heartbeat if heartbeat < 0 || heartbeat == GONE => None,
+            heartbeat => epoch::time(heartbeat),
         }
-        epoch::time(heartbeat)
+    }
+
+    /// Returns the heartbeat, in milliseconds of the epoch. Negative if the driver has ended in good
+    /// order, and for a buffer of an impossible length.
+    fn heartbeat_millis(&self) -> i64 {
+        // SAFETY: the structure is live, and the function reads the mapping atomically. The length of
+        // the buffer was part of what C compared with the file's when it mapped it. For an impossible
+        // length C sets an error, a thread-local, that is not needed here.
+        unsafe {
+            let heartbeat = sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr());
+            sys::rusteron_err_clear();
+            heartbeat
+        }
     }
 
     /// Returns the time since the driver last reported that it is alive. `None` if the driver has
@@ -252,18 +261,13 @@ impl CncFile {
     ///
     /// Has no counterpart in C.
     pub fn has_died(&self) -> bool {
-        // SAFETY: as in `heartbeat`.
-        let heartbeat = unsafe { sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr()) };
-        if heartbeat < 0 {
-            // SAFETY: clears a thread-local.
-            unsafe { sys::rusteron_err_clear() };
-            return false;
-        }
-        if heartbeat == i64::from(sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER) {
+        if self.heartbeat_millis() == GONE {
             return true;
         }
         let gone = c_path("dir", &self.dir).ok().and_then(|dir| gone_driver(&dir));
+        // A driver that ends in good order says so before its files lose their writer.
         gone == Some((self.constants.start_timestamp, self.constants.pid))
+            && self.heartbeat_millis() >= 0
     }
 
     /// Returns a reader of the counters of the driver and its clients. The reader borrows this file.

@@ -73,11 +73,9 @@ fn killed_node_ends_service_with_cause() {
     node.cluster.node_mut(0).kill();
     let (status, output, errors) = node.service.finish();
     assert_eq!(status.code(), Some(1), "{output}{errors}");
-    assert!(
-        ["error: the commit position counter has gone\n", "error: the Aeron client has closed\n"]
-            .contains(&&*errors),
-        "{errors}"
-    );
+    let (counter, client) =
+        ("error: the commit position counter has gone", "error: the Aeron client has closed: the");
+    assert!(errors.starts_with(counter) || errors.starts_with(client), "{errors}");
 }
 
 #[test]
