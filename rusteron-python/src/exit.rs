@@ -2,7 +2,7 @@
 //!
 //! Once Python finalizes, it ends every thread that wants the GIL. Before 3.14, it does so by unwinding, and Rust aborts
 //! when it catches that. So at exit, threads that run Python code in a call of this package get some time to return. After
-//! that, a thread that wants the GIL in such a call sleeps for ever, which harms nobody.
+//! that, a thread that wants the GIL in such a call sleeps for ever, which does no harm.
 
 use std::cell::Cell;
 use std::ffi::c_void;

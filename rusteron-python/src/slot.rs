@@ -109,7 +109,7 @@ impl<T: Send> Slot<T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the handle if it is to be closed and nobody uses it.
+    /// Drops the handle if it is to be closed and no call uses it.
     fn reap(&self) {
         let is_due = self.is_closed() && self.process.is_current();
         if !is_due || self.is_busy.swap(true, Ordering::SeqCst) {

@@ -60,7 +60,7 @@ int rusteron_data_packet_dispatcher_on_setup(
 /*
  * The number of bytes from the offset on that are frames of the publication, one behind the other, as far as `length`
  * goes; -1 if there is anything else before. Behind padding that is longer than what is asked for, Aeron sends on to the
- * end of the term: so far the frames are checked then.
+ * end of the term, so the frames up to there are checked as well.
  */
 static int32_t rusteron_framed_length(
     const aeron_network_publication_t *publication,
