@@ -108,6 +108,10 @@ impl Campaign<'_> {
                 let Some(index) = self.choose(0..self.members.len()) else { return Ok(()) };
                 let member = &mut self.members[index];
                 let Some(process) = &member.process else { return Ok(()) };
+                // The loader of a process that has just started needs descriptors.
+                if !member.is_ready {
+                    return Ok(());
+                }
                 // A process that has just died has none.
                 let Some(next) = leaks::next_descriptor(process.pid()) else { return Ok(()) };
                 process.limit_descriptors(next)?;
