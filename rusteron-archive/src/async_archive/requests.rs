@@ -123,10 +123,8 @@ impl Requests {
             Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
             Err(error) => Err(error),
         };
-        if let Err(error) = &outcome
-            && is_final(error.kind())
-            && let Some(mut waiting) = self.waiting()
-        {
+        let end = outcome.as_ref().err().filter(|error| is_final(error.kind()));
+        if let (Some(error), Some(mut waiting)) = (end, self.waiting()) {
             waiting.fail_all(error);
         }
         self.archive.deliver();
