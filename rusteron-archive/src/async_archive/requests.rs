@@ -124,7 +124,7 @@ impl Requests {
             Err(error) => Err(error),
         };
         let end = outcome.as_ref().err().filter(|error| is_final(error.kind()));
-        if let (Some(error), Some(mut waiting)) = (end, self.waiting()) {
+        if let Some((error, mut waiting)) = end.and_then(|error| Some((error, self.waiting()?))) {
             waiting.fail_all(error);
         }
         self.archive.deliver();
