@@ -14,6 +14,7 @@ use crate::dir_access::DirAccess;
 use crate::environment;
 use crate::loss::RetainedLoss;
 use crate::segmentation_offload::RetainedOffload;
+use crate::term_cleaning::TermCleaning;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
 ///
@@ -40,6 +41,7 @@ pub struct Context {
     pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
     pub(crate) dir_access: DirAccess,
     pub(crate) segmentation_offload: bool,
+    pub(crate) term_cleaning: TermCleaning,
 }
 
 /// State that C has pointers to, until the context is closed.
@@ -84,10 +86,12 @@ impl Context {
             agent_on_start: None,
             dir_access: DirAccess::default(),
             segmentation_offload: true,
+            term_cleaning: TermCleaning::default(),
         };
         context.name_idle_strategies()?;
         context.init_dir_access()?;
         context.init_segmentation_offload()?;
+        context.init_term_cleaning()?;
         Ok(context)
     }
 

@@ -62,6 +62,7 @@ impl Running {
         }
         replace_settings(&context);
         context.install_segmentation_offload()?;
+        context.apply_term_cleaning();
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let access = context.dir_access();

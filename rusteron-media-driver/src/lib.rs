@@ -80,6 +80,7 @@ mod segmentation_offload;
 mod settings;
 mod strategy;
 mod takeover;
+mod term_cleaning;
 
 #[doc(hidden)]
 pub mod __private {
@@ -107,3 +108,4 @@ pub use preset::Preset;
 pub use properties::load_properties_from;
 pub use rusteron_client::{Error, ErrorKind, Result, request_driver_termination};
 pub use strategy::{CongestionControlStrategy, FlowControlStrategy, NameResolver};
+pub use term_cleaning::TermCleaning;

@@ -128,6 +128,7 @@ fn shim_files(features: Features) -> Vec<PathBuf> {
             "rusteron_driver_shim.c",
             "rusteron_driver_guards.c",
             "rusteron_segmentation_offload.c",
+            "rusteron_term_cleaning.c",
         ],
         false => &[],
     };

@@ -114,6 +114,7 @@ fn publish(sources: &Sources, features: Features, plan: &compile::Plan) -> Resul
     }
     let path = out_dir().join("compile-plan.txt");
     std::fs::write(&path, record).map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("cargo::metadata=plan={}", path.display());
 
     println!("cargo::rustc-env=RUSTERON_AERON_VERSION={AERON_VERSION}");
     println!("cargo::rustc-env=RUSTERON_AERON_SOURCE={}", sources.tree.display());

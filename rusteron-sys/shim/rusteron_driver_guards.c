@@ -26,15 +26,6 @@
 #include "util/aeron_math.h"
 
 /*
- * The driver cleans a term up to a position that a client writes, in pieces whose first eight bytes come last. Behind a
- * position between two frames, a piece can be shorter than these, and then the length of the rest is negative.
- */
-void *rusteron_memset(void *to, int value, size_t length)
-{
-    return length <= AERON_LOGBUFFER_TERM_MAX_LENGTH ? memset(to, value, length) : to;
-}
-
-/*
  * A SETUP frame has the initial term of a stream, and the active term. Aeron computes a position from the
  * difference without checking that the difference is not negative. Subscribers index the log buffer by that
  * position.

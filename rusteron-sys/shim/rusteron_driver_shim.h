@@ -82,6 +82,18 @@ void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rus
  */
 int rusteron_thread_umask(void);
 
+/* Stores with which conductors zero terms. */
+typedef enum rusteron_term_cleaning_enum
+{
+    RUSTERON_TERM_CLEANING_ADAPTIVE,
+    RUSTERON_TERM_CLEANING_CACHED,
+    RUSTERON_TERM_CLEANING_STREAMING
+}
+rusteron_term_cleaning_t;
+
+/* For all drivers of the process, also while they run. Without effect on other processors than x86-64. */
+void rusteron_set_term_cleaning(rusteron_term_cleaning_t cleaning);
+
 /* UDP transport bindings of one driver that send and read several datagrams as one buffer. */
 typedef struct rusteron_segmentation_offload_stct rusteron_segmentation_offload_t;
 

@@ -9,9 +9,10 @@
 //! - `driver`: the media driver (`aeronmd.h`), with the feature `driver`;
 //! - `archive`: the archive client (`aeron_archive.h`), with the feature `archive`.
 //!
-//! Build scripts of dependent crates get four variables. `DEP_AERON_INCLUDE` has the directories of
+//! Build scripts of dependent crates get five variables. `DEP_AERON_INCLUDE` has the directories of
 //! Aeron's headers (joined as in `PATH`), `DEP_AERON_SOURCE` the tree, `DEP_AERON_VERSION` its
-//! version, and `DEP_AERON_BINDINGS` the directory with the text of these bindings.
+//! version, `DEP_AERON_PLAN` a list of the compiled files and their definitions, and
+//! `DEP_AERON_BINDINGS` the directory with the text of these bindings.
 
 #![no_std]
 

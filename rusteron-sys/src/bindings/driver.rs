@@ -282,6 +282,11 @@ pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP: rusteron_dir_acces
 pub const rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK: rusteron_dir_access_enum = 2;
 pub type rusteron_dir_access_enum = ::core::ffi::c_uint;
 pub use self::rusteron_dir_access_enum as rusteron_dir_access_t;
+pub const rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_ADAPTIVE: rusteron_term_cleaning_enum = 0;
+pub const rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_CACHED: rusteron_term_cleaning_enum = 1;
+pub const rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING: rusteron_term_cleaning_enum = 2;
+pub type rusteron_term_cleaning_enum = ::core::ffi::c_uint;
+pub use self::rusteron_term_cleaning_enum as rusteron_term_cleaning_t;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rusteron_segmentation_offload_stct {
@@ -1228,6 +1233,7 @@ unsafe extern "C" {
         access: rusteron_dir_access_t,
     );
     pub fn rusteron_thread_umask() -> ::core::ffi::c_int;
+    pub fn rusteron_set_term_cleaning(cleaning: rusteron_term_cleaning_t);
     pub fn rusteron_segmentation_offload_install(
         offload: *mut *mut rusteron_segmentation_offload_t,
         context: *mut aeron_driver_context_t,

@@ -54,6 +54,11 @@ pub(crate) const VARIABLES: &[(&str, Format, Value)] = &[
         Word(&["on", "off"]),
         Of(|c| on_or_off(c.segmentation_offload())),
     ),
+    (
+        "RUSTERON_TERM_CLEANING",
+        Word(&["adaptive", "cached", "streaming"]),
+        Of(|c| plain(c.term_cleaning())),
+    ),
     ("AERON_FILE_PAGE_SIZE", Size(Limit::PAGE_SIZE), Of(|c| plain(c.file_page_size()))),
     ("AERON_PERFORM_STORAGE_CHECKS", Flag, Of(|c| plain(c.perform_storage_checks()))),
     (

@@ -94,6 +94,7 @@ fn another_value(name: &str, value: Option<&String>, home: &Path) -> String {
         "AERON_THREADING_MODE" => "SHARED_NETWORK".into(),
         "RUSTERON_DIR_ACCESS" => "group".into(),
         "RUSTERON_SEGMENTATION_OFFLOAD" => "off".into(),
+        "RUSTERON_TERM_CLEANING" => "streaming".into(),
         "AERON_THREAD_NAMING" => "new".into(),
         "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
         "AERON_RECEIVER_GROUP_TAG" => "-77".into(),
@@ -150,7 +151,10 @@ fn every_setting_is_printed() {
     let mut names = names_in_the_sources(Path::new(env!("RUSTERON_DRIVER_SOURCE")));
     assert!(names.len() > 120, "found {} only", names.len());
     // The variables that are not Aeron's.
-    names.extend(["RUSTERON_DIR_ACCESS", "RUSTERON_SEGMENTATION_OFFLOAD"].map(str::to_owned));
+    names.extend(
+        ["RUSTERON_DIR_ACCESS", "RUSTERON_SEGMENTATION_OFFLOAD", "RUSTERON_TERM_CLEANING"]
+            .map(str::to_owned),
+    );
     let (defaults, text) = print_config(&mut media_driver(MEDIA_DRIVER));
     let shown: BTreeSet<_> = text
         .lines()

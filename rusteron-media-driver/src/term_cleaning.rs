@@ -1,0 +1,106 @@
+//! Stores with which a driver zeroes terms.
+
+use std::env;
+use std::fmt;
+use std::str::FromStr;
+
+use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_sys::driver as sys;
+
+use crate::Context;
+
+const VARIABLE: &str = "RUSTERON_TERM_CLEANING";
+
+/// Stores with which the conductor zeroes terms that all subscribers have passed, for
+/// [`Context::set_term_cleaning`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum TermCleaning {
+    /// Compares the other two every 16 pieces of 16 KiB or more, for a few microseconds, and uses the faster one.
+    #[default]
+    Adaptive,
+    /// Ordinary stores, as Aeron's own drivers use. They fetch each line from the cache of the core that wrote it.
+    Cached,
+    /// Non-temporal stores for pieces from 4 KiB on, which go to memory and fetch nothing.
+    Streaming,
+}
+
+impl TermCleaning {
+    /// All variants.
+    pub const ALL: &[Self] = &[Self::Adaptive, Self::Cached, Self::Streaming];
+
+    /// Returns the name of the variant in settings: `adaptive`, `cached`, `streaming`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Cached => "cached",
+            Self::Streaming => "streaming",
+        }
+    }
+
+    fn to_raw(self) -> sys::rusteron_term_cleaning_t {
+        match self {
+            Self::Adaptive => sys::rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_ADAPTIVE,
+            Self::Cached => sys::rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_CACHED,
+            Self::Streaming => sys::rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING,
+        }
+    }
+}
+
+impl fmt::Display for TermCleaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TermCleaning {
+    type Err = Error;
+
+    /// Parses the name of a variant.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for any other name.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|cleaning| cleaning.name() == name).ok_or_else(|| {
+            let text =
+                format!("{name:?} is no term cleaning; there are adaptive, cached, streaming");
+            Error::new(ErrorKind::InvalidArgument, text)
+        })
+    }
+}
+
+impl Context {
+    /// Sets the stores with which the conductor zeroes terms. The default is [`TermCleaning::Adaptive`].
+    ///
+    /// A launch applies the setting to all drivers of the process. Processors other than x86-64 always use
+    /// [`TermCleaning::Cached`].
+    ///
+    /// # Errors
+    /// None.
+    ///
+    /// Has no counterpart in Aeron; the environment variable is `RUSTERON_TERM_CLEANING`.
+    pub fn set_term_cleaning(&mut self, cleaning: TermCleaning) -> Result<&mut Self> {
+        self.term_cleaning = cleaning;
+        Ok(self)
+    }
+
+    /// Returns the stores with which the conductor zeroes terms.
+    pub fn term_cleaning(&self) -> TermCleaning {
+        self.term_cleaning
+    }
+
+    /// Takes the setting from the environment, or the default.
+    pub(crate) fn init_term_cleaning(&mut self) -> Result<()> {
+        let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
+            return Ok(());
+        };
+        self.term_cleaning =
+            value.to_string_lossy().parse().map_err(|error: Error| error.with_line(VARIABLE))?;
+        Ok(())
+    }
+
+    /// Tells C, for all drivers of the process.
+    pub(crate) fn apply_term_cleaning(&self) {
+        // SAFETY: C stores the value atomically; drivers may be running.
+        unsafe { sys::rusteron_set_term_cleaning(self.term_cleaning.to_raw()) };
+    }
+}
