@@ -119,6 +119,19 @@ pub(crate) unsafe fn write_padding(
     }
 }
 
+/// Fetches the cache line `DISTANCE` bytes from the address for a store that comes soon. Otherwise, a load that comes first
+/// would fetch the line shared, and the store would ask the other cores again. The line need not be mapped.
+#[inline(always)]
+pub(crate) fn prefetch_for_write<const DISTANCE: usize>(address: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint, which cannot fault and changes neither memory nor registers. Processors without it do nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{} + {}]", in(reg) address, const DISTANCE, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}
+
 /// Returns the length field of the frame at an address.
 ///
 /// # Safety

@@ -11,6 +11,9 @@ const RUN_LENGTH: usize = 16;
 /// All messages of a run begin within this many bytes. With longer runs, subscribers would wait for
 /// long messages while they could receive others.
 const RUN_BYTES: usize = 2048;
+/// Longer messages of an exclusive publication are offered one by one: a subscriber that is a cache line behind gets the
+/// first while the next is copied.
+const EXCLUSIVE_RUN_PAYLOAD: usize = 256;
 
 /// The number of accepted messages of a batch, and the reason why the next message was rejected.
 ///
@@ -59,8 +62,8 @@ impl ExclusivePublication {
     /// Works in runs of messages: up to 16 messages, or as many as begin within 2 KiB. For each
     /// run, checks once whether the publication is closed and where the position limit is, moves
     /// the tail once, and publishes the messages together. Rotates into the next term by itself.
-    /// Sends long messages in fragments. Batches are for short messages: in all measurements,
-    /// messages of 512 bytes and more were slower in batches than one by one.
+    /// Sends long messages in fragments. Messages of more than 256 bytes are sent one by one, which is
+    /// faster.
     ///
     /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics, the
     /// runs before it have been sent.
@@ -92,7 +95,8 @@ impl ExclusivePublication {
         let position = next.term_begin_position + i64::from(next.term_offset);
         // Negative if the driver has lowered the limit.
         let Ok(window) = usize::try_from(limit.wrapping_sub(position)) else { return Ok(0) };
-        let mut run = Run::gather(messages, self.fields.max_payload_length);
+        let mut run =
+            Run::gather(messages, self.fields.max_payload_length.min(EXCLUSIVE_RUN_PAYLOAD));
         let left_of_term = (self.fields.term_buffer_length - next.term_offset) as usize;
         run.cut(Remaining { window, length: left_of_term });
         if run.count == 0 {
@@ -116,9 +120,7 @@ impl Publication {
     /// Works in runs of messages: up to 16 messages, or as many as begin within 2 KiB. Each run is
     /// claimed by one atomic addition, the step for which publishers on other threads wait. The
     /// messages of a run are published together. Messages of other threads can come between runs.
-    /// Long messages are sent in fragments. Batches are for short messages: in all measurements of
-    /// exclusive publications, messages of 512 bytes and more were slower in batches than one by
-    /// one.
+    /// Long messages are sent in fragments.
     ///
     /// Does not block, does not allocate, makes no system call. If `as_ref` of a message panics,
     /// the runs before it have been sent. `as_ref` is called before the range is claimed, so that
@@ -180,7 +182,7 @@ struct Run<'m> {
 }
 
 impl<'m> Run<'m> {
-    /// Collects the first messages, up to a message that is longer than a fragment.
+    /// Collects the first messages, up to a message that is longer than `max_payload_length`.
     #[inline(always)]
     fn gather<M: AsRef<[u8]>>(messages: &'m [M], max_payload_length: usize) -> Self {
         let mut run = Self { messages: [&[]; RUN_LENGTH], count: 0, length: 0 };

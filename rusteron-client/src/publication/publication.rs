@@ -304,6 +304,7 @@ impl Publication {
         let fields = &self.fields;
         // Copied before the acquire loads, after which the compiler would read the fields again.
         let (limit, terms) = (self.limit, self.terms());
+        log_buffer::prefetch_for_write::<0>(fields.term_tail_counters.cast());
         // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
             return Err(self.closed());
