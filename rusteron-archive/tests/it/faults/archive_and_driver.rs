@@ -130,7 +130,7 @@ fn merge_closes_without_driver() {
         .start(archive, subscription, 0)
         .expect("a merge");
     java.kill();
-    assert!(!aeron.is_closed(), "it has not noticed yet");
+    // The parts come back before and after the client has noticed, whichever it is by now.
     let (archive, subscription) = merge.into_parts().expect("the parts");
     await_that("the client has noticed", || aeron.is_closed());
     assert!(!archive.is_connected());

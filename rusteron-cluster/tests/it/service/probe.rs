@@ -169,7 +169,8 @@ impl ClusteredService for Probe {
     }
 
     fn do_background_work(&mut self, cluster: &mut Lifecycle<'_>, _: Instant) -> usize {
-        assert!(cluster.aeron().is_some_and(|aeron| !aeron.is_closed()));
+        // The driver may have ended since the container looked.
+        assert!(cluster.aeron().is_some());
         self.handle.enter("do_background_work", None);
         0
     }
