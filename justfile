@@ -174,6 +174,15 @@ benchmark-driver-resources *args:
     cargo build --release -p rusteron-media-driver --bin media_driver
     cargo run --release -p rusteron-benchmarks --bin benchmark_driver_resources -- "$@"
 
+# Compare Aeron's sample programs, unchanged, on drivers in Rust, C and Java: rates, round trips, resources (Linux); results in target/benchmarks
+benchmark-drivers *args:
+    cargo build --release -p rusteron-media-driver --bin media_driver
+    cargo run --release -p rusteron-benchmarks --bin benchmark_drivers -- "$@"
+
+# Compare UDP round trips between two busy threads, each with application, client and driver: Rust, C, Java, plain sockets (Linux; namespaces need root); results in target/benchmarks
+benchmark-udp-round-trips *args:
+    cargo run --release -p rusteron-benchmarks --bin benchmark_udp_round_trips -- "$@"
+
 # Compare UDP throughput of the drivers with segmentation offload, in C and in Java (Linux; namespaces need root); results in target/benchmarks
 benchmark-udp-throughput *args:
     cargo build --release -p rusteron-media-driver --bin media_driver

@@ -1,5 +1,5 @@
 //! Compiles the loops in C against the headers, and with the settings, of the one C library there is. Passes
-//! the version of rustc to the programs, which name it in their reports.
+//! the version of rustc to the programs, which name it in their reports, and tells them where Aeron's sources are.
 
 use std::env;
 use std::process::{Command, exit};
@@ -15,8 +15,13 @@ fn main() {
 }
 
 fn compile() -> Result<(), String> {
-    let includes =
-        env::var("DEP_AERON_INCLUDE").map_err(|error| format!("rusteron-sys: {error}"))?;
+    let published = |name: &str| {
+        env::var(format!("DEP_AERON_{name}")).map_err(|error| format!("rusteron-sys: {error}"))
+    };
+    for name in ["SOURCE", "PLAN"] {
+        println!("cargo::rustc-env=RUSTERON_AERON_{name}={}", published(name)?);
+    }
+    let includes = published("INCLUDE")?;
     // As rusteron-sys compiles Aeron.
     cc::Build::new()
         .file("c/loops.c")

@@ -108,7 +108,10 @@ impl Drop for Stop<'_> {
 }
 
 /// Sends back whatever comes, until told to stop.
-fn pong<P: Publish, S: Receive>(
+///
+/// # Errors
+/// [`Failure::Run`] if a stream is closed.
+pub fn pong<P: Publish, S: Receive>(
     end: &mut End<P, S>,
     idle: IdleStrategyKind,
     running: &AtomicBool,

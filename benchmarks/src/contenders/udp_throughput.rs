@@ -22,7 +22,7 @@ use crate::measuring::numbered::{
 };
 use crate::processes::driver_process::{DriverProcess, Host, Launch, Launcher, Settings};
 use crate::processes::driver_totals::DriverTotals;
-use crate::processes::network_namespaces::NetworkNamespaces;
+use crate::processes::network_namespaces::{Network, NetworkNamespaces};
 use crate::processes::system_calls::SystemCalls;
 
 /// The stream of the first length; each further one has the next.
@@ -69,25 +69,6 @@ impl Contender {
 
     fn host(self) -> Host {
         if self == Self::Java { Host::Java } else { Host::Rust }
-    }
-}
-
-/// The way from publisher to subscriber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Network {
-    /// One driver, over 127.0.0.1
-    Loopback,
-    /// A driver in each of two network namespaces, joined by virtual Ethernet devices; needs root and ip
-    Namespaces,
-}
-
-impl Network {
-    /// The name, as the option calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Loopback => "loopback",
-            Self::Namespaces => "namespaces",
-        }
     }
 }
 

@@ -46,6 +46,11 @@ impl Statistics {
         self.quantile(0.75)
     }
 
+    /// Lowest, lower quartile, median, upper quartile and highest.
+    pub fn five_numbers(&self) -> [f64; 5] {
+        [self.min(), self.lower_quartile(), self.median(), self.upper_quartile(), self.max()]
+    }
+
     /// The rate at a fraction of the way from the lowest to the highest, linear between neighbours.
     fn quantile(&self, fraction: f64) -> f64 {
         let rank = fraction * (self.sorted.len() - 1) as f64;

@@ -30,6 +30,8 @@ const TICK: Duration = Duration::from_millis(1);
 pub enum Host {
     /// The C driver in the program media_driver
     Rust,
+    /// Aeron's own C driver, the program aeronmd
+    C,
     /// Aeron's Java driver
     Java,
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Rust => "Rust",
+            Self::C => "C",
             Self::Java => "Java",
         })
     }
@@ -53,8 +56,8 @@ pub enum Settings {
 }
 
 impl Settings {
-    /// Properties that the Java driver takes for them.
-    fn java_properties(self) -> Vec<(String, String)> {
+    /// Properties that Aeron's own drivers take for them.
+    fn properties(self) -> Vec<(String, String)> {
         match self {
             Self::Threads(threading, idle) => {
                 let mode = threading.name().to_uppercase().replace('-', "_");
@@ -65,15 +68,14 @@ impl Settings {
             }
             Self::Preset(preset) => preset
                 .variables()
-                .map(|(name, value)| (java_property(name), value.into_owned()))
+                .map(|(name, value)| (property(name), value.into_owned()))
                 .collect(),
         }
     }
 }
 
-/// The property of the Java driver for an environment variable of the C driver. Java ignores the properties that it
-/// does not know.
-fn java_property(variable: &str) -> String {
+/// The property of Aeron's own drivers for an environment variable. Java ignores the properties that it does not know.
+fn property(variable: &str) -> String {
     match variable {
         "AERON_SOCKET_SO_SNDBUF" => "aeron.socket.so_sndbuf".to_owned(),
         "AERON_SOCKET_SO_RCVBUF" => "aeron.socket.so_rcvbuf".to_owned(),
@@ -160,6 +162,8 @@ pub struct Launch<'a> {
 pub struct Launcher<'a> {
     /// The program `media_driver`.
     pub media_driver: &'a Path,
+    /// The program `aeronmd`, if it is wanted ([`AeronC`](crate::processes::aeron_c::AeronC)).
+    pub aeronmd: Option<&'a Path>,
     /// Java, if it is there and wanted.
     pub java: Option<&'a Java>,
     /// The length of all terms, if it is not the drivers' default.
@@ -182,6 +186,7 @@ impl Launcher<'_> {
         let start = Instant::now();
         let mut program = match host {
             Host::Rust => self.start_rust(launch, &dir)?,
+            Host::C => self.start_c(launch, &dir)?,
             Host::Java => self.start_java(launch, &dir)?,
         };
         while !interrupt.is_requested() {
@@ -208,12 +213,7 @@ impl Launcher<'_> {
 
     fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
         let mut command = Command::new(self.media_driver);
-        for (name, _) in env::vars_os() {
-            // The Java driver does not read these.
-            if name.to_string_lossy().starts_with("AERON_") {
-                command.env_remove(name);
-            }
-        }
+        remove_aeron_variables(&mut command);
         command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
         command.args([
             "--segmentation-offload",
@@ -235,23 +235,45 @@ impl Launcher<'_> {
         Program::start("media_driver".to_owned(), in_namespace(command, launch.namespace), DEADLINE)
     }
 
+    fn start_c(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
+        let aeronmd = self.aeronmd.ok_or_else(|| Failure::Run("there is no aeronmd".to_owned()))?;
+        let mut command = Command::new(aeronmd);
+        remove_aeron_variables(&mut command);
+        command.args(self.properties(launch, dir, "allow"));
+        Program::start("aeronmd".to_owned(), in_namespace(command, launch.namespace), DEADLINE)
+    }
+
     fn start_java(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
         let java = self.java.ok_or_else(|| Failure::Run("there is no Java".to_owned()))?;
+        let validator = "io.aeron.driver.DefaultAllowTerminationValidator";
+        let main = "io.aeron.driver.MediaDriver";
+        let command = java.command(main, &self.properties(launch, dir, validator), &[]);
+        Java::start_command(main, in_namespace(command, launch.namespace), DEADLINE)
+    }
+
+    /// The settings as arguments of Aeron's own drivers. Clients may end them by a validator of that name.
+    fn properties(&self, launch: &Launch<'_>, dir: &DriverDir, validator: &str) -> Vec<String> {
         let mut options = vec![
             format!("-Daeron.dir={}", dir.0.display()),
-            "-Daeron.driver.termination.validator=io.aeron.driver.DefaultAllowTerminationValidator"
-                .to_owned(),
+            format!("-Daeron.driver.termination.validator={validator}"),
         ];
-        let properties = launch.settings.iter().flat_map(|settings| settings.java_properties());
+        let properties = launch.settings.iter().flat_map(|settings| settings.properties());
         options.extend(properties.map(|(name, value)| format!("-D{name}={value}")));
         if let Some(length) = self.term_length {
             for name in ["term.buffer.length", "ipc.term.buffer.length"] {
                 options.push(format!("-Daeron.{name}={length}"));
             }
         }
-        let main = "io.aeron.driver.MediaDriver";
-        let command = in_namespace(java.command(main, &options, &[]), launch.namespace);
-        Java::start_command(main, command, DEADLINE)
+        options
+    }
+}
+
+/// Takes the settings in the environment away from a program in C. Java does not read them.
+pub(crate) fn remove_aeron_variables(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("AERON_") {
+            command.env_remove(name);
+        }
     }
 }
 
@@ -344,8 +366,8 @@ mod tests {
     }
 
     #[test]
-    fn java_gets_the_settings_as_properties() {
-        let properties = |text: &str| text.parse::<Settings>().expect(text).java_properties();
+    fn aeron_drivers_get_the_settings_as_properties() {
+        let properties = |text: &str| text.parse::<Settings>().expect(text).properties();
         for (settings, name, value) in [
             ("shared-network/yield", "aeron.threading.mode", "SHARED_NETWORK"),
             ("shared-network/yield", "aeron.sharednetwork.idle.strategy", "yield"),
@@ -362,9 +384,13 @@ mod tests {
     #[test]
     fn unstartable_driver_is_a_failure() {
         let settings = "shared/backoff".parse().expect("settings");
-        let launcher =
-            Launcher { media_driver: Path::new("/no/such"), java: None, term_length: None };
-        for host in [Host::Rust, Host::Java] {
+        let launcher = Launcher {
+            media_driver: Path::new("/no/such"),
+            aeronmd: None,
+            java: None,
+            term_length: None,
+        };
+        for host in [Host::Rust, Host::C, Host::Java] {
             let launch = Launch {
                 host,
                 settings: &[settings],

@@ -1,5 +1,6 @@
 //! Programs that run as processes of their own: Java, drivers, an archive. Their networks, system calls and usage.
 
+pub mod aeron_c;
 pub mod archive_process;
 pub mod cluster_node;
 pub mod cores;

@@ -3,10 +3,31 @@
 use std::net::Ipv4Addr;
 use std::process::{self, Command};
 
+use clap::ValueEnum;
+
 use crate::command_line::failure::Failure;
 
 /// The device in each of the namespaces.
 const DEVICE: &str = "veth0";
+
+/// The way from publisher to subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Network {
+    /// One driver, over 127.0.0.1
+    Loopback,
+    /// A driver in each of two network namespaces, joined by virtual Ethernet devices; needs root and ip
+    Namespaces,
+}
+
+impl Network {
+    /// The name, as the option calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Namespaces => "namespaces",
+        }
+    }
+}
 
 /// Two network namespaces of Linux, joined by a pair of virtual Ethernet devices; removed on drop.
 #[derive(Debug)]
@@ -37,6 +58,22 @@ impl NetworkNamespaces {
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
         Ok(namespaces)
+    }
+
+    /// Makes the namespaces if one of the networks needs them.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if that program or the permission is missing.
+    pub fn for_networks(networks: &[Network]) -> Result<Option<Self>, Failure> {
+        if !networks.contains(&Network::Namespaces) {
+            return Ok(None);
+        }
+        Self::create().map(Some).map_err(|failure| {
+            let reason = format!(
+                "needs root and the program ip (iproute2); `--networks loopback` needs neither: {failure}"
+            );
+            Failure::usage("--networks <NETWORKS>", Network::Namespaces.name(), reason)
+        })
     }
 
     /// The names, in the order of the addresses.

@@ -15,7 +15,7 @@ use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::connection::Connection;
 use crate::measuring::counted_stream::{self, CountedSlice, Counts};
-use crate::measuring::handover;
+use crate::measuring::handover::{self, Distance, Probes};
 use crate::measuring::measurement::Plan;
 use crate::measuring::repetition::Repetition;
 use crate::measuring::statistics::Statistics;
@@ -96,6 +96,8 @@ struct Terms {
     length: usize,
     /// The slices of each run.
     runs: Vec<Vec<CountedSlice>>,
+    /// The probes around each run.
+    probes: Vec<Probes>,
 }
 
 impl Terms {
@@ -114,16 +116,29 @@ impl Terms {
         groups.into_iter().chain([all]).flatten().collect()
     }
 
+    /// A row for the runs on near and on far cores.
+    fn rows_by_distance(&self, boundary: Option<f64>) -> Vec<Row> {
+        let row = |(distance, name)| {
+            let runs = || self.runs.iter().zip(&self.probes);
+            let is_at = |probes: &Probes| probes.distance(boundary?).filter(|it| *it == distance);
+            Row::new(name, || runs().filter(|it| is_at(it.1).is_some()).flat_map(|it| it.0), self)
+        };
+        Distance::ALL.into_iter().filter_map(row).collect()
+    }
+
     fn slices(&self) -> impl Iterator<Item = &CountedSlice> {
         self.runs.iter().flatten()
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self, boundary: Option<f64>) -> Value {
         let runs = self.runs.iter();
         json!({
             "term_length": self.length,
             "window": self.window(),
             "groups": self.rows().iter().map(Row::to_json).collect::<Vec<_>>(),
+            "distances":
+                self.rows_by_distance(boundary).iter().map(Row::to_json).collect::<Vec<_>>(),
+            "handover_nanoseconds": self.probes.iter().map(Probes::to_json).collect::<Vec<_>>(),
             "runs": runs.map(|run| run.iter().map(CountedSlice::to_json).collect::<Vec<_>>())
                 .collect::<Vec<_>>(),
         })
@@ -231,8 +246,10 @@ pub fn run(options: &BoundsOptions) -> Result<(), Failure> {
         .map(|others| (others, Contender::new(format!("yield, {}", others.name()))))
         .into();
     let term_lengths = run_options::distinct(&options.term_lengths);
-    let mut streams: Vec<Terms> =
-        term_lengths.into_iter().map(|length| Terms { length, runs: Vec::new() }).collect();
+    let mut streams: Vec<Terms> = term_lengths
+        .into_iter()
+        .map(|length| Terms { length, runs: Vec::new(), probes: Vec::new() })
+        .collect();
     for run in 1..=options.run.runs {
         time_single_steps(run, &mut handovers, &mut yields, options, &interrupt, &mut output)?;
         count_streams(run, &mut streams, options, &interrupt, &mut output)?;
@@ -296,11 +313,11 @@ fn count_streams(
     let driver = DriverOptions { term_length: None, threading_mode: None };
     let connection = Connection::embedded(driver.driver_context()?)?;
     for (terms, stream_id) in streams.iter_mut().zip(FIRST_STREAM_ID..) {
-        let slices = count_stream(terms.length, stream_id, options, &connection, interrupt)
-            .map_err(|failure| connection.explain(failure))?;
-        if interrupt.is_requested() {
-            break;
-        }
+        let counted = Probes::around(interrupt, || {
+            count_stream(terms.length, stream_id, options, &connection, interrupt)
+                .map_err(|failure| connection.explain(failure))
+        })?;
+        let Some((slices, probes)) = counted else { break };
         let rates = slices.iter().map(|slice| slice.slice.messages_per_second());
         if let Some(statistics) = Statistics::new(rates) {
             output.line(format_args!(
@@ -310,6 +327,7 @@ fn count_streams(
             ))?;
         }
         terms.runs.push(slices);
+        terms.probes.push(probes);
     }
     connection.warn();
     Ok(())
@@ -337,7 +355,7 @@ fn count_stream(
 }
 
 fn steps_table(steps: &[Contender]) -> Vec<String> {
-    let mut lines = vec![format!("{:<28} {:>6} {:>32}", "ns", "slices", "median (quartiles)")];
+    let mut lines = vec![format!("{:<28} {:>6} {:>32}", "ns", "runs", "median (quartiles)")];
     for contender in steps {
         if let Some(statistics) = contender.statistics() {
             let (count, median) = (statistics.count(), median(&statistics, 1.0));
@@ -347,7 +365,12 @@ fn steps_table(steps: &[Contender]) -> Vec<String> {
     lines
 }
 
+fn boundary(streams: &[Terms]) -> Option<f64> {
+    Probes::boundary(streams.iter().flat_map(|terms| &terms.probes))
+}
+
 fn streams_table(streams: &[Terms]) -> Vec<String> {
+    let boundary = boundary(streams);
     let mut lines = vec![table_line(&[
         "terms",
         "refused offers",
@@ -360,7 +383,8 @@ fn streams_table(streams: &[Terms]) -> Vec<String> {
     ])];
     for terms in streams {
         let length = byte_size::display(terms.length);
-        lines.extend(terms.rows().iter().map(|row| row.line(&length)));
+        let rows = terms.rows().into_iter().chain(terms.rows_by_distance(boundary));
+        lines.extend(rows.map(|row| row.line(&length)));
     }
     lines
 }
@@ -378,13 +402,14 @@ fn report(options: &BoundsOptions, steps: &[Contender], streams: &[Terms]) -> Va
             "runs": contender.runs,
         })
     };
+    let boundary = boundary(streams);
     json!({
         "program": "benchmark_bounds",
         "versions": host::versions(),
         "host": host::describe(),
         "settings": settings,
         "steps": steps.iter().map(step).collect::<Vec<_>>(),
-        "streams": streams.iter().map(Terms::to_json).collect::<Vec<_>>(),
+        "streams": streams.iter().map(|terms| terms.to_json(boundary)).collect::<Vec<_>>(),
     })
 }
 
@@ -418,7 +443,8 @@ mod tests {
             slices.each_ref().map(Refusals::of),
             [Refusals::None, Refusals::Few, Refusals::Many]
         );
-        let terms = Terms { length: 64 << 10, runs: vec![slices.to_vec(), vec![slices[2]]] };
+        let runs = vec![slices.to_vec(), vec![slices[2]]];
+        let terms = Terms { length: 64 << 10, runs, probes: Vec::new() };
         let rows = terms.rows();
         let shares: Vec<_> = rows.iter().map(|row| (row.refusals, row.share)).collect();
         let expected = [
@@ -436,8 +462,20 @@ mod tests {
     }
 
     #[test]
+    fn near_and_far_cores_have_rows() {
+        let runs = vec![vec![slice(1000, refused(0))], vec![slice(500, refused(0))]];
+        let probes = [60.0, 300.0].map(|probe| Probes { before: probe, after: probe }).to_vec();
+        let terms = Terms { length: 1 << 20, runs, probes };
+        let rows = terms.rows_by_distance(boundary(std::slice::from_ref(&terms)));
+        let rows: Vec<_> =
+            rows.iter().map(|it| (it.refusals, it.messages_per_second.median())).collect();
+        assert_eq!(rows, [("near cores", 200_000.0), ("far cores", 100_000.0)]);
+    }
+
+    #[test]
     fn a_group_without_slices_has_no_row() {
-        let terms = Terms { length: 1 << 20, runs: vec![vec![slice(1000, refused(0))]] };
+        let runs = vec![vec![slice(1000, refused(0))]];
+        let terms = Terms { length: 1 << 20, runs, probes: Vec::new() };
         let lines = streams_table(&[terms]);
         assert_eq!(lines.len(), 3, "{lines:#?}");
         assert!(lines[1].starts_with("1m") && lines[1].contains("0.2 (0.2 to 0.2)"), "{lines:#?}");

@@ -22,6 +22,7 @@ use crate::measuring::connection::Connection;
 use crate::measuring::endpoints;
 use crate::measuring::measurement;
 use crate::measuring::statistics::Statistics;
+use crate::processes::aeron_c::AeronC;
 use crate::processes::driver_process::{self, DriverProcess, Host, Launch, Launcher, Settings};
 use crate::processes::java::Java;
 use crate::processes::process_usage::{self, Usage};
@@ -34,10 +35,10 @@ use crate::reports::results::{self, Results};
 const STREAM_ID: i32 = 5001;
 
 /// Compares the resources that media drivers use, as processes of their own: the C driver in the program
-/// media_driver, and Aeron's Java driver.
+/// media_driver, Aeron's own C driver aeronmd, and Aeron's Java driver.
 ///
 /// Each run starts a driver and watches it in /proc in three phases: without clients; while two threads of this
-/// process send each other messages at a fixed rate; and while they pass as many messages as go. Both drivers
+/// process send each other messages at a fixed rate; and while they pass as many messages as go. All drivers
 /// have the same settings, and so have their clients. The contenders take turns. Without Java its contender is left out.
 /// Linux only.
 ///
@@ -151,8 +152,13 @@ pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
 
     let mut hosts = run_options::distinct(&options.contenders);
     let java = Java::find_for(&mut hosts, |host| *host == Host::Java, &options.java, &interrupt);
+    let aeronmd = match hosts.contains(&Host::C) {
+        true => Some(AeronC::compile(&options.run.results.join("aeron-c"), &[])?.aeronmd()?),
+        false => None,
+    };
     let launcher = Launcher {
         media_driver: &media_driver,
+        aeronmd: aeronmd.as_deref(),
         java: java.as_ref(),
         term_length: options.term_length,
     };
@@ -236,7 +242,7 @@ impl ResourceBench<'_> {
         let connection = Connection::to_driver(driver.aeron_dir())?;
         let explain = |failure| connection.explain(failure);
         let first_warmup = match host {
-            Host::Rust => warmup,
+            Host::Rust | Host::C => warmup,
             Host::Java => self.options.java.java_warmup,
         };
         let bench = Bench { connection: &connection, java: None, java_warmup: warmup, interrupt };

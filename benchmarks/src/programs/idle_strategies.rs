@@ -383,6 +383,6 @@ mod tests {
         let lines = sheet.table(&logs, &idles);
         assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["terms", "yield", "noop"]);
         assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["64k", "-", "-"]);
-        assert!(lines[3].contains("1m") && lines[3].contains("2.0 (1.5 to 2.5)"), "{lines:#?}");
+        assert!(lines[3].contains("1m") && lines[3].contains("2.0 (2.0 to 2.0)"), "{lines:#?}");
     }
 }

@@ -18,6 +18,7 @@ use crate::command_line::run_options::{self, JavaOptions, RunOptions};
 use crate::contenders::latency::{Bench, Pair, Transport};
 use crate::contenders::ping_pong::{MIN_MESSAGE_LENGTH, Pace, Plan};
 use crate::measuring::connection::Connection;
+use crate::measuring::handover::{Distance, Probes};
 use crate::measuring::statistics::Statistics;
 use crate::processes::java::Java;
 use crate::reports::chart::{Heading, PercentileChart, settings_note};
@@ -176,19 +177,25 @@ const HEADER_LENGTH: usize = 32;
 #[derive(Debug)]
 struct Contender {
     pair: Pair,
-    runs: Vec<Histogram<u64>>,
+    /// The round trips of each run, and the probes around it.
+    runs: Vec<(Histogram<u64>, Probes)>,
 }
 
 impl Contender {
     /// The statistics of a percentile over the runs, in microseconds; `None` if there are none.
     fn percentile(&self, quantile: f64) -> Option<Statistics> {
-        let runs = self.runs.iter().filter(|run| !run.is_empty());
-        Statistics::new(runs.map(|run| micros(run.value_at_quantile(quantile))))
+        self.percentile_of(quantile, |_| true)
+    }
+
+    /// The same over the runs with certain probes.
+    fn percentile_of(&self, quantile: f64, are: impl Fn(&Probes) -> bool) -> Option<Statistics> {
+        let runs = self.runs.iter().filter(|(run, probes)| !run.is_empty() && are(probes));
+        Statistics::new(runs.map(|(run, _)| micros(run.value_at_quantile(quantile))))
     }
 
     /// All runs as one; `None` if there are none.
     fn sum(&self) -> Option<Histogram<u64>> {
-        let mut runs = self.runs.iter();
+        let mut runs = self.runs.iter().map(|(run, _)| run);
         let mut sum = runs.next()?.clone();
         // The bounds are the same, so that every latency fits.
         runs.try_for_each(|run| sum.add(run)).ok()?;
@@ -198,14 +205,24 @@ impl Contender {
     fn to_json(&self, first: &Self) -> Value {
         let percentiles = PERCENTILES.map(|(name, quantile)| {
             let statistics = self.percentile(quantile).map(|statistics| statistics.to_json());
-            let ratio = ratio_of_medians(self, first, quantile);
-            (name.to_owned(), json!({ "micros": statistics, "ratio_of_this_to_first": ratio }))
+            let to_median = ratio(self, first, quantile, Statistics::median);
+            let to_highest = ratio(self, first, quantile, Statistics::max);
+            let values = json!({
+                "micros": statistics,
+                "ratio_of_this_to_first": to_median,
+                "ratio_of_this_to_highest_of_first": to_highest,
+            });
+            (name.to_owned(), values)
         });
-        let run = |run: &Histogram<u64>| {
+        let run = |(run, probes): &(Histogram<u64>, Probes)| {
             let percentiles = PERCENTILES.map(|(name, quantile)| {
                 (name.to_owned(), json!(micros(run.value_at_quantile(quantile))))
             });
-            json!({ "count": run.len(), "micros": Value::Object(percentiles.into_iter().collect()) })
+            json!({
+                "count": run.len(),
+                "micros": Value::Object(percentiles.into_iter().collect()),
+                "handover_nanoseconds": probes.to_json(),
+            })
         };
         json!({
             "name": self.pair.to_string(),
@@ -216,9 +233,14 @@ impl Contender {
     }
 }
 
-/// The median over the runs of one contender divided by another's.
-fn ratio_of_medians(contender: &Contender, first: &Contender, quantile: f64) -> Option<f64> {
-    let ratio = contender.percentile(quantile)?.median() / first.percentile(quantile)?.median();
+/// The median over the runs of one contender divided by the median or the highest of the first.
+fn ratio(
+    contender: &Contender,
+    first: &Contender,
+    quantile: f64,
+    of_first: fn(&Statistics) -> f64,
+) -> Option<f64> {
+    let ratio = contender.percentile(quantile)?.median() / of_first(&first.percentile(quantile)?);
     ratio.is_finite().then_some(ratio)
 }
 
@@ -239,38 +261,51 @@ impl Case {
         format!("{}-{mode}", self.transport.name())
     }
 
-    fn table(&self) -> Vec<String> {
+    /// The lines of a table. With a boundary, they include the runs on near and on far cores.
+    fn table(&self, boundary: Option<f64>) -> Vec<String> {
         let row = |what: &str, values: [String; PERCENTILES.len()]| {
             let values = values.map(|value| format!("{value:>10}")).join(" ");
             format!("  {what:<28}{values}")
         };
         let mut lines = vec![
-            format!(
-                "{}, microseconds: medians and quartiles of the runs' percentiles",
-                self.name()
-            ),
+            format!("{}, microseconds: the distribution of the runs' percentiles", self.name()),
             row("contender", PERCENTILES.map(|(name, _)| name.to_owned())),
         ];
         for (index, contender) in self.contenders.iter().enumerate() {
             if contender.sum().is_none() {
                 continue;
             }
-            let of = |value: fn(&Statistics) -> f64| {
+            let name = format!("{}, {} runs", contender.pair, contender.runs.len());
+            lines.push(row(&name, [const { String::new() }; PERCENTILES.len()]));
+            let statistics = PERCENTILES.map(|(_, quantile)| contender.percentile(quantile));
+            let titles = ["lowest", "lower quartile", "median", "upper quartile", "highest"];
+            for (number, title) in titles.into_iter().enumerate() {
+                let value = |it: &Statistics| format!("{:.2}", it.five_numbers()[number]);
+                let values =
+                    statistics.each_ref().map(|it| it.as_ref().map(value).unwrap_or_default());
+                lines.push(row(&format!("    {title}"), values));
+            }
+            for (distance, name) in Distance::ALL {
+                let Some(boundary) = boundary else { break };
+                let are = |probes: &Probes| probes.distance(boundary) == Some(distance);
+                let values =
+                    PERCENTILES.map(|(_, quantile)| contender.percentile_of(quantile, are));
+                let Some(runs) = values[0].as_ref().map(Statistics::count) else { continue };
+                let median = |it: Option<Statistics>| it.map(|it| format!("{:.2}", it.median()));
+                let values = values.map(|it| median(it).unwrap_or_default());
+                lines.push(row(&format!("    median, {name}, {runs}"), values));
+            }
+            let first = &self.contenders[0];
+            let ratios = |of_first| {
                 PERCENTILES.map(|(_, quantile)| {
-                    contender
-                        .percentile(quantile)
-                        .map_or_else(String::new, |s| format!("{:.2}", value(&s)))
+                    let ratio = ratio(contender, first, quantile, of_first);
+                    ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"))
                 })
             };
-            lines.push(row(&format!("{}, median", contender.pair), of(Statistics::median)));
-            lines.push(row("    lower quartile", of(Statistics::lower_quartile)));
-            lines.push(row("    upper quartile", of(Statistics::upper_quartile)));
             if index > 0 {
-                let ratios = PERCENTILES.map(|(_, quantile)| {
-                    let ratio = ratio_of_medians(contender, &self.contenders[0], quantile);
-                    ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"))
-                });
-                lines.push(row(&format!("    median / {}", self.contenders[0].pair), ratios));
+                let title = format!("    median / {}", first.pair);
+                lines.push(row(&title, ratios(Statistics::median)));
+                lines.push(row(&format!("{title}, highest"), ratios(Statistics::max)));
             }
         }
         if lines.len() == 2 {
@@ -334,8 +369,10 @@ pub fn run(options: &LatencyOptions) -> Result<(), Failure> {
     connection.warn();
 
     let notes = notes(options, java.as_ref());
+    let runs = cases.iter().flat_map(|case| &case.contenders).flat_map(|it| &it.runs);
+    let boundary = Probes::boundary(runs.map(|(_, probes)| probes));
     for case in &cases {
-        for line in case.table() {
+        for line in case.table(boundary) {
             output.line(line)?;
         }
         case.chart(notes.clone(), options.rate).write(&results.chart(&case.name()))?;
@@ -365,18 +402,17 @@ fn compare(
             for contender in comparison::in_turn(&mut case.contenders, run) {
                 let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
                 let plan = options.plan(case.mode, bench.connection.timeout());
-                let histogram = bench.measure(contender.pair, case.transport, &plan, stream_id)?;
-                if bench.interrupt.is_requested() {
-                    // A run that was cut short would not be comparable with the others.
-                    return Ok(cases);
-                }
+                let measured = Probes::around(bench.interrupt, || {
+                    bench.measure(contender.pair, case.transport, &plan, stream_id)
+                })?;
+                let Some((histogram, probes)) = measured else { return Ok(cases) };
                 let p50 = micros(histogram.value_at_quantile(0.5));
                 let p99 = micros(histogram.value_at_quantile(0.99));
                 let (pair, count) = (contender.pair, histogram.len());
                 output.line(format_args!(
                     "Run {run}, {name}, {pair}: {count} messages, p50 {p50:.2} us, p99 {p99:.2} us"
                 ))?;
-                contender.runs.push(histogram);
+                contender.runs.push((histogram, probes));
             }
         }
     }
@@ -426,7 +462,8 @@ mod tests {
         let run = |latency: &u64| {
             let mut histogram = crate::contenders::ping_pong::histogram().expect("a histogram");
             histogram.saturating_record_n(*latency, 1000);
-            histogram
+            let nanoseconds = *latency as f64 / 10.0;
+            (histogram, Probes { before: nanoseconds, after: nanoseconds })
         };
         Contender { pair, runs: latencies.iter().map(run).collect() }
     }
@@ -437,29 +474,32 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_medians_quartiles_and_ratios() {
+    fn table_has_distributions_and_ratios() {
         let case = Case {
             transport: Transport::Ipc,
             mode: Mode::Closed,
             contenders: vec![contender(Pair::Rust, &[1000, 1200]), contender(Pair::Java, &[2200])],
         };
-        let lines = case.table();
-        let row = |index: usize| lines[index].split_whitespace().collect::<Vec<_>>();
-        assert_eq!(
-            row(2),
-            "Rust, median 1.10 1.10 1.10 1.10 1.10 1.10".split(' ').collect::<Vec<_>>()
-        );
-        assert_eq!(row(3)[..3], ["lower", "quartile", "1.05"]);
-        assert!(lines[8].contains("median / Rust"), "{lines:#?}");
+        let lines = case.table(Some(150.0));
+        let row = |index: usize| lines[index].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(row(2), "Rust, 2 runs");
+        assert_eq!(row(3), "lowest 1.00 1.00 1.00 1.00 1.00 1.00");
+        assert!(row(4).starts_with("lower quartile 1.05 "), "{lines:#?}");
+        assert!(row(5).starts_with("median 1.10 "), "{lines:#?}");
+        assert!(row(8).starts_with("median, near cores, 2 1.10 "), "{lines:#?}");
+        assert_eq!(row(9), "Java, 1 runs");
+        assert!(row(15).starts_with("median, far cores, 1 2.20 "), "{lines:#?}");
         // The histogram's third digit.
-        assert!(row(8)[3].starts_with("2.00"), "{lines:#?}");
+        assert!(row(16).starts_with("median / Rust 2.00"), "{lines:#?}");
+        assert!(row(17).starts_with("median / Rust, highest 1.83"), "{lines:#?}");
+        assert_eq!(lines.len(), 18);
     }
 
     #[test]
     fn a_case_without_runs_says_so() {
         let contenders = vec![contender(Pair::Rust, &[])];
         let case = Case { transport: Transport::Udp, mode: Mode::Paced, contenders };
-        assert!(case.table()[2].contains("Nothing to compare"));
+        assert!(case.table(None)[2].contains("Nothing to compare"));
         assert_eq!(case.to_json()["name"], "udp-paced");
     }
 }

@@ -14,6 +14,7 @@ use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, JavaOptions, RunOptions};
 use crate::contenders::throughput::{Bench, Publishers, Way};
 use crate::measuring::connection::Connection;
+use crate::measuring::handover::Probes;
 use crate::measuring::measurement::Plan;
 use crate::measuring::statistics::Statistics;
 use crate::processes::java::Java;
@@ -220,11 +221,10 @@ fn compare(
             {
                 let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
                 let plan = options.plan(*load, bench.connection);
-                let rates = bench.measure(way, load.publishers, &plan, stream_id)?;
-                if bench.interrupt.is_requested() {
-                    // A run that was cut short would not be comparable with the others.
-                    return Ok(cases);
-                }
+                let measured = Probes::around(bench.interrupt, || {
+                    bench.measure(way, load.publishers, &plan, stream_id)
+                })?;
+                let Some((rates, probes)) = measured else { return Ok(cases) };
                 if let Some(statistics) = Statistics::new(rates.iter().copied()) {
                     let median = Grouped::rounded(statistics.median());
                     let case = &case.name;
@@ -232,6 +232,7 @@ fn compare(
                         .line(format_args!("Run {run}, {case}, {way}: median {median} msgs/sec"))?;
                 }
                 contender.runs.push(rates);
+                contender.probes.push(probes);
             }
         }
     }

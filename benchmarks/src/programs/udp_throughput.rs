@@ -14,12 +14,10 @@ use crate::command_line::failure::{self, Failure};
 use crate::command_line::interrupt::Interrupt;
 use crate::command_line::output::Output;
 use crate::command_line::run_options::{self, JavaOptions, RunOptions};
-use crate::contenders::udp_throughput::{
-    Bench, Buffers, Conditions, Contender, MessageLength, Network,
-};
+use crate::contenders::udp_throughput::{Bench, Buffers, Conditions, Contender, MessageLength};
 use crate::processes::driver_process::{self, Launcher};
 use crate::processes::java::Java;
-use crate::processes::network_namespaces::NetworkNamespaces;
+use crate::processes::network_namespaces::{Network, NetworkNamespaces};
 use crate::processes::system_calls::SystemCalls;
 use crate::reports::chart::settings_note;
 use crate::reports::comparison;
@@ -137,19 +135,6 @@ impl UdpThroughputOptions {
         }
         conditions
     }
-
-    /// The network namespaces, if one of the networks needs them.
-    fn namespaces(&self) -> Result<Option<NetworkNamespaces>, Failure> {
-        if !self.networks.contains(&Network::Namespaces) {
-            return Ok(None);
-        }
-        NetworkNamespaces::create().map(Some).map_err(|failure| {
-            let reason = format!(
-                "needs root and the program ip (iproute2); `--networks loopback` needs neither: {failure}"
-            );
-            Failure::usage("--networks <NETWORKS>", Network::Namespaces.name(), reason)
-        })
-    }
 }
 
 /// Runs the program.
@@ -165,7 +150,7 @@ pub fn run(options: &UdpThroughputOptions) -> Result<(), Failure> {
     }
     let (media_driver, version) = driver_process::media_driver(options.media_driver.as_deref())?;
     let interrupt = Interrupt::on_signals()?;
-    let namespaces = options.namespaces()?;
+    let namespaces = NetworkNamespaces::for_networks(&options.networks)?;
     let results = Results::open(&options.run.results, "udp-throughput")?;
     let mut output = Output::new(&interrupt);
 
@@ -175,6 +160,7 @@ pub fn run(options: &UdpThroughputOptions) -> Result<(), Failure> {
     let bench = Bench {
         launcher: Launcher {
             media_driver: &media_driver,
+            aeronmd: None,
             java: java.as_ref(),
             term_length: options.term_length,
         },

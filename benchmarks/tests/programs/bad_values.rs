@@ -1,8 +1,8 @@
 //! Values of options that cannot be used.
 
 use crate::child::{
-    BOUNDS, DRIVER_RESOURCES, IDLE_STRATEGIES, LATENCY, RECORDING, REGISTRATIONS, THROUGHPUT,
-    UDP_THROUGHPUT, command, run,
+    BOUNDS, DRIVER_RESOURCES, DRIVERS, IDLE_STRATEGIES, LATENCY, RECORDING, REGISTRATIONS,
+    THROUGHPUT, UDP_THROUGHPUT, command, run,
 };
 
 /// Asserts that a program refuses its arguments and names the option and what is allowed.
@@ -98,7 +98,7 @@ fn idle_strategies_refuses_bad_values() {
 #[test]
 fn driver_resources_refuses_bad_values() {
     let own: &[Case] = &[
-        (&["--contenders", "rust,c"], "--contenders", "rust, java"),
+        (&["--contenders", "rust,cobol"], "--contenders", "rust, c, java"),
         (&["--settings", "dedicated"], "--settings", "such as shared/backoff"),
         (&["--settings", "invoker/yield"], "--settings", "dedicated, shared-network or shared"),
         (&["--transport", "tcp"], "--transport", "udp"),
@@ -113,6 +113,26 @@ fn driver_resources_refuses_bad_values() {
     drop(crate::child::driver_resources(["--help"]));
     for (arguments, option, allowed) in COMMON.iter().chain(own) {
         assert_refused(DRIVER_RESOURCES, arguments, option, allowed);
+    }
+}
+
+#[test]
+fn drivers_refuse_bad_values() {
+    let own: &[Case] = &[
+        (&["--drivers", "rust,cobol"], "--drivers", "rust, c, java"),
+        (&["--applications", "ping"], "--applications", "java-ping, c-ping"),
+        (&["--transports", "tcp"], "--transports", "ipc, udp"),
+        (&["--settings", "shared/lazy"], "--settings", "such as shared/backoff"),
+        (&["--message-length", "1377"], "--message-length", "8..=1376"),
+        (&["--term-length", "3m"], "--term-length", "64k to 1g"),
+        (&["--round-trips", "99"], "--round-trips", "100..=10000000"),
+        (&["--nice", "20"], "--nice", "0..=19"),
+    ];
+    // It looks for the driver's program before it opens the results.
+    #[cfg(target_os = "linux")]
+    drop(crate::child::drivers(["--help"]));
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(DRIVERS, arguments, option, allowed);
     }
 }
 
@@ -146,7 +166,7 @@ fn udp_throughput_refuses_bad_values() {
 fn other_program_as_driver_is_refused() {
     for path in ["/no/such/program", "/bin/true"] {
         let arguments = ["--media-driver", path];
-        for program in [DRIVER_RESOURCES, UDP_THROUGHPUT] {
+        for program in [DRIVERS, DRIVER_RESOURCES, UDP_THROUGHPUT] {
             assert_refused(program, &arguments, "--media-driver", "cargo build --release");
         }
     }
@@ -170,6 +190,7 @@ fn help_and_version_are_no_errors() {
         LATENCY,
         IDLE_STRATEGIES,
         BOUNDS,
+        DRIVERS,
         DRIVER_RESOURCES,
         UDP_THROUGHPUT,
         REGISTRATIONS,

@@ -24,6 +24,7 @@ fn steps_and_streams_are_measured() {
     for (stream, term_length) in streams.iter().zip([64 << 10, 1 << 20]) {
         assert_eq!(number(stream, "/term_length"), f64::from(term_length));
         assert_eq!(list(stream, "/runs").len(), 2, "{stream:#}");
+        assert_eq!(list(stream, "/handover_nanoseconds").len(), 2, "{stream:#}");
         let groups = list(stream, "/groups");
         let (all, groups) = groups.split_last().expect("a group");
         assert_eq!(all["refused_offers"], "all slices");

@@ -20,6 +20,9 @@ pub(crate) const CLUSTER_SERVICE: &str = env!("CARGO_BIN_EXE_benchmark_cluster_s
 pub(crate) const RECORDING: &str = env!("CARGO_BIN_EXE_recording_throughput");
 pub(crate) const REGISTRATIONS: &str = env!("CARGO_BIN_EXE_benchmark_registrations");
 pub(crate) const DRIVER_RESOURCES: &str = env!("CARGO_BIN_EXE_benchmark_driver_resources");
+pub(crate) const DRIVERS: &str = env!("CARGO_BIN_EXE_benchmark_drivers");
+#[cfg(target_os = "linux")]
+pub(crate) const UDP_ROUND_TRIPS: &str = env!("CARGO_BIN_EXE_benchmark_udp_round_trips");
 pub(crate) const UDP_THROUGHPUT: &str = env!("CARGO_BIN_EXE_benchmark_udp_throughput");
 
 /// The program `ipc_throughput`, with some arguments.
@@ -115,6 +118,15 @@ pub(crate) fn driver_resources<S: AsRef<std::ffi::OsStr>>(
 ) -> Command {
     rusteron_test_support::media_driver_beside(DRIVER_RESOURCES);
     command(DRIVER_RESOURCES, arguments)
+}
+
+/// The benchmark of applications on drivers, with a program `media_driver` beside it.
+#[cfg(target_os = "linux")]
+pub(crate) fn drivers<S: AsRef<std::ffi::OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    rusteron_test_support::media_driver_beside(DRIVERS);
+    command(DRIVERS, arguments)
 }
 
 /// The benchmark of UDP throughput, with a program `media_driver` beside it.

@@ -24,6 +24,8 @@ fn both_transports_and_modes_are_measured() {
             assert_eq!(list(contender, "/runs").len(), 2);
             for run in list(contender, "/runs") {
                 assert!(number(run, "/count") > 0.0, "{contender:#}");
+                assert!(number(run, "/handover_nanoseconds/before") > 0.0, "{contender:#}");
+                assert!(number(run, "/handover_nanoseconds/after") > 0.0, "{contender:#}");
                 // Every message that was to be sent in 200 ms, late or not.
                 let is_paced = case["name"].as_str().is_some_and(|name| name.ends_with("paced"));
                 assert!(!is_paced || number(run, "/count") == 200.0, "{contender:#}");

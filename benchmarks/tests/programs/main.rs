@@ -10,6 +10,8 @@ mod cluster;
 mod cluster_service;
 #[cfg(target_os = "linux")]
 mod driver_resources;
+#[cfg(target_os = "linux")]
+mod drivers;
 mod idle_strategies;
 mod ipc_throughput;
 mod ipc_throughput_driver;
@@ -21,5 +23,7 @@ mod preset_settings;
 mod recording;
 mod registrations;
 mod throughput;
+#[cfg(target_os = "linux")]
+mod udp_round_trips;
 #[cfg(target_os = "linux")]
 mod udp_throughput;

@@ -7,24 +7,30 @@ use crate::child::{Results, THROUGHPUT, announced, list, number};
 const NATIVE: [&str; 6] =
     ["--contenders", "rust,c-functions,c-program", "--term-length", "1m", "--idle", "backoff"];
 
-/// Asserts that statistics and ratios are those of the runs.
+/// Asserts that statistics and ratios are those of the runs, and that each run has probes.
 #[track_caller]
 fn assert_consistent(case: &Value, runs: usize) {
     let median = |contender: &Value| number(contender, "/statistics/median");
     let first = median(&case["contenders"][0]);
     for contender in list(case, "/contenders") {
         assert_eq!(list(contender, "/runs").len(), runs, "{contender:#}");
+        assert_eq!(number(contender, "/statistics/count"), runs as f64);
         let slices = list(contender, "/runs").iter().filter_map(Value::as_array).flatten();
-        let slices: Vec<f64> = slices.filter_map(Value::as_f64).collect();
-        assert_eq!(number(contender, "/statistics/count"), slices.len() as f64);
-        let highest = slices.iter().copied().fold(0.0, f64::max);
+        let highest = slices.filter_map(Value::as_f64).fold(0.0, f64::max);
         assert!(highest > 0.0, "{contender:#}");
-        assert_eq!(number(contender, "/statistics/max"), highest);
+        assert!(number(contender, "/statistics/max") <= highest, "{contender:#}");
+        let probes = list(contender, "/handover_nanoseconds");
+        assert_eq!(probes.len(), runs, "{contender:#}");
+        for probe in probes {
+            assert!(number(probe, "/before") > 0.0 && number(probe, "/after") > 0.0, "{probe:#}");
+        }
         assert!(number(contender, "/statistics/lower_quartile") <= median(contender));
         assert!(number(contender, "/statistics/upper_quartile") >= median(contender));
         if median(contender) > 0.0 {
             let ratio = number(contender, "/ratio_of_first_to_this/of_medians");
             assert!((ratio - first / median(contender)).abs() <= 1e-9 * ratio, "{contender:#}");
+            let lowest = number(contender, "/ratio_of_first_to_this/of_lowest_to_median");
+            assert!(lowest <= ratio, "{contender:#}");
         }
     }
 }

@@ -36,7 +36,7 @@ fn assert_figures(cell: &Value, runs: usize) {
 }
 
 /// Returns whether network namespaces can be made: as root, with iproute2.
-fn has_namespaces() -> bool {
+pub(crate) fn has_namespaces() -> bool {
     let name = format!("rusteron-test-{}", std::process::id());
     let ip = |action: &str| {
         let mut command = Command::new("ip");

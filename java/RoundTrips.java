@@ -1,0 +1,203 @@
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Publication;
+import io.aeron.Subscription;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import io.aeron.logbuffer.FragmentHandler;
+import io.aeron.shadow.org.HdrHistogram.Histogram;
+import io.aeron.shadow.org.HdrHistogram.HistogramIterationValue;
+import org.agrona.BufferUtil;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.AgentInvoker;
+import org.agrona.concurrent.UnsafeBuffer;
+
+import java.io.IOException;
+
+/**
+ * One side of the round trips of benchmark_udp_round_trips: application, client and driver in one loop, as invokers. As
+ * "ping" it prints a histogram, "latency NANOSECONDS COUNT" for each value, and "done". As "pong" it sends every
+ * message back. Ends when its standard input is closed.
+ */
+public class RoundTrips
+{
+    private static final int STREAM_ID = 1001;
+    private static final int FRAGMENT_LIMIT = 10;
+    private static final long DEADLINE_NS = 20_000_000_000L;
+    private static final long LONGEST = 60_000_000_000L;
+
+    private static volatile boolean running = true;
+
+    private final Histogram histogram = new Histogram(LONGEST, 3);
+    private final AgentInvoker driver;
+    private final AgentInvoker conductor;
+    private final ExclusivePublication publication;
+    private final Subscription subscription;
+    private long measureFrom;
+    private long received;
+
+    private RoundTrips(
+        final AgentInvoker driver,
+        final AgentInvoker conductor,
+        final ExclusivePublication publication,
+        final Subscription subscription)
+    {
+        this.driver = driver;
+        this.conductor = conductor;
+        this.publication = publication;
+        this.subscription = subscription;
+    }
+
+    public static void main(final String[] args)
+    {
+        if (args.length != 8)
+        {
+            System.err.println(
+                "usage: RoundTrips ping|pong DIR TO FROM TERM_LENGTH MESSAGE_LENGTH WARMUP_NS MEASURE_NS");
+            System.exit(2);
+        }
+        endWithStandardInput();
+        final MediaDriver.Context driverContext = new MediaDriver.Context()
+            .aeronDirectoryName(args[1])
+            .threadingMode(ThreadingMode.INVOKER);
+        try (MediaDriver driver = MediaDriver.launch(driverContext);
+            Aeron aeron = Aeron.connect(new Aeron.Context()
+                .aeronDirectoryName(args[1])
+                .useConductorAgentInvoker(true)
+                .driverAgentInvoker(driver.sharedAgentInvoker()));
+            Subscription subscription = aeron.addSubscription("aeron:udp?endpoint=" + args[3], STREAM_ID);
+            ExclusivePublication publication = aeron.addExclusivePublication(
+                "aeron:udp?endpoint=" + args[2] + "|term-length=" + args[4], STREAM_ID))
+        {
+            final RoundTrips side = new RoundTrips(
+                driver.sharedAgentInvoker(), aeron.conductorAgentInvoker(), publication, subscription);
+            System.out.println("ready");
+            side.connect();
+            if ("pong".equals(args[0]))
+            {
+                side.pong();
+            }
+            else
+            {
+                side.ping(Integer.parseInt(args[5]), Long.parseLong(args[6]), Long.parseLong(args[7]));
+                side.print();
+            }
+        }
+        System.exit(0);
+    }
+
+    private void work()
+    {
+        driver.invoke();
+        conductor.invoke();
+    }
+
+    private void connect()
+    {
+        final long start = System.nanoTime();
+        while (!publication.isConnected() || !subscription.isConnected())
+        {
+            work();
+            checkDeadline(start);
+        }
+    }
+
+    private static void checkDeadline(final long start)
+    {
+        if (!running || System.nanoTime() - start > DEADLINE_NS)
+        {
+            throw new IllegalStateException("the other side does not answer");
+        }
+    }
+
+    private void offer(final DirectBuffer buffer, final int offset, final int length)
+    {
+        long result;
+        while ((result = publication.offer(buffer, offset, length, null)) < 0 && running)
+        {
+            if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED)
+            {
+                throw new IllegalStateException("offer: " + Publication.errorString(result));
+            }
+            work();
+        }
+    }
+
+    private void pong()
+    {
+        final FragmentHandler handler = (buffer, offset, length, header) -> offer(buffer, offset, length);
+        while (running)
+        {
+            work();
+            subscription.poll(handler, FRAGMENT_LIMIT);
+        }
+    }
+
+    private void ping(final int length, final long warmup, final long measure)
+    {
+        final UnsafeBuffer message = new UnsafeBuffer(BufferUtil.allocateDirectAligned(length, 64));
+        final FragmentHandler handler = this::onPong;
+        long now = System.nanoTime();
+        measureFrom = now + warmup;
+        final long end = measureFrom + measure;
+        for (long sent = 0; now < end || histogram.getTotalCount() == 0; now = System.nanoTime())
+        {
+            message.putLong(0, now);
+            offer(message, 0, length);
+            sent++;
+            for (int turns = 0; received < sent; turns++)
+            {
+                work();
+                subscription.poll(handler, FRAGMENT_LIMIT);
+                if (turns % 1024 == 0)
+                {
+                    checkDeadline(now);
+                }
+            }
+        }
+    }
+
+    private void onPong(final DirectBuffer buffer, final int offset, final int length, final Object header)
+    {
+        final long sent = buffer.getLong(offset);
+        if (sent >= measureFrom)
+        {
+            histogram.recordValue(Math.min(Math.max(System.nanoTime() - sent, 1), LONGEST));
+        }
+        received++;
+    }
+
+    private void print()
+    {
+        final StringBuilder lines = new StringBuilder();
+        for (final HistogramIterationValue value : histogram.recordedValues())
+        {
+            lines.append("latency ").append(value.getValueIteratedTo()).append(' ')
+                .append(value.getCountAtValueIteratedTo()).append('\n');
+        }
+        System.out.println(lines.append("done"));
+    }
+
+    private static void endWithStandardInput()
+    {
+        final Thread thread = new Thread(
+            () ->
+            {
+                try
+                {
+                    while (System.in.read() >= 0)
+                    {
+                        continue;
+                    }
+                }
+                catch (final IOException ignore)
+                {
+                    // A failed read counts as closed.
+                }
+                running = false;
+            },
+            "standard-input");
+        thread.setDaemon(true);
+        thread.start();
+    }
+}
