@@ -72,7 +72,9 @@ impl ExclusivePublication {
     pub fn offer_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> OfferedBatch {
         let mut accepted = 0;
         while let Some(next) = messages.get(accepted) {
-            let outcome = match self.offer_run(&messages[accepted..]) {
+            let is_long = next.as_ref().len() > EXCLUSIVE_RUN_PAYLOAD;
+            let run = if is_long { Ok(0) } else { self.offer_run(&messages[accepted..]) };
+            let outcome = match run {
                 // Cases that runs do not handle: a long message, the end of the term, an error.
                 Ok(0) => self.offer(next.as_ref()).map(|_| 1),
                 outcome => outcome,
