@@ -92,6 +92,16 @@ public class RoundTrips
         conductor.invoke();
     }
 
+    /** The client has a turn when there is no message. */
+    private void receive(final FragmentHandler handler)
+    {
+        driver.invoke();
+        if (subscription.poll(handler, FRAGMENT_LIMIT) == 0)
+        {
+            conductor.invoke();
+        }
+    }
+
     private void connect()
     {
         final long start = System.nanoTime();
@@ -128,8 +138,7 @@ public class RoundTrips
         final FragmentHandler handler = (buffer, offset, length, header) -> offer(buffer, offset, length);
         while (running)
         {
-            work();
-            subscription.poll(handler, FRAGMENT_LIMIT);
+            receive(handler);
         }
     }
 
@@ -147,8 +156,7 @@ public class RoundTrips
             sent++;
             for (int turns = 0; received < sent; turns++)
             {
-                work();
-                subscription.poll(handler, FRAGMENT_LIMIT);
+                receive(handler);
                 if (turns % 1024 == 0)
                 {
                     checkDeadline(now);

@@ -71,6 +71,18 @@ static void work(side_t *side)
     check(aeron_main_do_work(side->aeron) >= 0, "client");
 }
 
+/* The client has a turn when there is no message. */
+static void receive(side_t *side, aeron_fragment_handler_t handler)
+{
+    check(aeron_driver_main_do_work(side->driver) >= 0, "driver");
+    const int fragments = aeron_subscription_poll(side->subscription, handler, side, FRAGMENT_LIMIT);
+    check(fragments >= 0, "poll");
+    if (0 == fragments)
+    {
+        check(aeron_main_do_work(side->aeron) >= 0, "client");
+    }
+}
+
 /* Offers until the message is accepted. */
 static void offer(side_t *side, const uint8_t *message, size_t length)
 {
@@ -125,8 +137,7 @@ static void ping(side_t *side, size_t length, int64_t warmup, int64_t measure)
         sent++;
         for (uint32_t turns = 0; side->received < sent; turns++)
         {
-            work(side);
-            check(aeron_subscription_poll(side->subscription, on_pong, side, FRAGMENT_LIMIT) >= 0, "poll");
+            receive(side, on_pong);
             if (0 == turns % 1024)
             {
                 check(now_ns() - now < DEADLINE_NS && atomic_load(&running), "nothing comes back");
@@ -210,8 +221,7 @@ int main(int argc, char **argv)
     {
         while (atomic_load_explicit(&running, memory_order_relaxed))
         {
-            work(&side);
-            check(aeron_subscription_poll(side.subscription, on_ping, &side, FRAGMENT_LIMIT) >= 0, "poll");
+            receive(&side, on_ping);
         }
     }
     aeron_close(side.aeron);

@@ -28,6 +28,7 @@
 #include "media/aeron_udp_channel_transport_loss.h"
 #include "media/aeron_udp_transport_poller.h"
 #include "protocol/aeron_udp_protocol.h"
+#include "util/aeron_clock.h"
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
 
@@ -417,4 +418,33 @@ void rusteron_driver_context_loss_report(aeron_driver_context_t *context, void *
 {
     *address = context->loss_report.addr;
     *length = context->loss_report.length;
+}
+
+/* The conductor's part of an idle turn takes a fifth of it. What the conductor answers can wait for so long. */
+#define RUSTERON_CONDUCTOR_INTERVAL_NS (2 * 1000)
+
+int rusteron_driver_main_do_work(aeron_driver_t *driver, int64_t *conductor_due_ns)
+{
+    const aeron_threading_mode_t mode = driver->context->threading_mode;
+    int64_t now_ns;
+    int work_count;
+
+    if (AERON_THREADING_MODE_INVOKER != mode && AERON_THREADING_MODE_SHARED != mode)
+    {
+        return aeron_driver_main_do_work(driver);
+    }
+
+    work_count = aeron_driver_sender_do_work(&driver->sender);
+    now_ns = aeron_clock_cached_nano_time(driver->context->sender_cached_clock);
+
+    if (now_ns >= *conductor_due_ns)
+    {
+        const int conducted = aeron_driver_native_resource_agent_do_work(&driver->native_resource_agent) +
+            aeron_driver_conductor_do_work(&driver->conductor);
+
+        *conductor_due_ns = 0 == conducted ? now_ns + RUSTERON_CONDUCTOR_INTERVAL_NS : now_ns;
+        work_count += conducted;
+    }
+
+    return work_count + aeron_driver_receiver_do_work(&driver->receiver);
 }

@@ -82,6 +82,14 @@ void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rus
  */
 int rusteron_thread_umask(void);
 
+/*
+ * A turn of a driver with a manual main loop, in the order in which the loop's own messages wait least: the sender comes
+ * first, after the application's offers, and the receiver last, before its polls. In between comes the conductor, unless
+ * it had nothing to do microseconds ago; `*conductor_due_ns` is 0 at first, and the caller's to keep. With other threading
+ * modes than INVOKER and SHARED, the same as aeron_driver_main_do_work.
+ */
+int rusteron_driver_main_do_work(aeron_driver_t *driver, int64_t *conductor_due_ns);
+
 /* Stores with which conductors zero terms. */
 typedef enum rusteron_term_cleaning_enum
 {

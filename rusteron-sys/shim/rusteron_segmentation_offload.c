@@ -1,7 +1,8 @@
 /*
- * UDP transport bindings that hand several datagrams to Linux as one buffer (UDP_SEGMENT), and read several
- * datagrams as one buffer (UDP_GRO). Aeron's default bindings do everything else. Nothing changes on the wire: the
- * kernel or the network device cuts the buffer into the same datagrams.
+ * UDP transport bindings that make fewer system calls. They hand several datagrams to Linux as one buffer
+ * (UDP_SEGMENT), read several datagrams as one buffer (UDP_GRO), and read less often what is likely empty. Aeron's
+ * default bindings do everything else. Nothing changes on the wire: the kernel or the network device cuts the buffer
+ * into the same datagrams.
  */
 #if defined(__linux__)
 #define _BSD_SOURCE
@@ -47,7 +48,14 @@
 /* Frames are aligned to this many bytes where Aeron reads them. */
 #define RUSTERON_FRAME_ALIGNMENT (8)
 
-/* What a transport does. Its `bindings_clientd` points here while the kernel supports it, and is NULL otherwise. */
+/*
+ * After a sender's socket was empty, the sender leaves it alone for this time. A read of an empty socket takes as long as
+ * the rest of an idle turn, in which a message for the sender or receiver waits. Status messages and NAKs have waited for
+ * their way through the network; sleeping idle strategies let them wait for longer.
+ */
+#define RUSTERON_EMPTY_READ_INTERVAL_NS (5 * 1000)
+
+/* All sends, or all reads, of one driver. */
 typedef struct rusteron_offload_direction_stct
 {
     /* Incremented by one thread, sender or receiver. */
@@ -55,6 +63,19 @@ typedef struct rusteron_offload_direction_stct
     rusteron_segmentation_offload_t *offload;
 }
 rusteron_offload_direction_t;
+
+/* A transport's `bindings_clientd`. The thread that reads the transport uses it, except that its creator frees it. */
+typedef struct rusteron_offload_transport_stct
+{
+    /* What is done with several datagrams; NULL if the kernel does not support it. */
+    const rusteron_offload_direction_t *direction;
+    /* For senders: the time of their turn, and when to read next. Receivers have no clock here. */
+    aeron_clock_cache_t *clock;
+    int64_t next_read_ns;
+    /* For receivers: how many buffers the next read asks for. */
+    size_t read_length;
+}
+rusteron_offload_transport_t;
 
 struct rusteron_segmentation_offload_stct
 {
@@ -103,17 +124,36 @@ static int rusteron_offload_init(
         return -1;
     }
 
+    rusteron_offload_transport_t *state = NULL;
+    if (aeron_alloc((void **)&state, sizeof(rusteron_offload_transport_t)) < 0)
+    {
+        AERON_APPEND_ERR("%s", "segmentation offload");
+        aeron_udp_channel_transport_bindings_default.close_func(transport);
+        return -1;
+    }
+
+    state->clock = AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_SENDER == affinity ? context->sender_cached_clock : NULL;
+    state->read_length = 1;
+    transport->bindings_clientd = state;
+
     /* The sender's read buffers are too short for coalesced datagrams, and the receiver sends single datagrams. */
     if (AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_SENDER == affinity && rusteron_offload_can_send(transport))
     {
-        transport->bindings_clientd = &offload->send;
+        state->direction = &offload->send;
     }
     else if (AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_RECEIVER == affinity && rusteron_offload_start_receiving(transport))
     {
-        transport->bindings_clientd = &offload->receive;
+        state->direction = &offload->receive;
     }
 
     return 0;
+}
+
+static int rusteron_offload_close(aeron_udp_channel_transport_t *transport)
+{
+    aeron_free(transport->bindings_clientd);
+    transport->bindings_clientd = NULL;
+    return aeron_udp_channel_transport_bindings_default.close_func(transport);
 }
 
 /* The ancillary data of one buffer: the length of its datagrams, all but the last. */
@@ -179,14 +219,13 @@ static bool rusteron_offload_is_refusal(int error_code)
 }
 
 static void rusteron_offload_refuse(
-    aeron_udp_channel_transport_t *transport,
-    const rusteron_offload_direction_t *direction,
-    struct sockaddr_storage *address,
-    int error_code)
+    aeron_udp_channel_transport_t *transport, struct sockaddr_storage *address, int error_code)
 {
+    rusteron_offload_transport_t *state = transport->bindings_clientd;
+    const rusteron_offload_direction_t *direction = state->direction;
     char text[AERON_NETUTIL_FORMATTED_MAX_LENGTH] = { 0 };
 
-    transport->bindings_clientd = NULL;
+    state->direction = NULL;
     if (aeron_format_source_identity(text, sizeof(text), NULL != address ? address : transport->connected_address) < 0)
     {
         aeron_err_clear();
@@ -203,7 +242,7 @@ static int rusteron_offload_send(
     size_t iov_length,
     int64_t *bytes_sent)
 {
-    const rusteron_offload_direction_t *direction = transport->bindings_clientd;
+    const rusteron_offload_transport_t *state = transport->bindings_clientd;
     struct mmsghdr messages[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
     rusteron_offload_control_t controls[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
     struct iovec buffers[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
@@ -212,14 +251,16 @@ static int rusteron_offload_send(
     size_t sent_messages = 0;
     size_t sent_datagrams = 0;
 
-    if (NULL == direction ||
-        &direction->offload->send != direction ||
+    if (NULL == state ||
+        NULL == state->direction ||
+        &state->direction->offload->send != state->direction ||
         iov_length < 2 ||
         iov_length > AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND)
     {
         return aeron_udp_channel_transport_send(data_paths, transport, address, iov, iov_length, bytes_sent);
     }
 
+    int64_t *counter = state->direction->counter;
     for (size_t i = 0; i < iov_length; message_count++)
     {
         const size_t run_length = rusteron_offload_run_length(&iov[i], iov_length - i);
@@ -272,7 +313,7 @@ static int rusteron_offload_send(
 
             if (run_lengths[sent_messages] > 1 && rusteron_offload_is_refusal(error_code))
             {
-                rusteron_offload_refuse(transport, direction, address, error_code);
+                rusteron_offload_refuse(transport, address, error_code);
             }
 
             /* Sends the rest one by one, or reports the error. */
@@ -290,7 +331,7 @@ static int rusteron_offload_send(
             sent_datagrams += run_length;
             if (run_length > 1)
             {
-                aeron_counter_increment_release(direction->counter);
+                aeron_counter_increment_release(counter);
             }
         }
     }
@@ -330,6 +371,29 @@ static void rusteron_offload_prefetch(const uint8_t *buffer, size_t length, size
     }
 }
 
+/* Reads a sender's socket with Aeron's function, unless it was empty a moment ago. */
+static int rusteron_offload_read_control(
+    aeron_udp_channel_transport_t *transport,
+    struct mmsghdr *msgvec,
+    size_t vlen,
+    int64_t *bytes_rcved,
+    aeron_udp_transport_recv_func_t recv_func,
+    void *clientd)
+{
+    rusteron_offload_transport_t *state = transport->bindings_clientd;
+    const int64_t now_ns = aeron_clock_cached_nano_time(state->clock);
+    int received;
+
+    if (now_ns < state->next_read_ns)
+    {
+        return 0;
+    }
+
+    received = aeron_udp_channel_transport_recvmmsg(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
+    state->next_read_ns = 0 == received ? now_ns + RUSTERON_EMPTY_READ_INTERVAL_NS : now_ns;
+    return received;
+}
+
 /* Returns the number of buffers that are read, or -1. */
 static int rusteron_offload_recvmmsg(
     aeron_udp_channel_transport_t *transport,
@@ -339,28 +403,43 @@ static int rusteron_offload_recvmmsg(
     aeron_udp_transport_recv_func_t recv_func,
     void *clientd)
 {
-    const rusteron_offload_direction_t *direction = transport->bindings_clientd;
+    rusteron_offload_transport_t *state = transport->bindings_clientd;
     rusteron_offload_control_t controls[AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX];
+    size_t length;
     int received, error_code;
 
-    if (NULL == direction || &direction->offload->receive != direction)
+    if (NULL != state && NULL != state->clock)
+    {
+        return rusteron_offload_read_control(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
+    }
+
+    if (NULL == state || NULL == state->direction)
     {
         return aeron_udp_channel_transport_recvmmsg(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
     }
 
-    if (vlen > AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX)
-    {
-        vlen = AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX;
-    }
+    /* The kernel looks for one buffer more than there are, which costs a third of a read. */
+    length = vlen < AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX ? vlen : AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX;
+    length = state->read_length < length ? state->read_length : length;
 
-    for (size_t i = 0; i < vlen; i++)
+    for (size_t i = 0; i < length; i++)
     {
         msgvec[i].msg_hdr.msg_control = &controls[i];
         msgvec[i].msg_hdr.msg_controllen = sizeof(controls[i].receive);
     }
 
-    received = recvmmsg(transport->recv_fd, msgvec, (unsigned int)vlen, 0, NULL);
+    if (1 == length)
+    {
+        const ssize_t bytes = recvmsg(transport->recv_fd, &msgvec[0].msg_hdr, 0);
+        msgvec[0].msg_len = bytes < 0 ? 0 : (unsigned int)bytes;
+        received = bytes < 0 ? -1 : 1;
+    }
+    else
+    {
+        received = recvmmsg(transport->recv_fd, msgvec, (unsigned int)length, 0, NULL);
+    }
     error_code = errno;
+    state->read_length = (int)length == received ? 2 * length : received > 0 ? (size_t)received : 1;
 
     for (int i = 0; i < received; i++)
     {
@@ -376,7 +455,7 @@ static int rusteron_offload_recvmmsg(
         }
         else if (segment_length < length)
         {
-            aeron_counter_increment_release(direction->counter);
+            aeron_counter_increment_release(state->direction->counter);
         }
 
         do
@@ -412,7 +491,7 @@ static int rusteron_offload_recvmmsg(
     }
 
     /* The vector is also used for transports without ancillary data. */
-    for (size_t i = 0; i < vlen; i++)
+    for (size_t i = 0; i < length; i++)
     {
         msgvec[i].msg_hdr.msg_control = NULL;
         msgvec[i].msg_hdr.msg_controllen = 0;
@@ -459,6 +538,7 @@ int rusteron_segmentation_offload_install(
 
     installed->bindings = aeron_udp_channel_transport_bindings_default;
     installed->bindings.init_func = rusteron_offload_init;
+    installed->bindings.close_func = rusteron_offload_close;
     installed->bindings.send_func = rusteron_offload_send;
     installed->bindings.recvmmsg_func = rusteron_offload_recvmmsg;
     installed->bindings.meta_info.name = "segmentation-offload";

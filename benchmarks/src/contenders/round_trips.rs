@@ -206,7 +206,7 @@ impl Work {
     }
 }
 
-/// A subscription, polled after the duty cycles that bring its messages.
+/// A subscription, polled after the driver's turns that bring its messages. The client's turns come when there are none.
 struct Invokers {
     subscription: Subscription,
     work: Work,
@@ -215,8 +215,13 @@ struct Invokers {
 impl Receive for Invokers {
     #[inline(always)]
     fn receive(&mut self, mut handler: impl FnMut(&[u8])) -> Result<usize, PollError> {
-        self.work.once().map_err(closed)?;
-        self.subscription.poll(|message: &[u8], _: &Header<'_>| handler(message), FRAGMENT_LIMIT)
+        self.work.driver.do_work().map_err(closed)?;
+        let handler = |message: &[u8], _: &Header<'_>| handler(message);
+        let fragments = self.subscription.poll(handler, FRAGMENT_LIMIT)?;
+        if fragments == 0 {
+            self.work.aeron.do_work().map_err(closed)?;
+        }
+        Ok(fragments)
     }
 }
 

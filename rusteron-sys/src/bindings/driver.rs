@@ -1233,6 +1233,10 @@ unsafe extern "C" {
         access: rusteron_dir_access_t,
     );
     pub fn rusteron_thread_umask() -> ::core::ffi::c_int;
+    pub fn rusteron_driver_main_do_work(
+        driver: *mut aeron_driver_t,
+        conductor_due_ns: *mut i64,
+    ) -> ::core::ffi::c_int;
     pub fn rusteron_set_term_cleaning(cleaning: rusteron_term_cleaning_t);
     pub fn rusteron_segmentation_offload_install(
         offload: *mut *mut rusteron_segmentation_offload_t,
