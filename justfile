@@ -136,6 +136,10 @@ benchmark-rust-ipc-throughput *args:
 benchmark-java-ipc-throughput *args:
     java/run io.aeron.samples.EmbeddedExclusiveIpcThroughput -Daeron.dir.delete.on.shutdown=true "$@"
 
+# Compare README's command with C, also link-time optimised (clang-22, lld-22), and Aeron's Java sample: ROUNDS LENGTH...
+benchmark-headline *args:
+    benchmarks/headline "$@"
+
 # Compare IPC throughput of Rust, C and Java in turn; results in target/benchmarks; `--help` lists the options
 benchmark-ipc-throughput *args:
     cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_throughput -- "$@"
