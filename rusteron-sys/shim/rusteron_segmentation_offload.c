@@ -16,6 +16,7 @@
 #include "aeron_driver_context.h"
 #include "media/aeron_udp_channel_transport.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
+#include "util/aeron_clock.h"
 #include "util/aeron_error.h"
 #include "util/aeron_netutil.h"
 
@@ -55,7 +56,13 @@
  */
 #define RUSTERON_EMPTY_READ_INTERVAL_NS (5 * 1000)
 
-/* All sends, or all reads, of one driver. */
+/*
+ * What the last read of a socket tells about the next, by the socket's descriptor. Sockets that share an entry are read a
+ * little later, or in a little more system calls.
+ */
+#define RUSTERON_SOCKETS (1024)
+
+/* What a transport does. Its `bindings_clientd` points here while the kernel supports it, and is NULL otherwise. */
 typedef struct rusteron_offload_direction_stct
 {
     /* Incremented by one thread, sender or receiver. */
@@ -64,19 +71,6 @@ typedef struct rusteron_offload_direction_stct
 }
 rusteron_offload_direction_t;
 
-/* A transport's `bindings_clientd`. The thread that reads the transport uses it, except that its creator frees it. */
-typedef struct rusteron_offload_transport_stct
-{
-    /* What is done with several datagrams; NULL if the kernel does not support it. */
-    const rusteron_offload_direction_t *direction;
-    /* For senders: the time of their turn, and when to read next. Receivers have no clock here. */
-    aeron_clock_cache_t *clock;
-    int64_t next_read_ns;
-    /* For receivers: how many buffers the next read asks for. */
-    size_t read_length;
-}
-rusteron_offload_transport_t;
-
 struct rusteron_segmentation_offload_stct
 {
     /* First, because the context's pointer to the bindings leads to the rest. */
@@ -84,6 +78,11 @@ struct rusteron_segmentation_offload_stct
     rusteron_offload_direction_t send;
     rusteron_offload_direction_t receive;
     rusteron_offload_refused_func_t on_refused;
+    /* The time of the sender's turn, and when to read its sockets next. For the sender's thread alone. */
+    aeron_clock_cache_t *sender_clock;
+    int64_t next_read_ns[RUSTERON_SOCKETS];
+    /* How many buffers to ask for. For the receiver's thread alone. */
+    uint8_t read_lengths[RUSTERON_SOCKETS];
 };
 
 /* Aeron defines it without a header. */
@@ -124,36 +123,17 @@ static int rusteron_offload_init(
         return -1;
     }
 
-    rusteron_offload_transport_t *state = NULL;
-    if (aeron_alloc((void **)&state, sizeof(rusteron_offload_transport_t)) < 0)
-    {
-        AERON_APPEND_ERR("%s", "segmentation offload");
-        aeron_udp_channel_transport_bindings_default.close_func(transport);
-        return -1;
-    }
-
-    state->clock = AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_SENDER == affinity ? context->sender_cached_clock : NULL;
-    state->read_length = 1;
-    transport->bindings_clientd = state;
-
     /* The sender's read buffers are too short for coalesced datagrams, and the receiver sends single datagrams. */
     if (AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_SENDER == affinity && rusteron_offload_can_send(transport))
     {
-        state->direction = &offload->send;
+        transport->bindings_clientd = &offload->send;
     }
     else if (AERON_UDP_CHANNEL_TRANSPORT_AFFINITY_RECEIVER == affinity && rusteron_offload_start_receiving(transport))
     {
-        state->direction = &offload->receive;
+        transport->bindings_clientd = &offload->receive;
     }
 
     return 0;
-}
-
-static int rusteron_offload_close(aeron_udp_channel_transport_t *transport)
-{
-    aeron_free(transport->bindings_clientd);
-    transport->bindings_clientd = NULL;
-    return aeron_udp_channel_transport_bindings_default.close_func(transport);
 }
 
 /* The ancillary data of one buffer: the length of its datagrams, all but the last. */
@@ -219,13 +199,14 @@ static bool rusteron_offload_is_refusal(int error_code)
 }
 
 static void rusteron_offload_refuse(
-    aeron_udp_channel_transport_t *transport, struct sockaddr_storage *address, int error_code)
+    aeron_udp_channel_transport_t *transport,
+    const rusteron_offload_direction_t *direction,
+    struct sockaddr_storage *address,
+    int error_code)
 {
-    rusteron_offload_transport_t *state = transport->bindings_clientd;
-    const rusteron_offload_direction_t *direction = state->direction;
     char text[AERON_NETUTIL_FORMATTED_MAX_LENGTH] = { 0 };
 
-    state->direction = NULL;
+    transport->bindings_clientd = NULL;
     if (aeron_format_source_identity(text, sizeof(text), NULL != address ? address : transport->connected_address) < 0)
     {
         aeron_err_clear();
@@ -242,7 +223,7 @@ static int rusteron_offload_send(
     size_t iov_length,
     int64_t *bytes_sent)
 {
-    const rusteron_offload_transport_t *state = transport->bindings_clientd;
+    const rusteron_offload_direction_t *direction = transport->bindings_clientd;
     struct mmsghdr messages[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
     rusteron_offload_control_t controls[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
     struct iovec buffers[AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND];
@@ -251,16 +232,14 @@ static int rusteron_offload_send(
     size_t sent_messages = 0;
     size_t sent_datagrams = 0;
 
-    if (NULL == state ||
-        NULL == state->direction ||
-        &state->direction->offload->send != state->direction ||
+    if (NULL == direction ||
+        &direction->offload->send != direction ||
         iov_length < 2 ||
         iov_length > AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND)
     {
         return aeron_udp_channel_transport_send(data_paths, transport, address, iov, iov_length, bytes_sent);
     }
 
-    int64_t *counter = state->direction->counter;
     for (size_t i = 0; i < iov_length; message_count++)
     {
         const size_t run_length = rusteron_offload_run_length(&iov[i], iov_length - i);
@@ -313,7 +292,7 @@ static int rusteron_offload_send(
 
             if (run_lengths[sent_messages] > 1 && rusteron_offload_is_refusal(error_code))
             {
-                rusteron_offload_refuse(transport, address, error_code);
+                rusteron_offload_refuse(transport, direction, address, error_code);
             }
 
             /* Sends the rest one by one, or reports the error. */
@@ -331,7 +310,7 @@ static int rusteron_offload_send(
             sent_datagrams += run_length;
             if (run_length > 1)
             {
-                aeron_counter_increment_release(counter);
+                aeron_counter_increment_release(direction->counter);
             }
         }
     }
@@ -371,8 +350,21 @@ static void rusteron_offload_prefetch(const uint8_t *buffer, size_t length, size
     }
 }
 
+/* Returns how many buffers are likely there: after a read that got all it asked for, twice as many. */
+static uint8_t rusteron_offload_next_read_length(size_t length, int received)
+{
+    if (received < (int)length)
+    {
+        return received > 0 ? (uint8_t)received : 1;
+    }
+
+    return (uint8_t)(2 * length < AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX ?
+        2 * length : AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX);
+}
+
 /* Reads a sender's socket with Aeron's function, unless it was empty a moment ago. */
 static int rusteron_offload_read_control(
+    rusteron_segmentation_offload_t *offload,
     aeron_udp_channel_transport_t *transport,
     struct mmsghdr *msgvec,
     size_t vlen,
@@ -380,17 +372,17 @@ static int rusteron_offload_read_control(
     aeron_udp_transport_recv_func_t recv_func,
     void *clientd)
 {
-    rusteron_offload_transport_t *state = transport->bindings_clientd;
-    const int64_t now_ns = aeron_clock_cached_nano_time(state->clock);
+    const int64_t now_ns = aeron_clock_cached_nano_time(offload->sender_clock);
+    int64_t *next_read_ns = &offload->next_read_ns[transport->recv_fd % RUSTERON_SOCKETS];
     int received;
 
-    if (now_ns < state->next_read_ns)
+    if (now_ns < *next_read_ns)
     {
         return 0;
     }
 
     received = aeron_udp_channel_transport_recvmmsg(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
-    state->next_read_ns = 0 == received ? now_ns + RUSTERON_EMPTY_READ_INTERVAL_NS : now_ns;
+    *next_read_ns = 0 == received ? now_ns + RUSTERON_EMPTY_READ_INTERVAL_NS : now_ns;
     return received;
 }
 
@@ -403,24 +395,26 @@ static int rusteron_offload_recvmmsg(
     aeron_udp_transport_recv_func_t recv_func,
     void *clientd)
 {
-    rusteron_offload_transport_t *state = transport->bindings_clientd;
+    const rusteron_offload_direction_t *direction = transport->bindings_clientd;
     rusteron_offload_control_t controls[AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX];
+    uint8_t *read_length;
     size_t length;
     int received, error_code;
 
-    if (NULL != state && NULL != state->clock)
-    {
-        return rusteron_offload_read_control(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
-    }
-
-    if (NULL == state || NULL == state->direction)
+    if (NULL == direction)
     {
         return aeron_udp_channel_transport_recvmmsg(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
     }
 
-    /* The kernel looks for one buffer more than there are, which costs a third of a read. */
-    length = vlen < AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX ? vlen : AERON_DRIVER_RECEIVER_IO_VECTOR_LENGTH_MAX;
-    length = state->read_length < length ? state->read_length : length;
+    if (&direction->offload->receive != direction)
+    {
+        return rusteron_offload_read_control(
+            direction->offload, transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
+    }
+
+    /* The kernel looks for one buffer more than there are, which costs up to a third of a read. */
+    read_length = &direction->offload->read_lengths[transport->recv_fd % RUSTERON_SOCKETS];
+    length = *read_length < vlen ? *read_length : vlen;
 
     for (size_t i = 0; i < length; i++)
     {
@@ -439,7 +433,7 @@ static int rusteron_offload_recvmmsg(
         received = recvmmsg(transport->recv_fd, msgvec, (unsigned int)length, 0, NULL);
     }
     error_code = errno;
-    state->read_length = (int)length == received ? 2 * length : received > 0 ? (size_t)received : 1;
+    *read_length = rusteron_offload_next_read_length(length, received);
 
     for (int i = 0; i < received; i++)
     {
@@ -455,7 +449,7 @@ static int rusteron_offload_recvmmsg(
         }
         else if (segment_length < length)
         {
-            aeron_counter_increment_release(state->direction->counter);
+            aeron_counter_increment_release(direction->counter);
         }
 
         do
@@ -538,7 +532,6 @@ int rusteron_segmentation_offload_install(
 
     installed->bindings = aeron_udp_channel_transport_bindings_default;
     installed->bindings.init_func = rusteron_offload_init;
-    installed->bindings.close_func = rusteron_offload_close;
     installed->bindings.send_func = rusteron_offload_send;
     installed->bindings.recvmmsg_func = rusteron_offload_recvmmsg;
     installed->bindings.meta_info.name = "segmentation-offload";
@@ -546,6 +539,8 @@ int rusteron_segmentation_offload_install(
     installed->send.offload = installed;
     installed->receive.offload = installed;
     installed->on_refused = on_refused;
+    installed->sender_clock = context->sender_cached_clock;
+    memset(installed->read_lengths, 1, sizeof(installed->read_lengths));
 
     context->udp_channel_transport_bindings = &installed->bindings;
     *offload = installed;

@@ -72,9 +72,10 @@ impl ExclusivePublication {
     pub fn offer_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> OfferedBatch {
         let mut accepted = 0;
         while let Some(next) = messages.get(accepted) {
-            let is_long = next.as_ref().len() > EXCLUSIVE_RUN_PAYLOAD;
-            let run = if is_long { Ok(0) } else { self.offer_run(&messages[accepted..]) };
-            let outcome = match run {
+            let max_payload_length = self.fields.max_payload_length.min(EXCLUSIVE_RUN_PAYLOAD);
+            let run = Run::gather(&messages[accepted..], max_payload_length);
+            let offered = if run.count > 0 { self.offer_run(run) } else { Ok(0) };
+            let outcome = match offered {
                 // Cases that runs do not handle: a long message, the end of the term, an error.
                 Ok(0) => self.offer(next.as_ref()).map(|_| 1),
                 outcome => outcome,
@@ -92,13 +93,11 @@ impl ExclusivePublication {
     /// Offers the first messages that are accepted now, need one frame each and fit into this term.
     /// Returns their number.
     #[inline(always)]
-    fn offer_run<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<usize, OfferError> {
+    fn offer_run(&mut self, mut run: Run<'_>) -> Result<usize, OfferError> {
         let Some((next, limit)) = self.next_frame_and_limit() else { return Ok(0) };
         let position = next.term_begin_position + i64::from(next.term_offset);
         // Negative if the driver has lowered the limit.
         let Ok(window) = usize::try_from(limit.wrapping_sub(position)) else { return Ok(0) };
-        let mut run =
-            Run::gather(messages, self.fields.max_payload_length.min(EXCLUSIVE_RUN_PAYLOAD));
         let left_of_term = (self.fields.term_buffer_length - next.term_offset) as usize;
         run.cut(Remaining { window, length: left_of_term });
         if run.count == 0 {
