@@ -132,12 +132,14 @@ impl JavaArchive {
         if !has_driver {
             return false;
         }
-        let aeron = self.aeron();
+        // The process may have found its predecessor's mark file after it started the driver.
+        let timeout = Duration::from_secs(5);
+        let Ok(aeron) = self.try_client(false, timeout) else { return false };
         await_some("the archive", || {
             let mut context = self.context();
             context.set_message_timeout(Duration::from_secs(5)).expect("a timeout");
             let is_ready = Archive::connect(&aeron, context).is_ok() || self.asks_who_we_are();
-            let has_ended = self.child.as_mut()?.try_wait().is_some();
+            let has_ended = aeron.is_closed() || self.child.as_mut()?.try_wait().is_some();
             (is_ready || has_ended).then_some(is_ready && !has_ended)
         })
     }
@@ -149,22 +151,22 @@ impl JavaArchive {
     }
 
     pub fn aeron(&self) -> Aeron {
-        self.client(false)
+        self.try_client(false, DEADLINE).expect("a client")
     }
 
     /// A client without a conductor thread.
     pub fn aeron_with_invoker(&self) -> Aeron {
-        self.client(true)
+        self.try_client(true, DEADLINE).expect("a client")
     }
 
-    fn client(&self, use_invoker: bool) -> Aeron {
+    fn try_client(&self, use_invoker: bool, timeout: Duration) -> rusteron_client::Result<Aeron> {
         let mut context = rusteron_client::Context::new().expect("a context");
         context
             .set_dir(self.aeron_dir())
-            .and_then(|context| context.set_driver_timeout(DEADLINE))
+            .and_then(|context| context.set_driver_timeout(timeout))
             .and_then(|context| context.set_use_conductor_agent_invoker(use_invoker))
             .expect("settings");
-        Aeron::connect(context).expect("a client")
+        Aeron::connect(context)
     }
 
     /// Settings for a session over IPC.
