@@ -90,10 +90,11 @@ impl DriverInvoker {
 
     /// Runs the main agent's work once. Returns the amount of work, 0 for none.
     ///
-    /// If the main agent is the whole driver, sends first and receives last, so that a loop of
-    /// `do_work` and polls adds least to a message's way. The conductor, which answers clients, has
-    /// at most one turn in 2 µs in vain. Poll subscriptions right after this call, and call
-    /// [`Aeron::do_work`](rusteron_client::Aeron::do_work) when the polls found nothing.
+    /// If the main agent is the whole driver, sends first and receives last, so that messages of the
+    /// application's loop wait least. After a duty cycle in which the conductor had no work, skips
+    /// it for 2 µs. Poll subscriptions right after this call. Call
+    /// [`Aeron::do_work`](rusteron_client::Aeron::do_work) when the polls found nothing, and at
+    /// least every few milliseconds: a client without duty cycles times out.
     ///
     /// # Errors
     /// [`ErrorKind::Other`](crate::ErrorKind::Other) and others if the invocation has failed. The

@@ -62,12 +62,12 @@ impl Running {
         }
         replace_settings(&context);
         context.install_segmentation_offload()?;
-        context.apply_term_cleaning();
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let access = context.dir_access();
         let raw = dir_access::make_files(access, &dir, || init(&context))
             .map_err(|error| explain(error, &dir, context.driver_timeout()))?;
+        context.apply_term_cleaning();
         let fork_guards = fork_guards(&context);
         let process = Process::current();
         let running = Self { raw, process, fork_guards, context: Some(context), dir, is_embedded };

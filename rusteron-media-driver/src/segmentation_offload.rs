@@ -61,6 +61,9 @@ impl Context {
     /// (`media-rcv-ts-offset`) reads single datagrams. Linux before 4.18 sends, and before 5.0 reads,
     /// single datagrams.
     ///
+    /// Also skips a sender's socket for 5 µs after a read that found nothing, so that status messages
+    /// and NAKs wait for as long at most.
+    ///
     /// Two counters of the driver, "Sends of several datagrams" and "Reads of several datagrams",
     /// count the buffers.
     ///

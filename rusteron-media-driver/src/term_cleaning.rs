@@ -12,10 +12,11 @@ use crate::Context;
 const VARIABLE: &str = "RUSTERON_TERM_CLEANING";
 
 /// Stores with which the conductor zeroes terms that all subscribers have passed, for
-/// [`Context::set_term_cleaning`].
+/// [`Context::set_term_cleaning`] and for the option `--term-cleaning` of the program `media_driver`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TermCleaning {
-    /// Compares the other two every 16 pieces of 16 KiB or more, for a few microseconds, and uses the faster one.
+    /// Compares the other two every 16 pieces of 16 KiB or more, for a few microseconds, and uses the faster one. IPC
+    /// terms have such pieces from 256 KiB on. Begins with [`Cached`](Self::Cached).
     #[default]
     Adaptive,
     /// Ordinary stores, as Aeron's own drivers use. They fetch each line from the cache of the core that wrote it.
@@ -61,8 +62,7 @@ impl FromStr for TermCleaning {
     /// [`ErrorKind::InvalidArgument`] for any other name.
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.iter().copied().find(|cleaning| cleaning.name() == name).ok_or_else(|| {
-            let text =
-                format!("{name:?} is no term cleaning; there are adaptive, cached, streaming");
+            let text = format!("{name:?}: must be adaptive, cached or streaming");
             Error::new(ErrorKind::InvalidArgument, text)
         })
     }
@@ -71,13 +71,13 @@ impl FromStr for TermCleaning {
 impl Context {
     /// Sets the stores with which the conductor zeroes terms. The default is [`TermCleaning::Adaptive`].
     ///
-    /// A launch applies the setting to all drivers of the process. Processors other than x86-64 always use
-    /// [`TermCleaning::Cached`].
+    /// A launch applies the setting to all drivers of the process. Only x86-64 has [`TermCleaning::Streaming`], where
+    /// the C code is compiled by GCC or clang; elsewhere terms are zeroed by `memset`.
     ///
     /// # Errors
     /// None.
     ///
-    /// Has no counterpart in Aeron; the environment variable is `RUSTERON_TERM_CLEANING`.
+    /// The environment variable is `RUSTERON_TERM_CLEANING`. Aeron has no such setting.
     pub fn set_term_cleaning(&mut self, cleaning: TermCleaning) -> Result<&mut Self> {
         self.term_cleaning = cleaning;
         Ok(self)
@@ -100,7 +100,21 @@ impl Context {
 
     /// Tells C, for all drivers of the process.
     pub(crate) fn apply_term_cleaning(&self) {
-        // SAFETY: C stores the value atomically; drivers may be running.
-        unsafe { sys::rusteron_set_term_cleaning(self.term_cleaning.to_raw()) };
+        // SAFETY: C stores the values atomically, and drivers that are running read them so. The processor has stores
+        // of that length.
+        unsafe {
+            sys::rusteron_set_term_cleaning(self.term_cleaning.to_raw(), max_store_length());
+        }
     }
+}
+
+/// Returns the length in bytes of the processor's widest non-temporal stores.
+fn max_store_length() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    match (is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx")) {
+        (true, _) => return 64,
+        (_, true) => return 32,
+        _ => {}
+    }
+    16
 }

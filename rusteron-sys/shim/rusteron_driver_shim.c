@@ -420,7 +420,7 @@ void rusteron_driver_context_loss_report(aeron_driver_context_t *context, void *
     *length = context->loss_report.length;
 }
 
-/* The conductor's part of an idle turn takes a fifth of it. What the conductor answers can wait for so long. */
+/* The conductor's part of an idle duty cycle takes a fifth of it. What the conductor answers can wait for so long. */
 #define RUSTERON_CONDUCTOR_INTERVAL_NS (2 * 1000)
 
 int rusteron_driver_main_do_work(aeron_driver_t *driver, int64_t *conductor_due_ns)

@@ -99,8 +99,14 @@ typedef enum rusteron_term_cleaning_enum
 }
 rusteron_term_cleaning_t;
 
-/* For all drivers of the process, also while they run. Without effect on other processors than x86-64. */
-void rusteron_set_term_cleaning(rusteron_term_cleaning_t cleaning);
+/*
+ * For all drivers of the process, also while they run. Only x86-64, with a compiler like GCC, has streaming stores.
+ * `max_store_length` is the length of the widest that the processor has: 64 (AVX-512F), 32 (AVX) or 16.
+ */
+void rusteron_set_term_cleaning(rusteron_term_cleaning_t cleaning, size_t max_store_length);
+
+/* How many bytes the drivers of the process have cleaned with streaming stores. */
+uint64_t rusteron_streamed_length(void);
 
 /* UDP transport bindings of one driver that send and read several datagrams as one buffer. */
 typedef struct rusteron_segmentation_offload_stct rusteron_segmentation_offload_t;

@@ -50,17 +50,22 @@
 #define RUSTERON_FRAME_ALIGNMENT (8)
 
 /*
- * After a sender's socket was empty, the sender leaves it alone for this time. A read of an empty socket takes as long as
- * the rest of an idle turn, in which a message for the sender or receiver waits. Status messages and NAKs have waited for
- * their way through the network; sleeping idle strategies let them wait for longer.
+ * After a sender's socket was empty, the sender skips it for this time. A read of an empty socket is a large part of an
+ * idle duty cycle, in which a message for the sender or receiver waits. Idle strategies that sleep let status messages and
+ * NAKs wait for longer than this.
  */
 #define RUSTERON_EMPTY_READ_INTERVAL_NS (5 * 1000)
 
-/*
- * What the last read of a socket tells about the next, by the socket's descriptor. Sockets that share an entry are read a
- * little later, or in a little more system calls.
- */
+/* Entries of the tables below. An entry is of the socket that used it last, so that no socket is skipped for another. */
 #define RUSTERON_SOCKETS (1024)
+
+/* When a sender reads a socket again. */
+typedef struct rusteron_offload_skip_stct
+{
+    int fd;
+    int64_t until_ns;
+}
+rusteron_offload_skip_t;
 
 /* What a transport does. Its `bindings_clientd` points here while the kernel supports it, and is NULL otherwise. */
 typedef struct rusteron_offload_direction_stct
@@ -78,10 +83,10 @@ struct rusteron_segmentation_offload_stct
     rusteron_offload_direction_t send;
     rusteron_offload_direction_t receive;
     rusteron_offload_refused_func_t on_refused;
-    /* The time of the sender's turn, and when to read its sockets next. For the sender's thread alone. */
+    /* The time of the sender's duty cycle, and the sockets that it skips. For the sender's thread alone. */
     aeron_clock_cache_t *sender_clock;
-    int64_t next_read_ns[RUSTERON_SOCKETS];
-    /* How many buffers to ask for. For the receiver's thread alone. */
+    rusteron_offload_skip_t skips[RUSTERON_SOCKETS];
+    /* How many buffers to ask for, by descriptor. For the receiver's thread alone. */
     uint8_t read_lengths[RUSTERON_SOCKETS];
 };
 
@@ -373,16 +378,17 @@ static int rusteron_offload_read_control(
     void *clientd)
 {
     const int64_t now_ns = aeron_clock_cached_nano_time(offload->sender_clock);
-    int64_t *next_read_ns = &offload->next_read_ns[transport->recv_fd % RUSTERON_SOCKETS];
+    rusteron_offload_skip_t *skip = &offload->skips[(unsigned int)transport->recv_fd % RUSTERON_SOCKETS];
     int received;
 
-    if (now_ns < *next_read_ns)
+    if (transport->recv_fd == skip->fd && now_ns < skip->until_ns)
     {
         return 0;
     }
 
     received = aeron_udp_channel_transport_recvmmsg(transport, msgvec, vlen, bytes_rcved, recv_func, clientd);
-    *next_read_ns = 0 == received ? now_ns + RUSTERON_EMPTY_READ_INTERVAL_NS : now_ns;
+    skip->fd = transport->recv_fd;
+    skip->until_ns = 0 == received ? now_ns + RUSTERON_EMPTY_READ_INTERVAL_NS : now_ns;
     return received;
 }
 
@@ -413,7 +419,7 @@ static int rusteron_offload_recvmmsg(
     }
 
     /* The kernel looks for one buffer more than there are, which costs up to a third of a read. */
-    read_length = &direction->offload->read_lengths[transport->recv_fd % RUSTERON_SOCKETS];
+    read_length = &direction->offload->read_lengths[(unsigned int)transport->recv_fd % RUSTERON_SOCKETS];
     length = *read_length < vlen ? *read_length : vlen;
 
     for (size_t i = 0; i < length; i++)

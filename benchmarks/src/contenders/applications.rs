@@ -15,7 +15,7 @@ use crate::command_line::interrupt::Interrupt;
 use crate::contenders::latency::Transport;
 use crate::measuring::endpoints;
 use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::{DriverProcess, remove_aeron_variables};
+use crate::processes::driver_process::{DriverProcess, remove_driver_variables};
 use crate::processes::java::Java;
 use crate::processes::process_usage;
 use crate::processes::program::Program;
@@ -81,9 +81,9 @@ impl fmt::Display for Application {
 ///
 /// # Errors
 /// [`Failure::Run`] if a program does not compile, or the histograms that Aeron's tree contains cannot be unpacked.
-pub fn compile_samples(aeron: &AeronC, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub fn compile_samples(aeron: &AeronC) -> Result<Vec<PathBuf>, Failure> {
     let samples = AeronC::tree().join("aeron-samples/src/main/c");
-    let histogram = unpack_histogram(dir)?;
+    let histogram = unpack_histogram(aeron.dir())?;
     let include = format!("-I{}", histogram.join("include").display());
     let applications = Application::value_variants().iter().filter(|it| !it.is_java());
     applications
@@ -185,7 +185,7 @@ impl Samples<'_> {
         nice.arg("-n").arg(self.nice.to_string());
         // The programs in C would keep lines back until they have many.
         nice.args(["stdbuf", "-oL"]).arg(command.get_program()).args(command.get_args());
-        remove_aeron_variables(&mut nice);
+        remove_driver_variables(&mut nice);
         Program::start(name.to_owned(), nice, DEADLINE)
     }
 

@@ -127,10 +127,16 @@ impl Probes {
         Ok(probes.map(|(before, after)| (result, Self { before, after })))
     }
 
-    /// The nanoseconds that lie between near and far cores; `None` if the probes are not in two groups. The medians of
-    /// the groups differ by at least a factor of two, each has at least a tenth of the probes, and the gap between them
-    /// is wide.
-    pub fn boundary<'a>(probes: impl IntoIterator<Item = &'a Self>) -> Option<f64> {
+    /// The nanoseconds that lie between near and far cores, as [`boundary`](Self::boundary) finds them; `None` with other
+    /// than two cores, because runs are not tied to the cores of their probes.
+    pub fn boundary_of_two_cores<'a>(probes: impl IntoIterator<Item = &'a Self>) -> Option<f64> {
+        let has_two_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() == 2);
+        if has_two_cores { Self::boundary(probes) } else { None }
+    }
+
+    /// The nanoseconds that lie between two groups of probes; `None` if there are no two. The medians of the groups
+    /// differ by at least a factor of two, each has at least a tenth of the probes, and the gap between them is wide.
+    fn boundary<'a>(probes: impl IntoIterator<Item = &'a Self>) -> Option<f64> {
         let mut sorted: Vec<f64> =
             probes.into_iter().flat_map(|probes| [probes.before, probes.after]).collect();
         sorted.sort_by(f64::total_cmp);

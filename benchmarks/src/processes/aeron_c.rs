@@ -1,6 +1,7 @@
 //! Aeron's own C code, compiled when a benchmark needs it: without the guards and the shim of rusteron-sys.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ const FLAGS: [&str; 6] = [
 
 const LIBRARIES: [&str; 3] = ["-lm", "-ldl", "-lpthread"];
 
-/// Client and driver, compiled as Aeron publishes them. What has been compiled once with the same flags is used again.
+/// Client and driver, compiled as Aeron publishes them. What the same compiler has compiled once is used again.
 #[derive(Debug)]
 pub struct AeronC {
     dir: PathBuf,
@@ -39,19 +40,18 @@ pub struct AeronC {
 }
 
 impl AeronC {
-    /// Compiles client and driver on all cores, into a folder of `dir` that belongs to the flags. `flags` are the
-    /// compiler's and linker's, in addition to those of Aeron's release builds: `-flto`, for example.
+    /// Compiles client and driver on all cores, into a folder beside this program that belongs to compiler and flags.
     ///
     /// # Errors
     /// [`Failure::Run`] with the compiler's output if the code does not compile.
-    pub fn compile(dir: &Path, flags: &[&str]) -> Result<Self, Failure> {
+    pub fn compile() -> Result<Self, Failure> {
         let plan = fs::read_to_string(PLAN).map_err(|error| Failure::run(PLAN, error))?;
         let tree = Path::new(TREE);
-        let mut all: Vec<String> = FLAGS.iter().chain(flags).map(|&flag| flag.to_owned()).collect();
+        let mut flags: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
         let mut sources = Vec::new();
         for line in plan.lines() {
             match line.split_once(' ') {
-                Some(("define", define)) => all.push(format!("-D{define}")),
+                Some(("define", define)) => flags.push(format!("-D{define}")),
                 Some(("file", file))
                     if !Path::new(file).starts_with(tree.join("aeron-archive")) =>
                 {
@@ -60,14 +60,24 @@ impl AeronC {
                 _ => {}
             }
         }
-        all.extend(
+        flags.extend(
             ["aeron-client/src/main/c", DRIVER]
                 .map(|dir| format!("-I{}", tree.join(dir).display())),
         );
-        let mut aeron =
-            Self { dir: dir.join(format!("{:016x}", hash(&all))), flags: all, objects: Vec::new() };
+        let program =
+            env::current_exe().map_err(|error| Failure::run("the path of this program", error))?;
+        let version = Command::new(compiler()).arg("--version").output();
+        let version = version
+            .map_err(|error| Failure::run(format_args!("cannot run {:?}", compiler()), error))?;
+        let key = format!("aeron-c-{:016x}", hash(&(compiler(), version.stdout, &flags)));
+        let mut aeron = Self { dir: program.with_file_name(key), flags, objects: Vec::new() };
         aeron.objects = aeron.compile_objects(&sources)?;
         Ok(aeron)
+    }
+
+    /// The folder of what is compiled.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Aeron's source tree.
@@ -99,10 +109,6 @@ impl AeronC {
         build(&path, |temporary| {
             let mut command = self.compiler();
             command.args(flags).args(sources).args(&self.objects).args(LIBRARIES);
-            // Link-time optimisation is the linker's work.
-            if self.flags.iter().any(|flag| flag == "-flto") {
-                command.arg("-flto=auto");
-            }
             command.arg("-o").arg(temporary);
             command
         })?;
@@ -110,7 +116,7 @@ impl AeronC {
     }
 
     fn compiler(&self) -> Command {
-        let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        let mut command = Command::new(compiler());
         command.args(&self.flags);
         command
     }
@@ -148,6 +154,10 @@ impl AeronC {
         })?;
         Ok(objects)
     }
+}
+
+fn compiler() -> OsString {
+    env::var_os("CC").unwrap_or_else(|| "cc".into())
 }
 
 /// Makes a file with a compiler, unless it exists.

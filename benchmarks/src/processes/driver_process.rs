@@ -213,7 +213,7 @@ impl Launcher<'_> {
 
     fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
         let mut command = Command::new(self.media_driver);
-        remove_aeron_variables(&mut command);
+        remove_driver_variables(&mut command);
         command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
         command.args([
             "--segmentation-offload",
@@ -238,7 +238,7 @@ impl Launcher<'_> {
     fn start_c(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
         let aeronmd = self.aeronmd.ok_or_else(|| Failure::Run("there is no aeronmd".to_owned()))?;
         let mut command = Command::new(aeronmd);
-        remove_aeron_variables(&mut command);
+        remove_driver_variables(&mut command);
         command.args(self.properties(launch, dir, "allow"));
         Program::start("aeronmd".to_owned(), in_namespace(command, launch.namespace), DEADLINE)
     }
@@ -268,10 +268,12 @@ impl Launcher<'_> {
     }
 }
 
-/// Takes the settings in the environment away from a program in C. Java does not read them.
-pub(crate) fn remove_aeron_variables(command: &mut Command) {
+/// Takes the settings in the environment away from a program in C. Java does not read them, but `java/run` reads its own.
+pub(crate) fn remove_driver_variables(command: &mut Command) {
     for (name, _) in env::vars_os() {
-        if name.to_string_lossy().starts_with("AERON_") {
+        let text = name.to_string_lossy();
+        let is_java = text.starts_with("RUSTERON_JAVA_");
+        if !is_java && (text.starts_with("AERON_") || text.starts_with("RUSTERON_")) {
             command.env_remove(name);
         }
     }

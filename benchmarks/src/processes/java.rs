@@ -51,17 +51,23 @@ impl Java {
         options: &JavaOptions,
         interrupt: &Interrupt,
     ) -> Option<Self> {
-        if !contenders.iter().any(&needs_java) {
+        let java = Self::find_if(contenders.iter().any(&needs_java), options, interrupt);
+        if java.is_none() {
+            contenders.retain(|contender| !needs_java(contender));
+        }
+        java
+    }
+
+    /// Looks for Java if it is needed. Standard error says why it is not there.
+    pub fn find_if(needed: bool, options: &JavaOptions, interrupt: &Interrupt) -> Option<Self> {
+        if !needed {
             return None;
         }
-        match Self::find(&options.java_option, interrupt) {
-            Ok(java) => Some(java),
-            Err(reason) => {
+        Self::find(&options.java_option, interrupt)
+            .inspect_err(|reason| {
                 failure::warn(format_args!("the contenders in Java are skipped: {reason}"));
-                contenders.retain(|contender| !needs_java(contender));
-                None
-            }
-        }
+            })
+            .ok()
     }
 
     /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the environment follow.

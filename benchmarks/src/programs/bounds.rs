@@ -366,7 +366,7 @@ fn steps_table(steps: &[Contender]) -> Vec<String> {
 }
 
 fn boundary(streams: &[Terms]) -> Option<f64> {
-    Probes::boundary(streams.iter().flat_map(|terms| &terms.probes))
+    Probes::boundary_of_two_cores(streams.iter().flat_map(|terms| &terms.probes))
 }
 
 fn streams_table(streams: &[Terms]) -> Vec<String> {

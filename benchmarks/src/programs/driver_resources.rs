@@ -153,7 +153,7 @@ pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
     let mut hosts = run_options::distinct(&options.contenders);
     let java = Java::find_for(&mut hosts, |host| *host == Host::Java, &options.java, &interrupt);
     let aeronmd = match hosts.contains(&Host::C) {
-        true => Some(AeronC::compile(&options.run.results.join("aeron-c"), &[])?.aeronmd()?),
+        true => Some(AeronC::compile()?.aeronmd()?),
         false => None,
     };
     let launcher = Launcher {

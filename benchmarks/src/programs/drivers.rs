@@ -1,7 +1,6 @@
 //! The program `benchmark_drivers`.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
@@ -19,6 +18,7 @@ use crate::measuring::statistics::Statistics;
 use crate::processes::aeron_c::AeronC;
 use crate::processes::driver_process::{self, Host, Launch, Launcher, Settings};
 use crate::processes::java::Java;
+use crate::reports::comparison;
 use crate::reports::host;
 use crate::reports::results::Results;
 
@@ -123,10 +123,8 @@ pub fn run(options: &DriversOptions) -> Result<(), Failure> {
 
     let mut hosts = run_options::distinct(&options.drivers);
     let mut applications = run_options::distinct(&options.applications);
-    // One look for both.
-    let mut needs_java =
-        vec![hosts.contains(&Host::Java) || applications.iter().any(|it| it.is_java())];
-    let java = Java::find_for(&mut needs_java, |needed| *needed, &options.java, &interrupt);
+    let needs_java = hosts.contains(&Host::Java) || applications.iter().any(|it| it.is_java());
+    let java = Java::find_if(needs_java, &options.java, &interrupt);
     if java.is_none() {
         hosts.retain(|host| *host != Host::Java);
         applications.retain(|application| !application.is_java());
@@ -134,10 +132,9 @@ pub fn run(options: &DriversOptions) -> Result<(), Failure> {
     let has_c = applications.iter().any(|application| !application.is_java());
     let (mut aeronmd, mut c_programs) = (None, Vec::new());
     if has_c || hosts.contains(&Host::C) {
-        let dir = options.run.results.join("aeron-c");
-        let aeron = AeronC::compile(&dir, &[])?;
+        let aeron = AeronC::compile()?;
         aeronmd = Some(aeron.aeronmd()?);
-        c_programs = applications::compile_samples(&aeron, &dir)?;
+        c_programs = applications::compile_samples(&aeron)?;
     }
     let bench = DriversBench {
         options,
@@ -200,16 +197,10 @@ impl DriversBench<'_> {
         let mut numbers = 0..;
         for round in 1..=self.options.run.runs {
             for Case { application, transport, cells } in &mut cases {
-                // Each round begins with another driver.
-                let first = (round - 1) as usize % cells.len().max(1);
-                cells.rotate_left(first);
-                for cell in cells.iter_mut() {
+                for cell in comparison::in_turn(cells.iter_mut(), round) {
                     let number = numbers.next().unwrap_or(u32::MAX);
                     let measured = self.measure(*application, *transport, cell.host, number);
-                    // Ctrl-C in a terminal ends the programs, too, perhaps before this process knows of it.
-                    let grace =
-                        if measured.is_err() { Duration::from_secs(1) } else { Duration::ZERO };
-                    if self.interrupt.wait_until(Instant::now() + grace, || false) {
+                    if self.interrupt.has_ended(&measured) {
                         break;
                     }
                     if let Some(run) = measured? {
@@ -222,7 +213,6 @@ impl DriversBench<'_> {
                         cell.runs.push(run);
                     }
                 }
-                cells.rotate_right(first);
                 if self.interrupt.is_requested() {
                     return Ok(cases);
                 }

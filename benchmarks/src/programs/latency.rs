@@ -370,7 +370,7 @@ pub fn run(options: &LatencyOptions) -> Result<(), Failure> {
 
     let notes = notes(options, java.as_ref());
     let runs = cases.iter().flat_map(|case| &case.contenders).flat_map(|it| &it.runs);
-    let boundary = Probes::boundary(runs.map(|(_, probes)| probes));
+    let boundary = Probes::boundary_of_two_cores(runs.map(|(_, probes)| probes));
     for case in &cases {
         for line in case.table(boundary) {
             output.line(line)?;

@@ -1,7 +1,6 @@
 //! The program `benchmark_udp_round_trips`.
 
 use std::path::Path;
-use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand};
@@ -158,7 +157,7 @@ pub fn run(options: &RoundTripOptions) -> Result<(), Failure> {
     let java = Java::find_for(&mut contenders, is_java, &options.java, &interrupt);
     let c = contenders.contains(&Contender::C).then(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join("round_trips.c");
-        let aeron = AeronC::compile(&options.run.results.join("aeron-c"), &[])?;
+        let aeron = AeronC::compile()?;
         aeron.program("round_trips", &[source], &[])
     });
     let bench = Bench {
@@ -199,9 +198,7 @@ fn compare(
         for cells in &mut cells {
             for cell in comparison::in_turn(cells.iter_mut(), round) {
                 let measured = bench.measure(cell.contender, cell.network);
-                // Ctrl-C in a terminal ends the processes, too, perhaps before this one knows of it.
-                let grace = if measured.is_err() { Duration::from_secs(1) } else { Duration::ZERO };
-                if bench.interrupt.wait_until(std::time::Instant::now() + grace, || false) {
+                if bench.interrupt.has_ended(&measured) {
                     break 'rounds;
                 }
                 let run = measured?;

@@ -158,7 +158,8 @@ pub fn table(cases: &[Case], unit: &str) -> Vec<String> {
         lines.push(row(case, contender, &statistics.count().to_string(), values, ratio));
     };
     let contenders = || cases.iter().flat_map(|case| &case.contenders);
-    let boundary = Probes::boundary(contenders().flat_map(|contender| &contender.probes));
+    let boundary =
+        Probes::boundary_of_two_cores(contenders().flat_map(|contender| &contender.probes));
     for case in cases {
         for contender in &case.contenders {
             let ratio = case.ratio(contender).map_or_else(String::new, |ratio| ratio.to_string());

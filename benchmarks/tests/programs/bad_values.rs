@@ -173,6 +173,20 @@ fn other_program_as_driver_is_refused() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn udp_round_trips_refuse_bad_values() {
+    let own: &[Case] = &[
+        (&["--contenders", "rust,cobol"], "--contenders", "rust, c, java, sockets"),
+        (&["--networks", "wifi"], "--networks", "loopback, namespaces"),
+        (&["--message-length", "1377"], "--message-length", "8..=1376"),
+        (&["--term-length", "3m"], "--term-length", "64k to 1g"),
+    ];
+    for (arguments, option, allowed) in COMMON.iter().chain(own) {
+        assert_refused(crate::child::UDP_ROUND_TRIPS, arguments, option, allowed);
+    }
+}
+
+#[test]
 fn the_benchmark_of_bounds_refuses_them() {
     let own: &[Case] = &[
         (&["--term-lengths", "3m"], "--term-lengths", "64k to 1g"),

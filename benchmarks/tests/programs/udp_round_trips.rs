@@ -24,12 +24,12 @@ fn assert_cells(results: &Results, network: &str, contenders: &[&str]) {
 }
 
 #[test]
-fn round_trips_of_rust_and_sockets_take_turns() {
-    let arguments = ["--contenders", "sockets,rust", "--networks", "loopback"];
+fn round_trips_of_sockets_rust_and_c_take_turns() {
+    let arguments = ["--contenders", "sockets,rust,c", "--networks", "loopback"];
     let results = Results::of(UDP_ROUND_TRIPS, &[&arguments[..], &LITTLE].concat());
-    let runs = ["1, loopback, sockets", "1, loopback, rust", "2, loopback, rust"];
-    assert_eq!(announced(&results.finished, "Run ")[..3], runs, "{results:#?}");
-    assert_cells(&results, "loopback", &["sockets", "rust"]);
+    let runs = ["1, loopback, sockets", "1, loopback, rust", "1, loopback, c", "2, loopback, rust"];
+    assert_eq!(announced(&results.finished, "Run ")[..4], runs, "{results:#?}");
+    assert_cells(&results, "loopback", &["sockets", "rust", "c"]);
 }
 
 #[test]

@@ -27,7 +27,6 @@ mod program;
 #[cfg(target_os = "linux")]
 mod segmentation_offload;
 mod settings;
-mod term_cleaning;
 
 #[cfg(all(unix, feature = "binary"))]
 const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");

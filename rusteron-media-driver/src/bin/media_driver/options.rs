@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
 use rusteron_client::{Error, IdleStrategyKind, load_properties};
-use rusteron_media_driver::{DirAccess, Preset, load_properties_from};
+use rusteron_media_driver::{DirAccess, Preset, TermCleaning, load_properties_from};
 
 use crate::exit_status;
 use crate::problems::Origins;
@@ -49,10 +49,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ACCESS")]
     dir_access: Option<DirAccess>,
 
-    /// Pass several UDP datagrams to Linux in one call. The default is on
+    /// Pass several UDP datagrams to Linux in one call, and read empty sockets less often. The default is on
     /// [env: RUSTERON_SEGMENTATION_OFFLOAD]
     #[arg(long, value_name = "on|off")]
     segmentation_offload: Option<Switch>,
+
+    /// Stores that zero terms: adaptive, cached (ordinary) or streaming (non-temporal). The default is adaptive: the
+    /// faster at the moment [env: RUSTERON_TERM_CLEANING]
+    #[arg(long, value_name = "STORES")]
+    term_cleaning: Option<TermCleaning>,
 
     /// How the driver's work is spread over threads [env: AERON_THREADING_MODE]
     #[arg(long, value_name = "MODE")]
@@ -160,6 +165,9 @@ impl Options {
                 Switch::Off => "off",
             };
             set("RUSTERON_SEGMENTATION_OFFLOAD", value.as_ref());
+        }
+        if let Some(cleaning) = self.term_cleaning {
+            set("RUSTERON_TERM_CLEANING", cleaning.name().as_ref());
         }
         if let Some(threads) = self.threading_mode {
             set("AERON_THREADING_MODE", threads.name().as_ref());

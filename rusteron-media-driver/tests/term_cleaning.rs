@@ -1,7 +1,10 @@
 //! Messages in terms that are cleaned again and again. A zero that arrives after the position limit erases a length, and
 //! the subscriber waits for that message in vain, or it erases a part of the message.
+//!
+//! A process of its own, because the setting is the process's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rusteron_client::Header;
@@ -16,6 +19,9 @@ const MESSAGES: u64 = 8_000;
 const MESSAGES_PER_PAUSE: u64 = 1_000;
 const PUBLISHERS: usize = 3;
 
+/// Has the setting for a test.
+static SETTING: Mutex<()> = Mutex::new(());
+
 #[test]
 fn streamed_zeros_precede_position_limit_over_ipc() {
     exchange_numbered(TermCleaning::Streaming, SHORT_TERMS);
@@ -26,14 +32,21 @@ fn streamed_zeros_precede_position_limit_over_udp() {
     exchange_numbered(TermCleaning::Streaming, &format!("{}|term-length=64k", udp_channel()));
 }
 
-/// Pieces that are long enough to compare.
+/// Pieces that are long enough to compare, which uses both kinds of stores.
 #[test]
 fn adaptive_cleaning_loses_nothing() {
     exchange_numbered(TermCleaning::Adaptive, "aeron:ipc?term-length=1m");
 }
 
+#[test]
+fn cached_cleaning_streams_nothing() {
+    exchange_numbered(TermCleaning::Cached, "aeron:ipc?term-length=1m");
+}
+
 /// Several threads publish numbered messages, whose length and contents follow from publisher and number.
 fn exchange_numbered(cleaning: TermCleaning, channel: &str) {
+    let _setting = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let streamed_before = streamed_length();
     let driver = launch_with(|context| context.set_term_cleaning(cleaning));
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, channel);
@@ -61,6 +74,14 @@ fn exchange_numbered(cleaning: TermCleaning, channel: &str) {
             await_that("a fragment", || subscription.poll(check, 10).expect("open") > 0);
         }
     });
+    let has_streaming_stores = cfg!(all(target_arch = "x86_64", not(windows)));
+    let expects_streaming = has_streaming_stores && cleaning != TermCleaning::Cached;
+    assert_eq!(streamed_length() > streamed_before, expects_streaming, "{cleaning}");
+}
+
+fn streamed_length() -> u64 {
+    // SAFETY: reads an atomic counter.
+    unsafe { rusteron_sys::driver::rusteron_streamed_length() }
 }
 
 /// The bytes of a message, none of them 0 but in the publisher's index.
