@@ -1237,7 +1237,10 @@ unsafe extern "C" {
         driver: *mut aeron_driver_t,
         conductor_due_ns: *mut i64,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_set_term_cleaning(cleaning: rusteron_term_cleaning_t, max_store_length: usize);
+    pub fn rusteron_set_term_cleaning(
+        cleaning: rusteron_term_cleaning_t,
+        max_store_length: usize,
+    );
     pub fn rusteron_streamed_length() -> u64;
     pub fn rusteron_segmentation_offload_install(
         offload: *mut *mut rusteron_segmentation_offload_t,
