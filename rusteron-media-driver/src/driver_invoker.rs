@@ -59,7 +59,7 @@ use crate::launch::Running;
 #[must_use = "the driver ends when this is dropped"]
 pub struct DriverInvoker {
     running: Running,
-    /// When the conductor gets its next turn.
+    /// The earliest time of the conductor's next duty cycle, in nanoseconds of the driver's clock.
     conductor_due_ns: i64,
 }
 

@@ -56,10 +56,10 @@
  */
 #define RUSTERON_EMPTY_READ_INTERVAL_NS (5 * 1000)
 
-/* Entries of the tables below. An entry is of the socket that used it last, so that no socket is skipped for another. */
+/* Entries of the tables below, which are indexed by descriptor. */
 #define RUSTERON_SOCKETS (1024)
 
-/* When a sender reads a socket again. */
+/* When a sender reads a socket again. Names the socket, so that none is skipped for another with the same index. */
 typedef struct rusteron_offload_skip_stct
 {
     int fd;
@@ -86,7 +86,7 @@ struct rusteron_segmentation_offload_stct
     /* The time of the sender's duty cycle, and the sockets that it skips. For the sender's thread alone. */
     aeron_clock_cache_t *sender_clock;
     rusteron_offload_skip_t skips[RUSTERON_SOCKETS];
-    /* How many buffers to ask for, by descriptor. For the receiver's thread alone. */
+    /* How many buffers to ask for; sockets with the same index share a guess. For the receiver's thread alone. */
     uint8_t read_lengths[RUSTERON_SOCKETS];
 };
 

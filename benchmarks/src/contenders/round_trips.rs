@@ -53,7 +53,7 @@ impl Contender {
     }
 }
 
-/// What a process does with messages.
+/// The part of a process in a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Role {
     /// Sends them, and measures
