@@ -40,7 +40,6 @@ mod recording_pos;
 mod recording_signal;
 mod reentry;
 mod replay_merge;
-mod replay_session_id;
 
 /// Output of `rusteron-codegen` from Aeron's headers: the context's settings.
 mod generated {
@@ -51,7 +50,7 @@ mod generated {
 
 pub use archive::{
     Archive, AsyncConnect, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
-    ReplicationParams, SourceLocation,
+    ReplaySessionId, ReplicationParams, SourceLocation,
 };
 pub use async_archive::{AsyncArchive, Request};
 pub use context::Context;
@@ -66,5 +65,4 @@ pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay_merge::{ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError};
-pub use replay_session_id::ReplaySessionId;
 pub use rusteron_client::{Error, ErrorKind};

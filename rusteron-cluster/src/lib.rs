@@ -139,8 +139,6 @@ mod client;
 mod codec;
 mod error;
 #[cfg(feature = "service")]
-mod mark_file;
-#[cfg(feature = "service")]
 mod service;
 mod variables;
 
@@ -163,9 +161,9 @@ pub use service::{
 /// The parts of this crate that its tests and fuzz targets need. They may change in every release.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::codec::*;
     #[cfg(feature = "service")]
-    pub use crate::mark_file::*;
+    pub use crate::codec::mark_file::*;
+    pub use crate::codec::*;
     #[cfg(feature = "service")]
     pub use crate::service::mark_file::{MarkFile, MarkFileSettings};
 }

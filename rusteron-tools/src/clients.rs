@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::{CncFile, CounterSnapshot, PositionKind, StreamPosition, StreamPositions};
+use rusteron_client::{
+    CncFile, CounterSnapshot, CountersReader, PositionKind, StreamPosition, StreamPositions,
+};
 use serde::Serialize;
 
-use crate::client_heartbeats::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::WatchOptions;
 use crate::report::Report;
 use crate::shared_streams::SharedStreams;
-use crate::text;
-use crate::watch;
+use crate::{text, watch};
 
 #[derive(Debug, Serialize)]
 struct Clients {
@@ -84,7 +84,7 @@ pub(crate) fn run(dir: &DriverDir, options: &WatchOptions) -> Result<(), Failure
 
 fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
     let counters = cnc.counters();
-    let mut clients: BTreeMap<i64, Client> = client_heartbeats::read(&counters)
+    let mut clients: BTreeMap<i64, Client> = heartbeats(&counters)
         .into_iter()
         .map(|(id, heartbeat)| (id, Client::new(id, heartbeat)))
         .collect();
@@ -105,8 +105,8 @@ fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
 
 /// Returns whether a client has added the counter. The driver adds the counters of positions and heartbeats.
 fn is_added_by_client(counter: &CounterSnapshot) -> bool {
-    counter.type_id != client_heartbeats::TYPE_ID
-        && !client_heartbeats::DRIVER_TYPE_IDS.contains(&counter.type_id)
+    counter.type_id != TYPE_ID
+        && !DRIVER_TYPE_IDS.contains(&counter.type_id)
         && PositionKind::ALL.iter().all(|kind| kind.type_id() != counter.type_id)
 }
 
@@ -243,5 +243,58 @@ impl Report for Clients {
 
     fn body(&self) -> Vec<String> {
         self.clients.iter().flat_map(Client::lines).collect()
+    }
+}
+
+/// The type of the counters of heartbeats: `AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID`.
+pub(crate) const TYPE_ID: i32 = 11;
+
+/// Types of counters that the driver adds for itself: status and addresses of channels, name resolver, flow
+/// control, destinations, and rusteron's counters of segmentation offload. Drivers in C leave their owner 0, which
+/// can also be the id of a client.
+pub(crate) const DRIVER_TYPE_IDS: [i32; 9] = [6, 7, 14, 15, 16, 17, 18, 21, 54_001];
+
+/// The counter of a client's heartbeat. The client adds its name and version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClientHeartbeat {
+    /// `None` if the client has no name.
+    pub(crate) name: Option<String>,
+    /// The client's version of Aeron. `None` if the client has not written it yet.
+    pub(crate) version: Option<String>,
+    /// The time of the last heartbeat, in milliseconds since 1970.
+    pub(crate) time_ms: i64,
+}
+
+/// Returns the heartbeats of all clients, by client id.
+pub(crate) fn heartbeats(counters: &CountersReader<'_>) -> BTreeMap<i64, ClientHeartbeat> {
+    counters
+        .iter()
+        .filter(|counter| counter.type_id == TYPE_ID)
+        .map(|counter| (counter.registration_id, ClientHeartbeat::new(&counter)))
+        .collect()
+}
+
+/// Returns a client's name, if the client exists and has a name.
+pub(crate) fn name_of(clients: &BTreeMap<i64, ClientHeartbeat>, client_id: i64) -> Option<&str> {
+    clients.get(&client_id)?.name.as_deref()
+}
+
+impl ClientHeartbeat {
+    /// The label is `client-heartbeat: id=5 name=NAME version=VERSION commit=COMMIT`. The client adds
+    /// all that follows the id.
+    fn new(counter: &CounterSnapshot) -> Self {
+        let extension = counter.label.split_once(" name=").map(|(_, extension)| extension);
+        // A name may contain anything.
+        let (name, version) = extension.and_then(|text| text.rsplit_once(" version=")).unzip();
+        let version = version.and_then(|text| text.split(' ').next());
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Self { name: name.and_then(text), version: version.and_then(text), time_ms: counter.value }
+    }
+
+    /// Returns the time since the last heartbeat. Zero if the clock was set back.
+    pub(crate) fn age(&self) -> Duration {
+        let millis = Duration::from_millis(u64::try_from(self.time_ms).unwrap_or(0));
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since_epoch.saturating_sub(millis)
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
-//! driver, [`report`] prints the findings, [`watch`] repeats that, [`screen`] does so in place, [`interrupt`]
-//! tells when the user wants the end, [`text`] makes numbers and times readable, and [`failure`] has the
-//! exit codes. [`client_heartbeats`] finds clients, and [`shared_streams`] connects publications with their subscriptions.
+//! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, [`screen`] does so in place,
+//! [`text`] makes numbers and times readable, and [`failure`] has the
+//! exit codes. [`shared_streams`] connects publications with their subscriptions.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
 //! serves the text. [`log_file`] reads a log buffer, and [`counter_types`] names counters.
 
 mod archive;
-mod client_heartbeats;
 mod clients;
 mod cluster;
 mod counter_types;
@@ -18,7 +17,6 @@ mod driver_dir;
 mod errors;
 mod exposition;
 mod failure;
-mod interrupt;
 mod log;
 mod log_file;
 mod loss;

@@ -9,7 +9,7 @@ use rusteron_client::{
     StreamPositions, SystemCounter,
 };
 
-use crate::client_heartbeats::{self, ClientHeartbeat};
+use crate::clients::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
         metrics = Metrics::default();
         up(&mut metrics, 1);
         driver(&mut metrics, &cnc, &status);
-        let clients = client_heartbeats::read(&cnc.counters());
+        let clients = clients::heartbeats(&cnc.counters());
         counters(&mut metrics, &cnc, &clients);
         streams(&mut metrics, dir, &cnc, &clients);
         losses(&mut metrics, loss_report(&cnc)?);
@@ -89,7 +89,7 @@ fn counters(metrics: &mut Metrics, cnc: &CncFile, clients: &Clients) {
         const SYSTEM: i32 = 0;
         match counter.type_id {
             SYSTEM => system_counter(metrics, &counter),
-            client_heartbeats::TYPE_ID => {}
+            clients::TYPE_ID => {}
             id if PositionKind::ALL.iter().any(|kind| kind.type_id() == id) => {}
             _ => other_counter(metrics, clients, &counter),
         }
@@ -187,7 +187,7 @@ const COUNTER_TYPES: [(i32, &str, Kind, &str); 9] = [
 ];
 
 fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnapshot) {
-    let is_driver = client_heartbeats::DRIVER_TYPE_IDS.contains(&counter.type_id);
+    let is_driver = clients::DRIVER_TYPE_IDS.contains(&counter.type_id);
     let mut labels =
         if is_driver { Labels::new() } else { client_labels(clients, counter.owner_id) };
     labels.push(("registration_id", counter.registration_id.to_string()));
@@ -327,7 +327,7 @@ fn client_labels(clients: &Clients, client_id: i64) -> Labels {
     if client_id < 0 || client_id == 0 && !clients.contains_key(&0) {
         return Labels::new();
     }
-    let name = client_heartbeats::name_of(clients, client_id).unwrap_or_default();
+    let name = clients::name_of(clients, client_id).unwrap_or_default();
     vec![("client_id", client_id.to_string()), ("client_name", name.to_owned())]
 }
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crate::driver_dir::DriverDir;
 use crate::exposition::{Metrics, Syntax};
 use crate::failure::Failure;
-use crate::interrupt;
 use crate::metrics;
 use crate::options::Listen;
+use crate::watch;
 
 /// Connections that are served at a time. Further ones are closed.
 const MAX_CONNECTIONS: usize = 16;
@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves the metrics until Ctrl-C.
 pub(crate) fn run(dir: DriverDir, Listen { host, port }: &Listen) -> Result<(), Failure> {
-    let interrupted = interrupt::on_signals()?;
+    let interrupted = watch::on_signals()?;
     let failed = |error| {
         // An IPv6 address has brackets.
         let address = match host.parse() {

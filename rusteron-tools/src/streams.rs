@@ -6,7 +6,7 @@ use std::time::Instant;
 use rusteron_client::StreamPositions;
 use serde::Serialize;
 
-use crate::client_heartbeats::{self, ClientHeartbeat};
+use crate::clients::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::StreamsOptions;
@@ -60,7 +60,7 @@ pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failu
         let cnc = dir.find()?;
         let now = Instant::now();
         let counters = cnc.as_ref().map(|cnc| cnc.counters());
-        let clients = counters.as_ref().map(client_heartbeats::read).unwrap_or_default();
+        let clients = counters.as_ref().map(clients::heartbeats).unwrap_or_default();
         let mut streams = counters.map_or(Vec::new(), |counters| counters.stream_positions());
         streams.retain(is_selected);
         let positions = streams.iter().flat_map(|stream| &stream.positions);
@@ -90,7 +90,7 @@ impl Stream {
             counter_id: position.counter_id,
             registration_id: position.registration_id,
             client_id: position.owner_id,
-            client_name: client_heartbeats::name_of(clients, position.owner_id).map(str::to_owned),
+            client_name: clients::name_of(clients, position.owner_id).map(str::to_owned),
         });
         Self {
             channel: stream.channel,

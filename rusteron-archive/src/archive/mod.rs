@@ -14,6 +14,6 @@ pub(crate) use listing::fragment;
 pub use listing::{RecordingSubscriptions, Recordings};
 pub use recording::SourceLocation;
 pub(crate) use replay::checked;
-pub use replay::{ReplayLength, ReplayParams};
+pub use replay::{ReplayLength, ReplayParams, ReplaySessionId};
 pub use replication::ReplicationParams;
 pub(crate) use replication::with_raw;

@@ -1,6 +1,7 @@
 //! Replaying recordings.
 
 use std::ffi::CString;
+use std::fmt;
 
 use rusteron_client::__private::{Fallible, publication_channel, subscription_channel};
 use rusteron_client::{AsChannel, ChannelUri, ControlMode, Error, Position, Subscription};
@@ -10,7 +11,6 @@ use crate::archive::Archive;
 use crate::archive::recording::with_session_id;
 use crate::argument::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::error::{ArchiveError, Result};
-use crate::replay_session_id::ReplaySessionId;
 
 /// Parameters of a replay: the part of the recording, and the way to replay it.
 ///
@@ -323,4 +323,47 @@ pub(crate) fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
         return Ok((text, true));
     }
     Ok((publication_channel(channel)?, false))
+}
+
+/// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's image
+/// from others.
+///
+/// ```
+/// use rusteron_archive::ReplaySessionId;
+///
+/// let id = ReplaySessionId::from(3 << 32 | 7);
+/// assert_eq!(id.image_session_id(), 7);
+/// assert_eq!(i64::from(id).to_string(), id.to_string());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplaySessionId(i64);
+
+impl ReplaySessionId {
+    /// Returns the session id of the replay's image, for
+    /// [`Subscription::image_by_session_id`](rusteron_client::Subscription::image_by_session_id):
+    /// the low 32 bits. The upper bits count the archive's replays.
+    ///
+    /// Corresponds to the conversion to `int32_t` that users of `aeron_archive_start_replay` write.
+    #[doc(alias = "aeron_archive_start_replay")]
+    pub fn image_session_id(self) -> i32 {
+        self.0 as i32
+    }
+}
+
+impl From<i64> for ReplaySessionId {
+    fn from(id: i64) -> Self {
+        Self(id)
+    }
+}
+
+impl From<ReplaySessionId> for i64 {
+    fn from(id: ReplaySessionId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for ReplaySessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }

@@ -2,9 +2,7 @@
 
 mod async_archive;
 mod message;
-mod request;
 mod requests;
-mod segments;
 
 pub use async_archive::AsyncArchive;
-pub use request::Request;
+pub use requests::Request;

@@ -11,7 +11,5 @@ mod faults;
 mod integrity;
 mod malformed_messages;
 mod persistent_subscription;
-mod recording_event;
-mod recording_pos;
 mod reentry;
 mod replay_merge;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{ChannelUri, Error, ErrorKind, Media, OfferError, PollError};
 
-use crate::client::credentials::CredentialsSupplier;
+use crate::channel::IngressChannel;
+use crate::client::context::CredentialsSupplier;
 use crate::client::egress::EventCode;
 use crate::client::endpoints::IngressEndpoints;
-use crate::client::ingress_channel::IngressChannel;
 use crate::client::ingress_publication::is_temporary;
 use crate::codec::{
     Challenge, ChallengeResponse, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,

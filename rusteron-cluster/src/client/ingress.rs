@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ChannelUri, OfferError, Position};
 
-use crate::client::claim::IngressClaim;
+use crate::channel::IngressChannel;
 use crate::client::egress::{AdminRequestType, Egress};
 use crate::client::endpoints::find_endpoint;
-use crate::client::ingress_channel::IngressChannel;
+use crate::client::ingress_publication::IngressClaim;
 use crate::client::ingress_publication::{
     IngressPublication, IngressStream, PendingIngress, is_temporary,
 };

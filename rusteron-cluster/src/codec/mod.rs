@@ -3,14 +3,15 @@
 //! One table in `messages.rs` describes all messages. Structures, encoders, decoders and the tests
 //! come from the table.
 
-pub(crate) mod fields;
-mod layout;
-mod message_header;
+mod fields;
+#[cfg(feature = "service")]
+pub(crate) mod mark_file;
 mod message_table;
 mod messages;
 
-pub use layout::{DataKind, DataLayout, FieldKind, FieldLayout, Layout};
-pub use message_header::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
+pub use fields::{
+    DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
+};
 pub use messages::{
     AdminRequest, AdminResponse, CancelTimer, Challenge, ChallengeResponse, ClientSession,
     CloseSession, ClusterActionRequest, JoinLog, LAYOUTS, NewLeaderEvent, NewLeadershipTermEvent,

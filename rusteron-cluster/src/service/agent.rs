@@ -9,7 +9,6 @@ use rusteron_client::agent::{Agent, AgentError};
 use rusteron_client::{Aeron, IdleStrategy, Subscription, UncheckedChannel};
 
 use crate::error::Result;
-use crate::service::aeron_network::AeronNetwork;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::context::ServiceContext;
 use crate::service::core::{Core, Settings};
@@ -17,6 +16,7 @@ use crate::service::counters;
 use crate::service::error::TerminationCause;
 use crate::service::log::Log;
 use crate::service::mark_file::MarkFile;
+use crate::service::network::AeronNetwork;
 use crate::service::snapshot_reader::SnapshotSource;
 use crate::service::snapshot_writer::SnapshotError;
 use crate::service::ticker::Ticker;

@@ -12,7 +12,7 @@ use crate::service::agent::ServiceAgent;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::context::ServiceContext;
 use crate::service::error::TerminationCause;
-use crate::service::panic::panic_text;
+use crate::service::error::panic_text;
 
 /// A replicated service that runs beside the consensus module of its node, on a thread of its own.
 ///

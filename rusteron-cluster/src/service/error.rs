@@ -1,7 +1,9 @@
 //! Errors of services, and the causes of a container's end.
 
+use std::any::Any;
 use std::error::Error;
-use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{fmt, thread};
 
 use rusteron_client::{CloseCause, OfferError};
 
@@ -223,4 +225,23 @@ impl fmt::Display for NotSent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// Runs a callback. A panic becomes its text.
+pub(crate) fn caught(callback: impl FnOnce() -> ServiceResult) -> Result<ServiceResult, String> {
+    catch_unwind(AssertUnwindSafe(callback)).map_err(panic_text)
+}
+
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "no text".to_owned(),
+    };
+    // The payload's `drop` is the service's code, too. If it panics, that payload is not dropped.
+    let dropped: thread::Result<()> = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    if let Err(another) = dropped {
+        std::mem::forget(another);
+    }
+    format!("panic: {text}")
 }

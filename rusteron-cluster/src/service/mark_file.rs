@@ -1,23 +1,26 @@
-//! The mark file of a container.
+//! The mark file of a container, with its error log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::__private::{PerProcess, error_log};
+use rusteron_client::__private::PerProcess;
+use rusteron_client::__private::error_log::{
+    self, ALIGNMENT, FIRST_OBSERVATION, LAST_OBSERVATION, LENGTH, OBSERVATION_COUNT,
+};
 
-use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::mark_file::{
+use crate::codec::mark_file::{
     ACTIVITY_OFFSET, ComponentType, ENDED, ERROR_BUFFER_LENGTHS, HEADER_LENGTH, MEMBER_ID_OFFSET,
     MarkFileHeader, PID_OFFSET, START_OFFSET, STARTING, VERSION, VERSION_FAILED, VERSION_OFFSET,
 };
-use crate::service::error_log::ErrorLog;
-use crate::service::mapped_file::MappedFile;
-use crate::service::regular_file;
+use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::service::files;
+use crate::service::files::MappedFile;
 
 /// A component without a sign of life for this time is not alive.
 const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -274,8 +277,7 @@ fn take_over(
         let message = format!("{}: {reason}", path.display());
         ClusterError::new(ClusterErrorKind::InvalidMarkFile, message)
     };
-    let mut file =
-        regular_file::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
+    let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
     // A clock that was set back makes the age unknown.
     let age = file.metadata().and_then(|about| about.modified()).map_err(failed)?.elapsed();
     let is_old = age.is_ok_and(|age| age > LIVENESS_TIMEOUT);
@@ -412,5 +414,104 @@ impl Drop for Reservation {
         if let Some(path) = &self.0 {
             ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
         }
+    }
+}
+
+/// The longest text of an error, in bytes. The rest is cut off.
+const MAX_TEXT_LENGTH: usize = 8 * 1024;
+
+/// Writes distinct errors: an error that is observed again is counted.
+///
+/// Corresponds to `org.agrona.concurrent.errors.DistinctErrorLog`.
+#[derive(Debug)]
+pub(super) struct ErrorLog {
+    /// The unused bytes of the log.
+    free: Range<usize>,
+    /// The offsets of the entries, by text.
+    entries: HashMap<Box<str>, usize>,
+}
+
+impl ErrorLog {
+    /// Creates the writer of a log of zeros in these bytes of a file.
+    pub(super) fn new(bytes: Range<usize>) -> Self {
+        Self { free: bytes, entries: HashMap::new() }
+    }
+
+    /// Records an observation at a time in milliseconds since 1970. Returns `false` if the log is
+    /// full.
+    pub(super) fn record(&mut self, file: &MappedFile, now: i64, text: &str) -> bool {
+        let text = cut(text);
+        if let Some(offset) = self.entries.get(text) {
+            file.i32_at(offset + OBSERVATION_COUNT).fetch_add(1, Ordering::AcqRel);
+            file.i64_at(offset + LAST_OBSERVATION).store(now, Ordering::Release);
+            return true;
+        }
+        let length = error_log::HEADER_LENGTH + text.len();
+        if length > self.free.len() {
+            return false;
+        }
+        let offset = self.free.start;
+        file.write(offset + error_log::HEADER_LENGTH, text.as_bytes());
+        file.i32_at(offset + OBSERVATION_COUNT).store(1, Ordering::Relaxed);
+        file.i64_at(offset + FIRST_OBSERVATION).store(now, Ordering::Relaxed);
+        file.i64_at(offset + LAST_OBSERVATION).store(now, Ordering::Relaxed);
+        // Last, because readers look for the length.
+        file.i32_at(offset + LENGTH).store(length as i32, Ordering::Release);
+        self.free.start = (offset + length).next_multiple_of(ALIGNMENT).min(self.free.end);
+        self.entries.insert(text.into(), offset);
+        true
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(MAX_TEXT_LENGTH);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek, Write};
+
+    use rusteron_client::__private::error_log;
+
+    use super::*;
+
+    #[test]
+    fn distinct_errors_are_counted_until_full() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&[0; 256]).expect("written");
+        let map = MappedFile::new(&file, 256).expect("mapped");
+        let mut log = ErrorLog::new(64..192);
+        assert!(log.record(&map, 10, "first"));
+        assert!(log.record(&map, 20, "second"));
+        assert!(log.record(&map, 30, "first"));
+        // The entries take 32 bytes each; 64 are left.
+        assert!(!log.record(&map, 40, &"x".repeat(41)));
+        assert!(log.record(&map, 50, &"y".repeat(40)));
+        assert!(!log.record(&map, 60, "z"));
+        assert!(log.record(&map, 70, "second"));
+        let mut bytes = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("read");
+        assert!(bytes[192..].iter().all(|byte| *byte == 0));
+        let entries = error_log::entries(&bytes[64..192]);
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                let millis = entry.last_observation.duration_since(std::time::UNIX_EPOCH);
+                let millis = millis.expect("after 1970").as_millis();
+                (entry.text.as_str(), entry.observation_count, millis)
+            })
+            .collect();
+        assert_eq!(entries, [("first", 2, 30), ("second", 2, 70), (&"y".repeat(40), 1, 50)]);
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters() {
+        let text = "a".to_owned() + &"é".repeat(MAX_TEXT_LENGTH);
+        assert_eq!(cut(&text).len(), MAX_TEXT_LENGTH - 1);
+        assert_eq!(cut("short"), "short");
     }
 }

@@ -1,10 +1,9 @@
 //! The container of replicated services.
 //!
-//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `aeron_network`, `log`
-//! and `agent` do the I/O. `replay` runs a service over a recorded log, without a cluster.
+//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network`, `log` and
+//! `agent` do the I/O. `replay` runs a service over a recorded log, without a cluster.
 
 mod ack_ledger;
-mod aeron_network;
 mod agent;
 mod client_session;
 mod cluster;
@@ -14,23 +13,19 @@ mod context;
 mod core;
 mod counters;
 mod error;
-mod error_log;
 mod event;
+mod files;
 mod log;
-mod mapped_file;
 pub(crate) mod mark_file;
 mod message_claim;
 mod monitor;
 mod network;
-mod panic;
-mod regular_file;
 mod replay;
 #[cfg(test)]
 mod script;
 mod session;
 mod snapshot_reader;
 mod snapshot_writer;
-mod state;
 mod ticker;
 mod types;
 

@@ -14,5 +14,3 @@ mod one_node;
 mod service;
 #[cfg(unix)]
 mod three_nodes;
-#[cfg(unix)]
-mod versions;

@@ -2,9 +2,6 @@
 //!
 //! Unlike the other commands, `archive` is a client: of the media driver, and of the archive.
 
-mod description;
-mod frame_check;
-mod idle_loop;
 mod recordings;
 mod session;
 mod tail;
@@ -21,7 +18,7 @@ pub(crate) fn run(dir: &DriverDir, options: &ArchiveOptions) -> Result<(), Failu
     session::with_archive(dir, &options.connection, |archive| match &options.command {
         ArchiveCommand::List(options) => recordings::list(archive, options),
         ArchiveCommand::Count(options) => recordings::count(archive, options),
-        ArchiveCommand::Describe(options) => description::run(archive, options),
+        ArchiveCommand::Describe(options) => recordings::describe(archive, options),
         ArchiveCommand::Verify(options) => verify::run(archive, options),
         ArchiveCommand::Tail(options) => tail::run(archive, options),
     })

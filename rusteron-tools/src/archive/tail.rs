@@ -7,7 +7,7 @@ use rusteron_client::{Header, Position};
 use serde::Serialize;
 
 use super::REPLAY_STREAM_ID;
-use super::idle_loop::IdleLoop;
+use super::session::IdleLoop;
 use crate::failure::Failure;
 use crate::options::TailOptions;
 use crate::{report, text};

@@ -1,12 +1,14 @@
 //! `rusteron archive verify`.
 
+use std::fmt::Display;
+
+use crc32fast::Hasher;
 use indicatif::{ProgressBar, ProgressStyle};
-use rusteron_archive::{Archive, ReplayLength, ReplayParams};
+use rusteron_archive::{Archive, RecordingDescriptor, ReplayLength, ReplayParams};
 use rusteron_client::Position;
 use serde::Serialize;
 
-use super::frame_check::FrameCheck;
-use super::idle_loop::IdleLoop;
+use super::session::IdleLoop;
 use super::{REPLAY_STREAM_ID, recordings};
 use crate::failure::Failure;
 use crate::options::VerifyOptions;
@@ -135,5 +137,132 @@ impl Report for Verification {
 
     fn body(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+const HEADER_LENGTH: usize = 32;
+const ALIGNMENT: usize = 32;
+
+/// Frame types.
+const PADDING: u16 = 0;
+const DATA: u16 = 1;
+
+/// Flags of a data frame.
+const BEGIN: u8 = 0x80;
+const END: u8 = 0x40;
+
+/// Checks the frames of a recording in their order, and counts them.
+#[derive(Debug)]
+pub(super) struct FrameCheck {
+    recording_id: i64,
+    initial_term_id: i32,
+    term_length: i64,
+    /// Position of the next frame.
+    pub(super) end: Position,
+    pub(super) frames: u64,
+    /// In bytes, with headers.
+    pub(super) padding: u64,
+    pub(super) messages: u64,
+    /// In bytes.
+    pub(super) payload: u64,
+    /// Length of the shortest message. `None` before the first message.
+    pub(super) shortest: Option<u64>,
+    pub(super) longest: u64,
+    /// `true` between the first and the last fragment of a message.
+    pub(super) is_in_message: bool,
+    /// Length of the last fragment's message, up to that fragment.
+    message_length: u64,
+    checksum: Hasher,
+}
+
+impl FrameCheck {
+    pub(super) fn new(recording: &RecordingDescriptor) -> Self {
+        Self {
+            recording_id: recording.recording_id,
+            initial_term_id: recording.initial_term_id,
+            term_length: recording.term_buffer_length.max(1) as i64,
+            end: recording.start_position,
+            frames: 0,
+            padding: 0,
+            messages: 0,
+            payload: 0,
+            shortest: None,
+            longest: 0,
+            is_in_message: false,
+            message_length: 0,
+            checksum: Hasher::new(),
+        }
+    }
+
+    /// Returns the CRC-32 of all payloads.
+    pub(super) fn checksum(&self) -> u32 {
+        self.checksum.clone().finalize()
+    }
+
+    /// Checks the frames of a block. Each has a header and a payload, in a multiple of 32 bytes.
+    pub(super) fn block(&mut self, mut block: &[u8]) -> Result<(), Failure> {
+        while !block.is_empty() {
+            let Some(header) = block.first_chunk::<HEADER_LENGTH>() else {
+                return Err(self.fault("a part of a header"));
+            };
+            let i32_at = |offset: usize| {
+                i32::from_le_bytes([0, 1, 2, 3].map(|index| header[offset + index]))
+            };
+            let frame_length = usize::try_from(i32_at(0)).unwrap_or(0);
+            let (flags, frame_type) = (header[5], u16::from_le_bytes([header[6], header[7]]));
+            let (term_offset, term_id) = (i32_at(8), i32_at(20));
+
+            let term = i64::from(term_id.wrapping_sub(self.initial_term_id));
+            let position = term * self.term_length + i64::from(term_offset);
+            if position != self.end {
+                return Err(self.fault(format_args!("a frame that belongs to position {position}")));
+            }
+            let aligned_length = frame_length.next_multiple_of(ALIGNMENT);
+            // Of padding, a block may have the header only.
+            let is_complete = aligned_length <= block.len() || frame_type == PADDING;
+            if frame_length < HEADER_LENGTH || !is_complete {
+                return Err(self.fault(format_args!("a frame of {frame_length} bytes")));
+            }
+            match frame_type {
+                DATA => self.fragment(&block[HEADER_LENGTH..frame_length], flags)?,
+                PADDING => self.padding += aligned_length as u64,
+                other => return Err(self.fault(format_args!("a frame of type {other}"))),
+            }
+            self.frames += 1;
+            self.end += aligned_length as i64;
+            block = block.get(aligned_length..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn fragment(&mut self, payload: &[u8], flags: u8) -> Result<(), Failure> {
+        let begins = flags & BEGIN != 0;
+        // A recording that was started within a message begins with the rest of the message.
+        let is_first = self.frames == 0;
+        if begins == self.is_in_message && !is_first {
+            let fault =
+                if begins { "the message before is not whole" } else { "no message begins" };
+            return Err(self.fault(fault));
+        }
+        if begins {
+            self.message_length = 0;
+        }
+        self.checksum.update(payload);
+        self.payload += payload.len() as u64;
+        self.message_length += payload.len() as u64;
+        self.is_in_message = flags & END == 0;
+        if !self.is_in_message {
+            self.messages += 1;
+            let length = self.message_length;
+            self.shortest = Some(self.shortest.map_or(length, |shortest| shortest.min(length)));
+            self.longest = self.longest.max(length);
+        }
+        Ok(())
+    }
+
+    /// Returns the failure for a fault at the next frame's position.
+    fn fault(&self, fault: impl Display) -> Failure {
+        let (recording_id, position) = (self.recording_id, self.end);
+        Failure::run(format_args!("recording {recording_id}, position {position}"), fault)
     }
 }

@@ -1,6 +1,5 @@
 //! `rusteron cluster`: a node of a cluster, by the files of its directory and the counters of its media driver.
 
-mod files;
 mod mark_files;
 mod node;
 mod recording_log;
@@ -18,8 +17,7 @@ use crate::report::Report;
 use crate::text;
 use crate::watch;
 
-use files::Problem;
-use mark_files::{Component, MarkFiles};
+use mark_files::{Component, MarkFiles, Problem};
 use node::{Node, Service, Session};
 use recording_log::Entry;
 
@@ -61,7 +59,7 @@ impl Cluster {
     fn read(dir: &Path, driver_dir: Option<&Path>, timeout: Duration) -> Result<Self, Failure> {
         let mut problems = Vec::new();
         let marks = MarkFiles::read(dir, &mut problems);
-        let log = files::read_if_there(&dir.join(recording_log::NAME), &mut problems);
+        let log = mark_files::read_if_there(&dir.join(recording_log::NAME), &mut problems);
         if marks.components.is_empty() && log.is_none() && problems.is_empty() {
             let missing = format!("neither {} nor {}", mark_files::NAME, recording_log::NAME);
             return Err(Failure::Run(format!("no cluster in {}: {missing}", dir.display())));

@@ -2,8 +2,6 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use proptest::prelude::*;
 
-use super::frame::{FrameType, HEADER_LENGTH};
-use super::metadata::Tail;
 use super::*;
 
 const TERM_LENGTH: usize = 64 * 1024;

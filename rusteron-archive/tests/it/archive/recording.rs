@@ -1,10 +1,12 @@
 //! Starting, following, extending and stopping recordings.
 
 use rusteron_archive::{
-    ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+    ArchiveErrorKind, RecordingEvent, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
 };
+use rusteron_client::{Aeron, Context, Counter};
+use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{
-    JavaArchive, STREAM, await_recording, offer_numbered, record, replay_all,
+    JavaArchive, Options, STREAM, await_recording, offer_numbered, record, replay_all,
 };
 use rusteron_test_support::{DEADLINE, await_that};
 
@@ -154,4 +156,105 @@ fn recording_pos_follows() {
     let found =
         RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id());
     assert!(found.is_none());
+}
+
+const EVENTS_STREAM: i32 = 30;
+
+#[test]
+fn events_from_start_to_stop() {
+    let properties = [
+        "aeron.archive.recording.events.enabled=true".to_owned(),
+        "aeron.archive.recording.events.channel=aeron:ipc".to_owned(),
+        format!("aeron.archive.recording.events.stream.id={EVENTS_STREAM}"),
+    ];
+    let options = Options { properties: properties.into(), ..Options::default() };
+    let Some(java) = JavaArchive::launch_with(options) else { return };
+    let archive = java.connect();
+    let mut subscription =
+        archive.aeron().add_subscription("aeron:ipc", EVENTS_STREAM).expect("a subscription");
+    await_that("the archive", || subscription.is_connected());
+    let mut publication = archive
+        .add_recorded_exclusive_publication("aeron:ipc?alias=events", STREAM)
+        .expect("a publication");
+    let session = publication.session_id();
+    let recording = await_recording(&archive, session);
+    let end = offer_numbered(&mut publication, 0..10);
+    archive.await_recorded(recording, end, DEADLINE).expect("a recording");
+    drop(publication);
+    let mut events = Vec::new();
+    await_that("the end of the recording", || {
+        let poll = subscription.poll(
+            |message, _| {
+                events.push(RecordingEvent::decode(message).expect("nothing but events"));
+            },
+            10,
+        );
+        poll.expect("open");
+        matches!(events.last(), Some(RecordingEvent::Stopped { .. }))
+    });
+    let first = RecordingEvent::Started {
+        recording_id: recording,
+        start_position: 0,
+        session_id: session,
+        stream_id: STREAM,
+        channel: format!("aeron:ipc?session-id={session}|alias=events"),
+        source_identity: "aeron:ipc".to_owned(),
+    };
+    assert_eq!(events.first(), Some(&first));
+    let last =
+        RecordingEvent::Stopped { recording_id: recording, start_position: 0, stop_position: end };
+    assert_eq!(events.last(), Some(&last));
+    let mut reached = 0;
+    for event in &events[1..events.len() - 1] {
+        let RecordingEvent::Progress { recording_id, start_position: 0, position } = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(*recording_id, recording);
+        assert!(*position > reached, "{events:?}");
+        reached = *position;
+    }
+    assert_eq!(reached, end);
+}
+
+const TYPE_ID: i32 = 100;
+
+const SESSION_ID: i32 = -7;
+
+/// Adds the counter that an archive shows for a recording.
+fn recording(aeron: &Aeron, recording_id: i64, archive_id: i64) -> Counter {
+    let source = b"aeron:ipc";
+    let mut key = recording_id.to_le_bytes().to_vec();
+    key.extend(SESSION_ID.to_le_bytes());
+    key.extend((source.len() as i32).to_le_bytes());
+    key.extend(source);
+    key.extend(archive_id.to_le_bytes());
+    aeron.add_counter(TYPE_ID, &key, "a recording").expect("a counter")
+}
+
+const fn can_be_shared<T: Send + Sync>() {}
+
+const _: () = can_be_shared::<RecordingPos>();
+
+#[test]
+fn find_by_archive_id() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let mut context = Context::new().expect("a context");
+    context.set_dir(driver.aeron_dir()).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    let counters = [41, 42].map(|archive_id| recording(&aeron, 0, archive_id));
+    for (counter, archive_id) in counters.iter().zip([41, 42]) {
+        let by_id = RecordingPos::find_by_recording_id(&aeron, 0, Some(archive_id));
+        let by_session = RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(archive_id));
+        for found in [by_id, by_session] {
+            let found = found.expect("a counter");
+            assert_eq!(found.counter_id(), counter.counter_id());
+            assert_eq!((found.recording_id(), found.archive_id()), (0, Some(archive_id)));
+            assert_eq!((found.session_id(), found.source_identity()), (SESSION_ID, "aeron:ipc"));
+            assert!(found.is_active());
+        }
+    }
+    assert!(RecordingPos::find_by_recording_id(&aeron, 0, Some(43)).is_none());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 1, Some(41)).is_none());
+    assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(43)).is_none());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 0, None).is_some());
 }

@@ -10,11 +10,11 @@ use crate::service::clustered_service::ClusteredService;
 use crate::service::core::{Core, Recovery, Settings};
 use crate::service::error::{ErrorPolicy, TerminationCause};
 use crate::service::event::LogEvent;
-use crate::service::replay::effect::{Digest, Effect, Shown};
 use crate::service::replay::recorded_log::RecordedLog;
+use crate::service::replay::recorded_log::invalid;
 use crate::service::replay::recorder::Recorder;
-use crate::service::replay::recording::invalid;
-use crate::service::replay::snapshot::Snapshot;
+use crate::service::replay::recorder::Snapshot;
+use crate::service::replay::recorder::{Digest, Effect, Shown};
 use crate::service::session::SessionInfo;
 use crate::service::types::{AppVersion, MessageSource};
 

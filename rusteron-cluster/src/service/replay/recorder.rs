@@ -1,16 +1,264 @@
-//! A network that sends nothing, and records what a service does.
+//! Everything that a service does to the outside, recorded instead of sent.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::IoSlice;
 
-use rusteron_client::{Error, OfferError, Position, Publication};
+use rusteron_client::{Action, Error, OfferError, Position, Publication};
 
+use crate::codec::{self, MessageHeader};
 use crate::service::error::TerminationCause;
 use crate::service::message_claim::Claim;
 use crate::service::network::{Network, SnapshotContent};
-use crate::service::replay::effect::Effect;
-use crate::service::replay::snapshot::{MAX_PAYLOAD_LENGTH, Snapshot};
-use crate::service::snapshot_writer::SnapshotError;
+use crate::service::session::HEADER_LENGTH;
+use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
+use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
+
+/// Bytes of a message that are shown.
+const SHOWN: usize = 60;
+
+/// Something that a service did to the outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// An answer to a client.
+    Answer {
+        /// The session of the client.
+        session_id: i64,
+        /// The bytes of the answer.
+        message: Vec<u8>,
+    },
+    /// A request to close a session.
+    SessionClosed {
+        /// The session.
+        session_id: i64,
+    },
+    /// A timer that was set.
+    TimerScheduled {
+        /// The id of the timer.
+        correlation_id: i64,
+        /// The deadline in the unit of the cluster's time.
+        deadline: i64,
+    },
+    /// A timer that was cancelled.
+    TimerCancelled {
+        /// The id of the timer.
+        correlation_id: i64,
+    },
+    /// A message to the services of the cluster.
+    Message(
+        /// The bytes of the message.
+        Vec<u8>,
+    ),
+    /// A snapshot of the state, with the open sessions.
+    Snapshot {
+        /// Length in bytes, of all messages of the snapshot.
+        length: usize,
+        /// The digest of all messages of the snapshot.
+        digest: u64,
+    },
+    /// An error that a container would record.
+    Error(
+        /// The text of the error.
+        String,
+    ),
+    /// The end of the container.
+    End(
+        /// The text of the cause.
+        String,
+    ),
+}
+
+impl Effect {
+    /// The effect of a message to the consensus module. `None` for acknowledgements.
+    pub(super) fn decode(message: &[u8]) -> Option<Self> {
+        let (header, body) = MessageHeader::split(message)?;
+        Some(match header.template_id {
+            codec::ScheduleTimer::TEMPLATE_ID => {
+                let timer = codec::ScheduleTimer::decode(header, body)?;
+                let codec::ScheduleTimer { correlation_id, deadline } = timer;
+                Self::TimerScheduled { correlation_id, deadline }
+            }
+            codec::CancelTimer::TEMPLATE_ID => {
+                let correlation_id = codec::CancelTimer::decode(header, body)?.correlation_id;
+                Self::TimerCancelled { correlation_id }
+            }
+            codec::CloseSession::TEMPLATE_ID => {
+                let session_id = codec::CloseSession::decode(header, body)?.cluster_session_id;
+                Self::SessionClosed { session_id }
+            }
+            codec::SessionMessageHeader::TEMPLATE_ID => {
+                Self::Message(message.get(HEADER_LENGTH..)?.to_vec())
+            }
+            _ => return None,
+        })
+    }
+
+    pub(super) fn answer(session_id: i64, parts: &[IoSlice<'_>]) -> Self {
+        Self::Answer { session_id, message: parts.iter().flat_map(|part| part.to_vec()).collect() }
+    }
+
+    /// Adds the effect to a digest.
+    pub(super) fn digest(&self, digest: &mut Digest) {
+        match self {
+            Self::Answer { session_id, message } => {
+                digest.add(1, &session_id.to_le_bytes());
+                digest.add(2, message);
+            }
+            Self::SessionClosed { session_id } => digest.add(3, &session_id.to_le_bytes()),
+            Self::TimerScheduled { correlation_id, deadline } => {
+                digest.add(4, &correlation_id.to_le_bytes());
+                digest.add(5, &deadline.to_le_bytes());
+            }
+            Self::TimerCancelled { correlation_id } => {
+                digest.add(6, &correlation_id.to_le_bytes());
+            }
+            Self::Message(message) => digest.add(7, message),
+            Self::Snapshot { digest: content, .. } => digest.add(8, &content.to_le_bytes()),
+            Self::Error(text) => digest.add(9, text.as_bytes()),
+            Self::End(text) => digest.add(10, text.as_bytes()),
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answer { session_id, message } => {
+                write!(f, "answer to session {session_id}: {}", Shown(message))
+            }
+            Self::SessionClosed { session_id } => write!(f, "close of session {session_id}"),
+            Self::TimerScheduled { correlation_id, deadline } => {
+                write!(f, "timer {correlation_id} at {deadline}")
+            }
+            Self::TimerCancelled { correlation_id } => {
+                write!(f, "timer {correlation_id} cancelled")
+            }
+            Self::Message(message) => write!(f, "message to services: {}", Shown(message)),
+            Self::Snapshot { length, digest } => {
+                write!(f, "snapshot of {length} bytes with digest {digest:016x}")
+            }
+            Self::Error(text) => write!(f, "error: {text}"),
+            Self::End(text) => write!(f, "end: {text}"),
+        }
+    }
+}
+
+/// Bytes as text, up to a length.
+pub(super) struct Shown<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(SHOWN)];
+        write!(f, "{} bytes \"{}\"", self.0.len(), shown.escape_ascii())?;
+        if shown.len() < self.0.len() { f.write_str("…") } else { Ok(()) }
+    }
+}
+
+/// A digest that is the same in all processes and releases: FNV-1a of 64 bits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Digest(u64);
+
+impl Digest {
+    pub(super) fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    pub(super) fn add(&mut self, kind: u8, bytes: &[u8]) {
+        let length = (bytes.len() as u64).to_le_bytes();
+        for byte in [kind].iter().chain(&length).chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+
+    pub(super) fn value(self) -> u64 {
+        self.0
+    }
+}
+
+/// Length of the longest message, and of the longest fragment, with Aeron's defaults for IPC.
+const MAX_SNAPSHOT_MESSAGE_LENGTH: usize = 8 * 1024 * 1024;
+const MAX_PAYLOAD_LENGTH: usize = 1408 - 32;
+
+/// A snapshot in memory: its messages, and those that were read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Snapshot {
+    messages: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Snapshot {
+    pub(super) fn push(&mut self, message: &[u8]) {
+        self.messages.push(message.to_vec());
+    }
+
+    pub(super) fn effect(&self) -> Effect {
+        let mut digest = Digest::new();
+        self.messages.iter().for_each(|message| digest.add(0, message));
+        let length = self.messages.iter().map(Vec::len).sum();
+        Effect::Snapshot { length, digest: digest.value() }
+    }
+}
+
+impl SnapshotSink for Snapshot {
+    fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
+        let (length, max_message_length) = (message.len(), MAX_SNAPSHOT_MESSAGE_LENGTH);
+        if length > max_message_length {
+            return Err(OfferError::MessageTooLong { length, max_message_length });
+        }
+        self.push(message);
+        Ok(0)
+    }
+
+    fn max_message_length(&self) -> usize {
+        MAX_SNAPSHOT_MESSAGE_LENGTH
+    }
+
+    fn max_payload_length(&self) -> usize {
+        MAX_PAYLOAD_LENGTH
+    }
+
+    fn tick(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+}
+
+impl SnapshotSource for Snapshot {
+    fn poll(
+        &mut self,
+        handler: &mut OnMessage<'_>,
+        fragment_limit: usize,
+    ) -> Result<usize, SnapshotError> {
+        let mut count = 0;
+        while let Some(message) = self.messages.get(self.next).filter(|_| count < fragment_limit) {
+            let action = handler(message);
+            if action == Action::Abort {
+                break;
+            }
+            self.next += 1;
+            count += 1;
+            if action == Action::Break {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    fn is_at_end(&mut self) -> bool {
+        self.next == self.messages.len()
+    }
+
+    fn idle(&mut self, _work_count: usize) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+}
 
 /// Length of the longest message to the consensus module, with Aeron's default channel.
 const MAX_MESSAGE_LENGTH: usize = 16 * 1024;

@@ -1,14 +1,19 @@
 //! Ends of the processes around a container: each with its own cause.
 
 use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rusteron_client::CloseCause;
+use rusteron_client::{CloseCause, CncFile};
 use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
-use rusteron_cluster::{ServiceContext, TerminationCause};
+use rusteron_cluster::{ServiceContainer, ServiceContext, TerminationCause};
 use rusteron_test_support::cluster::{AeronVersion, Options, SERVICE_CLOSED_FIRST};
+use rusteron_test_support::{ChildProcess, await_that, free_port, has_java, java_run};
+use tempfile::TempDir;
 
 use super::Node;
-use super::split_node::SplitNode;
+use super::probe::{Handle, Probe};
 
 #[test]
 fn killed_consensus_module_is_the_cause() {
@@ -78,4 +83,133 @@ fn stop_service(version: AeronVersion) {
     member.await_end();
     let log = member.log();
     assert!(log.contains(SERVICE_CLOSED_FIRST), "{log}");
+}
+
+/// The roles of services, and the leader's.
+const ROLE: i32 = 201;
+const LEADER: i64 = 2;
+
+/// A member of three Java processes, and a service of ours.
+pub(super) struct SplitNode {
+    container: Option<ServiceContainer>,
+    service: Handle,
+    pub(super) consensus_module: ChildProcess,
+    _archive: ChildProcess,
+    pub(super) driver: ChildProcess,
+    root: TempDir,
+}
+
+impl SplitNode {
+    /// Starts the processes, and waits until the member leads. `None` without Java.
+    pub(super) fn launch() -> Option<Self> {
+        if !has_java() {
+            return None;
+        }
+        let base = Path::new("/dev/shm");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("rusteron-split-node-");
+        let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
+        let root = root.expect("a directory");
+        let [ingress, consensus, log, archive] = std::array::from_fn(|_| free_port());
+        let path = |name: &str| root.path().join(name).display().to_string();
+        let properties = [
+            format!("aeron.dir={}", path("driver")),
+            "aeron.dir.delete.on.start=true".to_owned(),
+            "aeron.threading.mode=SHARED".to_owned(),
+            "aeron.shared.idle.strategy=backoff".to_owned(),
+            "aeron.archive.threading.mode=SHARED".to_owned(),
+            "aeron.term.buffer.sparse.file=true".to_owned(),
+            "aeron.term.buffer.length=1m".to_owned(),
+            "aeron.ipc.term.buffer.length=1m".to_owned(),
+            "aeron.archive.segment.file.length=4m".to_owned(),
+            "aeron.archive.recording.events.enabled=false".to_owned(),
+            "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
+            "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
+            "aeron.cluster.ingress.channel=aeron:udp".to_owned(),
+            "aeron.cluster.log.channel=aeron:udp?term-length=1m".to_owned(),
+            "aeron.cluster.election.timeout=1s".to_owned(),
+            "aeron.cluster.service.count=1".to_owned(),
+            // The driver notices the end of its clients after this time.
+            "aeron.client.liveness.timeout=10s".to_owned(),
+            format!("aeron.archive.dir={}", path("archive")),
+            format!("aeron.archive.control.channel=aeron:udp?endpoint=localhost:{archive}"),
+            format!("aeron.cluster.dir={}", path("cluster")),
+            "aeron.cluster.member.id=0".to_owned(),
+            format!(
+                "aeron.cluster.members=0,localhost:{ingress},localhost:{consensus},\
+                 localhost:{log},localhost:0,localhost:{archive}"
+            ),
+        ];
+        let start = |class: &str, log: &str| {
+            let log = fs::File::create(root.path().join(log)).expect("a file");
+            let mut command = Command::new(java_run());
+            command
+                .args([
+                    class,
+                    "-Xmx128m",
+                    "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1",
+                    "-Xshare:auto",
+                ])
+                .args(properties.iter().map(|property| format!("-D{property}")))
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().expect("a file"))
+                .stderr(log);
+            ChildProcess::spawn(&mut command)
+        };
+        let driver = start("io.aeron.driver.MediaDriver", "driver-log");
+        let aeron_dir = root.path().join("driver");
+        await_that("a media driver", || CncFile::open(&aeron_dir, Duration::ZERO).is_ok());
+        let archive = start("io.aeron.archive.Archive", "archive-log");
+        let consensus_module = start("io.aeron.cluster.ConsensusModule", "consensus-module-log");
+        let mut context = ServiceContext::new();
+        context.set_aeron_dir(&aeron_dir).set_cluster_dir(root.path().join("cluster"));
+        let (probe, service) = Probe::new();
+        let container = ServiceContainer::launch(context, probe).expect("a container");
+        let node = Self {
+            container: Some(container),
+            service,
+            consensus_module,
+            _archive: archive,
+            driver,
+            root,
+        };
+        await_that("a leader", || node.counter(ROLE) == Some(LEADER));
+        await_that("a service that leads", || node.service.count("Leader") == 1);
+        Some(node)
+    }
+
+    fn counter(&self, type_id: i32) -> Option<i64> {
+        let cnc = CncFile::open(self.root.path().join("driver"), Duration::ZERO).ok()?;
+        cnc.counters().iter().find(|counter| counter.type_id == type_id).map(|found| found.value)
+    }
+
+    /// Waits for the end of the service.
+    pub(super) fn await_service(&mut self) -> TerminationCause {
+        let container = self.container.take().expect("a container");
+        await_that("the end of the service", || !container.is_running());
+        container.join()
+    }
+
+    /// The service was told once, and the mark file says that it has ended.
+    pub(super) fn assert_ended_in_order(&self) {
+        let events = self.service.events();
+        assert_eq!(self.service.count("terminate"), 1, "{events:?}");
+        assert_eq!(events.last().map(String::as_str), Some("terminate"));
+        let path = self.root.path().join("cluster/cluster-mark-service-0.dat");
+        let header = MarkFileHeader::decode(&fs::read(path).expect("a mark file"));
+        let header = header.expect("a mark file");
+        assert_eq!((header.version, header.activity_timestamp), (VERSION, ENDED));
+    }
+}
+
+impl Drop for SplitNode {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for name in ["driver-log", "archive-log", "consensus-module-log"] {
+                let log = fs::read_to_string(self.root.path().join(name)).unwrap_or_default();
+                eprintln!("{name}:\n{log}");
+            }
+        }
+    }
 }

@@ -1,22 +1,15 @@
 //! Services in Rust beside Java's consensus module.
 
 mod agent;
-mod archive_client;
 mod command_service;
 mod determinism;
 mod ends;
-mod languages;
-mod mark_files;
 mod one_node;
 mod panics;
 mod probe;
-mod raw_clients;
 mod sessions;
-mod split_node;
 mod stand_in;
 mod three_nodes;
-mod timers;
-mod toggles;
 mod tools;
 mod way_out;
 

@@ -1,17 +1,22 @@
 //! One member with a service in Rust.
 
 use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
+use rusteron_archive::CredentialsSupplier;
 use rusteron_client::__private::error_log;
 use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
 use rusteron_cluster::{
     ClusterErrorKind, ErrorPolicy, ServiceContainer, ServiceContext, TerminationCause,
 };
-use rusteron_test_support::await_that;
-use rusteron_test_support::cluster::{AeronVersion, Options};
+use rusteron_test_support::cluster::{AeronVersion, JavaCluster, Options};
+use rusteron_test_support::{await_that, has_java, java_run, launch};
 
-use super::Node;
 use super::command_service::CommandService;
+use super::probe::Probe;
+use super::{Client, Node};
 
 #[test]
 fn echo_by_offer_and_claim() {
@@ -266,4 +271,223 @@ fn stop_ends_consensus_module() {
 /// The causes that the death of driver and consensus module can have.
 fn is_death(cause: &TerminationCause) -> bool {
     matches!(cause, TerminationCause::ClientClosed(_) | TerminationCause::ConsensusModuleGone)
+}
+
+#[test]
+fn timers_survive_replay() {
+    timers_survive(false);
+}
+
+#[test]
+fn timers_survive_snapshot() {
+    timers_survive(true);
+}
+
+/// As [`Client::ask`], but passes over timers that fire meanwhile.
+fn ask(client: &mut Client, message: &str) -> String {
+    client.send(message);
+    loop {
+        let answer = client.receive();
+        if !answer.starts_with("fired") {
+            return answer;
+        }
+    }
+}
+
+fn timers_survive(has_snapshot: bool) {
+    let node = Node::launch_probe(Options::default(), ServiceContext::new());
+    let Some((mut node, before)) = node else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("timer 5 10"), "set");
+    assert_eq!(client.receive(), "fired 5");
+    // On a slow machine these timers fire before the kill. They fire once all the same.
+    assert_eq!(ask(&mut client, "timer 6 3000"), "set");
+    assert_eq!(ask(&mut client, "timer 7 3600000"), "set");
+    assert_eq!(ask(&mut client, "timer 8 3000"), "set");
+    assert_eq!(ask(&mut client, "cancel 8"), "cancelled");
+    if has_snapshot {
+        node.snapshot();
+    }
+    assert_eq!(ask(&mut client, "timer 9 3000"), "set");
+    let _ = node.kill();
+    drop(client);
+    // The state's history: the first start up to the snapshot, and then the second start.
+    let before = before.events();
+    let kept = before.iter().position(|event| event == "snapshot").unwrap_or(0);
+    assert_eq!(kept > 0, has_snapshot);
+    let kept = &before[..kept];
+
+    let after = node.restart_probe();
+    let count =
+        |timer: &str| after.count(timer) + kept.iter().filter(|event| *event == timer).count();
+    await_that("both timers", || count("fired 6") > 0 && count("fired 9") > 0);
+    // A replaced deadline of a timer from before the restart.
+    let mut client = node.client();
+    assert_eq!(client.ask("timer 7 10"), "set");
+    assert_eq!(client.receive(), "fired 7");
+    assert_eq!(client.ask("timer 10 10"), "set");
+    assert_eq!(client.receive(), "fired 10");
+    let counts = ["5", "6", "7", "8", "9"].map(|id| count(&format!("fired {id}")));
+    assert_eq!(counts, [1, 1, 1, 0, 1]);
+}
+
+/// The counter of the consensus module's state, and the state of a suspended one.
+const STATE: i32 = 200;
+const SUSPENDED: i64 = 2;
+
+#[test]
+fn abort_ends_without_a_snapshot() {
+    let node = Node::launch_probe(Options::default(), ServiceContext::new());
+    let Some((mut node, before)) = node else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("echo before"), "echo before");
+    node.cluster.node_mut(0).toggle("abort");
+    let cause = node.await_service();
+    let is_orderly =
+        matches!(cause, TerminationCause::ConsensusModuleTerminated { is_expected: true, .. });
+    assert!(is_orderly, "{cause:?}");
+    assert!(node.cluster.node_mut(0).await_end().expect("a status").success());
+    assert_eq!((before.count("terminate"), before.count("snapshot")), (1, 0));
+    drop(client);
+    // The log is replayed from its beginning.
+    let after = node.restart_probe();
+    assert_eq!(after.events()[0], "start 0 messages, 0 sessions");
+    assert_eq!(after.count("echo before"), 1);
+}
+
+#[test]
+fn suspended_cluster_sends_no_messages() {
+    let node = Node::launch_probe(Options::default(), ServiceContext::new());
+    let Some((mut node, service)) = node else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("timer 5 1000"), "set");
+    node.cluster.node_mut(0).toggle("suspend");
+    await_that("a suspended cluster", || node.counter(STATE) == Some(SUSPENDED));
+    client.send("echo meanwhile");
+    // The container goes on giving signs of life, and gets no message for seconds.
+    let path = node.cluster.node(0).cluster_dir().join("cluster-mark-service-0.dat");
+    let last_sign = || {
+        let header = MarkFileHeader::decode(&fs::read(&path).expect("a mark file"));
+        header.expect("a mark file").activity_timestamp
+    };
+    let begin = last_sign();
+    await_that("signs of life", || last_sign() >= begin + 2000);
+    assert_eq!(service.count("echo meanwhile"), 0);
+    assert!(!client.received.iter().any(|message| message == "echo meanwhile"));
+    let is_fired = service.count("fired 5") > 0;
+    node.cluster.node_mut(0).toggle("resume");
+    let mut received: Vec<String> = (0..2).map(|_| client.receive()).collect();
+    received.sort();
+    assert_eq!(received, ["echo meanwhile", "fired 5"]);
+    // It may have fired between its request and the suspension.
+    assert_eq!(service.count("fired 5"), 1, "{is_fired}");
+    assert_eq!(client.ask("echo again"), "echo again");
+}
+
+#[test]
+fn standby_snapshot_is_ignored() {
+    let node = Node::launch_probe(Options::default(), ServiceContext::new());
+    let Some((mut node, service)) = node else { return };
+    let mut client = node.client();
+    let position = node.cluster.node(0).commit_position();
+    node.cluster.node_mut(0).toggle("standby_snapshot");
+    node.cluster.node_mut(0).await_that("a longer log", |node| node.commit_position() > position);
+    assert_eq!(client.ask("echo behind"), "echo behind");
+    assert_eq!(service.count("snapshot"), 0);
+    // An acknowledgement too many would have ended the node by now.
+    node.snapshot();
+    assert_eq!(service.count("snapshot"), 1);
+    assert_eq!(client.ask("echo again"), "echo again");
+}
+
+/// Supplies credentials, and answers the challenge of the user ann.
+struct Credentials(&'static str);
+
+impl CredentialsSupplier for Credentials {
+    fn encoded_credentials(&mut self) -> Vec<u8> {
+        self.0.into()
+    }
+
+    fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8> {
+        assert_eq!(encoded_challenge, b"password of ann?");
+        b"secret of ann".to_vec()
+    }
+}
+
+#[test]
+fn snapshots_of_an_archive_with_an_authenticator() {
+    let property = "aeron.archive.authenticator.supplier=PasswordAuthenticator$Supplier";
+    let options = Options { properties: vec![property.to_owned()], ..Options::default() };
+    let has_password = Arc::new(AtomicBool::new(true));
+    let errors = Arc::new(Mutex::new(Vec::new()));
+    let mut context = ServiceContext::new();
+    let (with_password, seen) = (Arc::clone(&has_password), Arc::clone(&errors));
+    context
+        .set_archive_configurator(move |archive| {
+            let is_ann = with_password.load(Ordering::Relaxed);
+            let credentials = if is_ann { "challenge:ann" } else { "reject me" };
+            archive.set_credentials_supplier(Credentials(credentials)).map(drop)
+        })
+        .set_error_handler(move |error| seen.lock().expect("no panic").push(error.to_owned()));
+    let Some(mut node) = Node::launch_with(options, context) else { return };
+    node.snapshot();
+    node.kill();
+    node.restart();
+    assert!(node.lifecycle()[0].starts_with("load"), "{:?}", node.lifecycle());
+    assert_eq!(*errors.lock().expect("no panic"), [""; 0]);
+
+    has_password.store(false, Ordering::Relaxed);
+    node.cluster.node_mut(0).toggle("snapshot");
+    await_that("a refused connection to the archive", || {
+        let errors = errors.lock().expect("no panic");
+        errors.iter().any(|error| error.contains("no snapshot") && error.contains("reject"))
+    });
+}
+
+#[test]
+fn java_container_is_refused_beside_ours() {
+    if !has_java() {
+        return;
+    }
+    // No consensus module is needed: the mark file comes first.
+    let driver = launch();
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut context = ServiceContext::new();
+    context.set_aeron_dir(driver.aeron_dir()).set_cluster_dir(dir.path());
+    let container = ServiceContainer::launch(context, Probe::new().0).expect("a container");
+    let read = || {
+        let bytes = fs::read(dir.path().join("cluster-mark-service-0.dat")).expect("a mark file");
+        MarkFileHeader::decode(&bytes).expect("a mark file")
+    };
+    let before = read();
+    let output = Command::new(java_run())
+        .arg("io.aeron.cluster.service.ClusteredServiceContainer")
+        .arg(format!("-Daeron.dir={}", driver.aeron_dir().display()))
+        .arg(format!("-Daeron.cluster.dir={}", dir.path().display()))
+        .arg("-Daeron.cluster.service.class.name=io.aeron.samples.cluster.EchoService")
+        .output()
+        .expect("the container starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{errors}");
+    assert!(errors.contains("active"), "{errors}");
+    // Nothing has changed but the sign of life.
+    let after = read();
+    let activity_timestamp = before.activity_timestamp;
+    assert_eq!(MarkFileHeader { activity_timestamp, ..after.clone() }, before);
+    assert!(after.activity_timestamp >= activity_timestamp && after.version == VERSION);
+    container.stop();
+    assert_eq!(container.join(), TerminationCause::Stopped);
+    assert_eq!(read().activity_timestamp, ENDED);
+}
+
+#[test]
+fn container_is_refused_beside_javas() {
+    let Some(cluster) = JavaCluster::launch(Options::default()) else { return };
+    let node = cluster.node(0);
+    let mut context = ServiceContext::new();
+    context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
+    let error = ServiceContainer::launch(context, Probe::new().0).expect_err("refused");
+    assert_eq!(error.kind(), ClusterErrorKind::ActiveMarkFile, "{error}");
+    // Nothing of the refused container is left to disturb the member.
+    assert_eq!(cluster.await_leader(), 0);
 }

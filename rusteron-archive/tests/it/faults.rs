@@ -1,18 +1,18 @@
-//! An archive in a process of its own that is killed while the media driver lives on.
+//! Archives that end, alone or with their media driver.
 
 use std::time::Duration;
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, RecordingPos,
-    ReplayLength, ReplayMerge, ReplayParams, StartPosition,
+    ReplayLength, ReplayMerge, ReplayParams, SourceLocation, StartPosition,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{
-    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, extend_what_was_kept, numbered,
-    offer_numbered, offer_until_recorded, record, replay_all,
+    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept,
+    message, numbered, offer_numbered, offer_until_recorded, record, replay_all,
 };
-use rusteron_test_support::{await_some, await_that};
+use rusteron_test_support::{DEADLINE, SmallFileSystem, await_some, await_that};
 
 /// Long enough for an archive that lives, short enough to wait for one that does not.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -262,4 +262,249 @@ fn persistent_subscription_continues() {
         received.len() as u64 >= COUNT + 10
     });
     assert_eq!(received, (0..COUNT + 10).collect::<Vec<_>>());
+}
+
+fn impatient(java: &JavaArchive) -> Archive {
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(java.aeron_dir())
+        .and_then(|context| context.set_driver_timeout(TIMEOUT))
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut context = java.context();
+    context.set_message_timeout(TIMEOUT).expect("a timeout");
+    Archive::connect(&aeron, context).expect("a session")
+}
+
+/// The archive's end is noticed, by an error and not by waiting for ever.
+fn await_client_loss(archive: &Archive, recording_id: i64) {
+    let error = await_some("an error", || archive.max_recorded_position(recording_id).err());
+    assert!(
+        matches!(
+            error.kind(),
+            ArchiveErrorKind::Timeout
+                | ArchiveErrorKind::NotConnected
+                | ArchiveErrorKind::Client(_)
+        ),
+        "{error:?}"
+    );
+    await_that("the end of the client", || archive.aeron().is_closed());
+    let error = archive.max_recorded_position(recording_id).expect_err("it is lost");
+    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
+}
+
+#[test]
+fn recording_survives_kill() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = impatient(&java);
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let counter =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+            .expect("a counter");
+    // Killed in the middle of it, with messages on their way.
+    let (next, reported) = offer_until_recorded(&mut publication, &counter, 1_000_000);
+    java.kill();
+    await_client_loss(&archive, recording_id);
+    // The client says that it is closed before each of its resources does.
+    await_that("the end of the publication", || publication.is_closed());
+    drop((publication, counter, archive));
+
+    java.restart();
+    let archive = java.connect();
+    extend_what_was_kept(&archive, recording_id, reported, next);
+}
+
+#[test]
+fn replay_resumes_after_kill() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = impatient(&java);
+    let (publication, recording_id, _) = record(&archive, 5000);
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    let mut subscription =
+        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
+    let mut received = Vec::new();
+    let mut position = 0;
+    await_that("a part of the replay", || {
+        let poll = subscription.poll(
+            |text, header| {
+                received.push(numbered(text));
+                position = header.position();
+            },
+            10,
+        );
+        poll.expect("an open subscription");
+        received.len() >= 1000
+    });
+    java.kill();
+    await_client_loss(&archive, recording_id);
+    // Messages that have arrived can be read as long as their image is there. Then the subscription reports its
+    // end.
+    await_that("the end of the subscription", || {
+        let poll = subscription.poll(
+            |text, header| {
+                received.push(numbered(text));
+                position = header.position();
+            },
+            10,
+        );
+        poll.is_err()
+    });
+    drop((subscription, archive));
+
+    java.restart();
+    let archive = java.connect();
+    let rest = replay_all(&archive, recording_id, recorded().position(position));
+    received.extend(rest);
+    assert_eq!(received, (0..5000).collect::<Vec<_>>());
+}
+
+#[test]
+fn merge_closes_without_driver() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = impatient(&java);
+    let aeron = archive.aeron().clone();
+    let subscription =
+        aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("a subscription");
+    let any = "aeron:udp?endpoint=localhost:0";
+    let live = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
+    let merge = ReplayMerge::builder("aeron:udp?linger=0", any, &live)
+        .start(archive, subscription, 0)
+        .expect("a merge");
+    java.kill();
+    // The parts come back before and after the client has noticed, whichever it is by now.
+    let (archive, subscription) = merge.into_parts().expect("the parts");
+    await_that("the client has noticed", || aeron.is_closed());
+    assert!(!archive.is_connected());
+    await_that("the end of the subscription", || subscription.is_closed());
+}
+
+#[test]
+fn slow_consumer_loses_nothing() {
+    const COUNT: u64 = 1_000_000;
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let channel = "aeron:ipc?term-length=1m";
+    let mut publication =
+        archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let mut position = 0;
+    for number in 0..COUNT {
+        position = rusteron_test_support::offer(&mut publication, &number.to_le_bytes());
+    }
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
+
+    let endpoint = format!(
+        "aeron:udp?endpoint=localhost:{}|term-length=64k",
+        rusteron_test_support::free_port()
+    );
+    for channel in ["aeron:ipc?term-length=64k".to_owned(), endpoint] {
+        let mut subscription =
+            archive.replay(recording_id, &channel, REPLAY_STREAM, recorded()).expect("a replay");
+        let mut next = 0_u64;
+        let mut pauses = 0;
+        await_that("the whole replay", || {
+            let poll = subscription.poll(
+                |text, _| {
+                    assert_eq!(text, next.to_le_bytes(), "{channel}");
+                    next += 1;
+                },
+                1000,
+            );
+            poll.expect("an open subscription");
+            if next / 50_000 > pauses {
+                // The replay fills its window, and waits.
+                pauses += 1;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            next == COUNT
+        });
+    }
+}
+
+#[test]
+fn empty_recording() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    drop(publication);
+    await_that("the end", || archive.stop_position(recording_id).expect("an answer") == Some(0));
+    let error = archive
+        .replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded())
+        .expect_err("there is nothing");
+    assert_eq!(error.kind(), ArchiveErrorKind::EmptyRecording, "{error:?}");
+    assert_eq!((error.code(), error.relevant_id()), (215, Some(recording_id)));
+    // One that is being recorded is not over: its replay waits.
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let mut subscription = archive
+        .replay(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
+        .expect("a replay");
+    offer_numbered(&mut publication, 0..3);
+    drop(publication);
+    assert_eq!(drain(&mut subscription), [0, 1, 2]);
+}
+
+#[test]
+fn full_disk_is_reported() {
+    let Some(disk) = SmallFileSystem::mount("2m") else { return };
+    let options = Options {
+        // The catalogue alone would fill it.
+        properties: vec![
+            "aeron.archive.catalog.capacity=65536".into(),
+            "aeron.archive.low.storage.space.threshold=262144".into(),
+        ],
+        archive_dir: Some(disk.path().join("archive")),
+        ..Options::default()
+    };
+    let Some(java) = JavaArchive::launch_with(options) else { return };
+    let archive = java.connect();
+    let mut publication =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
+    let recording_id = await_recording(&archive, publication.session_id());
+    let counter =
+        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+            .expect("a counter");
+    let mut next = 0;
+    await_that("the end of the recording", || {
+        // As many as are accepted: each return yields, which takes long on a busy machine.
+        while publication.offer(&message(next)).is_ok() {
+            next += 1;
+        }
+        !counter.is_active()
+    });
+    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
+    assert!(stop > 0 && stop < 2 * 1024 * 1024, "{stop}");
+    let error = await_some("a refusal", || {
+        archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false).err()
+    });
+    assert_eq!(error.kind(), ArchiveErrorKind::StorageSpace, "{error:?}");
+    assert_eq!(error.code(), 211);
+    let kept = replay_all(&archive, recording_id, recorded());
+    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
+    assert!(!kept.is_empty());
+    archive.purge_recording(recording_id).expect("a count");
+    // The file has its space until the archive has closed it for the replay, which has just ended.
+    await_some("space", || {
+        archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false).ok()
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn orderly_stop_is_noticed() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (_publication, recording_id, _) = record(&archive, 10);
+    java.stop();
+    let error = await_some("an error", || archive.start_position(recording_id).err());
+    assert!(
+        matches!(error.kind(), ArchiveErrorKind::NotConnected | ArchiveErrorKind::Client(_)),
+        "{error:?}"
+    );
 }

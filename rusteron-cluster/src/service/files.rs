@@ -1,7 +1,8 @@
-//! A file in memory that other processes read and write, too.
+//! Files that other processes use, too.
 
-use std::fs::File;
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -69,4 +70,25 @@ impl MappedFile {
         assert!(address.is_aligned(), "{offset}");
         address
     }
+}
+
+/// Opens an existing file. A pipe in its place is an error: opening or reading one waits for a
+/// writer.
+///
+/// # Errors
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if the path names anything but a regular file;
+/// otherwise as for [`OpenOptions::open`].
+pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        options.open(path)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    }
+}
+
+/// Returns the content of a file. Errors as for [`open`].
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -1,0 +1,155 @@
+//! `rusteron archive`, with Java's archive.
+
+use std::process::Command;
+
+use rusteron_test_support::archive::{JavaArchive, STREAM, await_recording, record};
+use serde_json::Value;
+
+use crate::support::{Running, await_that, free_port, launch, offer, run, rusteron, text_of};
+
+#[cfg(unix)]
+mod verify;
+
+/// The program with an archive. Its timeouts are long, so that a slow driver or archive is not taken for
+/// dead.
+fn archive(java: &JavaArchive, arguments: &[&str]) -> Command {
+    let channel = java.control_channel();
+    let options = ["--driver-timeout", "60s", "archive", "--control-channel", &channel];
+    let mut command = rusteron(&java.aeron_dir(), options);
+    command.args(arguments).env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "60s");
+    command
+}
+
+/// Runs the program to its good end, and returns its output.
+#[track_caller]
+fn archive_text(java: &JavaArchive, arguments: &[&str]) -> String {
+    text_of(run(archive(java, arguments)))
+}
+
+/// The same with `--json`.
+#[track_caller]
+fn archive_json(java: &JavaArchive, arguments: &[&str]) -> Value {
+    let text = archive_text(java, &[arguments, &["--json"]].concat());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[track_caller]
+fn assert_fails(command: Command, text: &str) {
+    let finished = run(command);
+    finished.assert_exit_code(1);
+    assert!(finished.stderr.starts_with("rusteron: "), "{finished:#?}");
+    assert!(finished.stderr.contains(text), "{finished:#?}");
+}
+
+#[test]
+fn lists_counts_and_describes() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let session = java.connect();
+    assert_eq!(archive_json(&java, &["count"])["count"], 0);
+    let (_publication, first, position) = record(&session, 10);
+    let publication =
+        session.add_recorded_exclusive_publication("aeron:ipc?alias=other", 77).expect("recorded");
+    let second = await_recording(&session, publication.session_id());
+    drop(publication);
+    await_that("the end", || session.stop_position(second).expect("an answer").is_some());
+
+    let listed = archive_json(&java, &["list"]);
+    let recordings = listed["recordings"].as_array().expect("a list");
+    assert_eq!(recordings.len(), 2, "{listed:#}");
+    assert_eq!(recordings[0]["recording_id"], first);
+    assert_eq!(
+        (&recordings[0]["stream_id"], &recordings[0]["stop_position"]),
+        (&STREAM.into(), &Value::Null)
+    );
+    assert_eq!(
+        (&recordings[1]["stream_id"], &recordings[1]["stop_position"]),
+        (&77.into(), &0.into())
+    );
+    let others = archive_json(&java, &["list", "--channel", "alias=other"]);
+    assert_eq!(others["recordings"].as_array().expect("a list")[..], recordings[1..]);
+    assert_eq!(archive_json(&java, &["count", "--stream-id", "77"])["count"], 1);
+    assert_eq!(archive_json(&java, &["count", "--stream-id", "78"])["count"], 0);
+    let text = archive_text(&java, &["list"]);
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains(" active ")).count(), 1, "{text}");
+    assert_eq!(archive_text(&java, &["count"]), "2\n");
+
+    let described = archive_json(&java, &["describe", &first.to_string()]);
+    assert_eq!(described["recorded_position"], position);
+    assert_eq!(described["term_buffer_length"], 65536);
+    let text = archive_text(&java, &["describe", &first.to_string()]);
+    assert!(text.lines().any(|line| line == format!("Length          {position} bytes")), "{text}");
+    for command in ["describe", "verify", "tail"] {
+        assert_fails(archive(&java, &[command, "4711"]), "4711");
+    }
+}
+
+#[test]
+fn missing_archive_is_named() {
+    let driver = launch();
+    let channel = format!("aeron:udp?endpoint=localhost:{}", free_port());
+    let arguments = ["archive", "--control-channel", &channel, "list"];
+    let mut command = rusteron(driver.aeron_dir(), arguments);
+    command.env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "200ms");
+    assert_fails(command, &format!("cannot connect to the archive at {channel}"));
+}
+
+#[test]
+fn killed_driver_is_the_reason() {
+    let Some(mut java) = JavaArchive::launch() else { return };
+    let session = java.connect();
+    let (_publication, id, position) = record(&session, 1);
+    let mut command = archive(&java, &["tail", &id.to_string()]);
+    command.args(["--driver-timeout", "5s"]);
+    let mut tail = Running::start(command);
+    tail.await_line(&format!("{position:>12}  "));
+    java.kill();
+    let finished = tail.finish();
+    finished.assert_exit_code(1);
+    assert!(finished.stderr.contains("driver timeout"), "{finished:#?}");
+}
+
+#[test]
+fn follows_until_recording_stops() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let session = java.connect();
+    let (mut publication, id, position) = record(&session, 2);
+    let id = id.to_string();
+    let start =
+        |arguments: &[&str]| Running::start(archive(&java, &[&["tail", &id], arguments].concat()));
+    let mut from_start = start(&["--json"]);
+    from_start.await_line(&format!("{{\"position\":{position},\"text\":\"\\u0001\\u0000"));
+    let second = (position / 2).to_string();
+    let mut from_second = start(&["--from", &second]);
+    from_second.await_line(&format!("{position:>12}  \\x01\\x00"));
+    let end = offer(&mut publication, b"hello, archive");
+    from_start.await_line(&format!("{{\"position\":{end},\"text\":\"hello, archive\"}}"));
+    let one =
+        archive_text(&java, &["tail", &id, "--from", &position.to_string(), "--messages", "1"]);
+    assert_eq!(one, format!("{end:>12}  hello, archive\n"));
+    let last = offer(&mut publication, &[0xff, 0]);
+    from_start.await_line(&format!("{{\"hex\":\"ff00\",\"position\":{last}}}"));
+    drop(publication);
+    for tail in [from_start, from_second] {
+        let finished = tail.finish();
+        finished.assert_exit_code(0);
+        assert_eq!(finished.stderr, "");
+    }
+    assert_eq!(archive_text(&java, &["tail", &id, "--new"]), "");
+    assert_eq!(archive_text(&java, &["tail", &id]).lines().count(), 4);
+}
+
+#[cfg(unix)]
+#[test]
+fn signal_exits_0() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let session = java.connect();
+    let (_publication, id, position) = record(&session, 1);
+    let mut tail = Running::start(archive(&java, &["tail", &id.to_string()]));
+    tail.await_line(&format!("{position:>12}  "));
+    tail.signal("INT");
+    let finished = tail.finish();
+    finished.assert_exit_code(0);
+    assert_eq!(finished.stderr, "");
+}
