@@ -44,9 +44,17 @@ mod forks {
             let case = CASES.iter().find(|(name, _)| *name == chosen);
             return case.map_or(ExitCode::FAILURE, |(_, run)| run());
         }
+        // As `cargo nextest` lists the tests of a program, and runs one of them.
+        let arguments: Vec<String> = env::args().collect();
+        let has = |argument: &str| arguments.iter().any(|one| one == argument);
+        if has("--list") {
+            let listed = if has("--ignored") { &[] } else { CASES };
+            listed.iter().for_each(|(name, _)| println!("{name}: test"));
+            return ExitCode::SUCCESS;
+        }
         let program = env::current_exe().expect("this program");
         let mut failures = 0;
-        for (name, _) in CASES {
+        for (name, _) in CASES.iter().filter(|(name, _)| !has("--exact") || has(name)) {
             let mut case = Command::new(&program);
             // A child drops nothing of its parent's, which LeakSanitizer takes for leaks.
             case.env(CASE, name).env("ASAN_OPTIONS", "detect_leaks=0");

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// The script that starts Aeron's Java programs; every package of the workspace is beside its folder.
@@ -14,7 +14,8 @@ pub fn java_run() -> PathBuf {
 /// yet. If something is missing, prints it, and the test is over. `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
 pub fn has_java() -> bool {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
-    is_there(FOUND.get_or_init(find_java).clone())
+    let prepare = || prepare_java(&mut Command::new(java_run()), "io.aeron.driver.MediaDriver");
+    is_there(FOUND.get_or_init(prepare).clone())
 }
 
 /// Copies Aeron's artifacts, archives their classes and compiles a program of `java`, unless that was done before.
@@ -22,7 +23,7 @@ pub fn has_java() -> bool {
 /// Deadlines that wait for the program begin afterwards.
 ///
 /// # Errors
-/// Output of Maven or the compiler.
+/// What the script lacks, or output of Maven or the compiler.
 pub fn prepare_java(script: &mut Command, program: &str) -> Result<(), String> {
     script.args(["--prepare", program, "-Xshare:auto"]);
     let output = script.output().map_err(|error| error.to_string())?;
@@ -38,38 +39,4 @@ pub(crate) fn is_there(found: Result<(), String>) -> bool {
     // Not what the test harness keeps to itself when a test succeeds.
     let _ = writeln!(std::io::stderr(), "skipped: {missing}");
     false
-}
-
-fn find_java() -> Result<(), String> {
-    if cfg!(not(unix)) {
-        return Err("java/run is a Unix shell script".to_owned());
-    }
-    let java = match std::env::var_os("JAVA_HOME") {
-        Some(home) => Path::new(&home).join("bin/java"),
-        None => PathBuf::from("java"),
-    };
-    if !runs(&java, "-version") {
-        return Err(format!("there is no Java: {} does not run", java.display()));
-    }
-    if !runs(&java.with_file_name("javac"), "-version") {
-        return Err("there is Java, but no JDK: javac does not run".to_owned());
-    }
-    // The script's stamp of the artifacts that it has copied.
-    let read = |name: &str| std::fs::read(java_run().with_file_name(name)).ok();
-    let stamp = read("target/lib/pom.xml");
-    let has_artifacts = stamp.is_some() && stamp == read("pom.xml");
-    if !has_artifacts && !runs(Path::new("mvn"), "--version") {
-        return Err("Aeron's Java artifacts are not here, and there is no Maven".to_owned());
-    }
-    // Maven may take a minute. Deadlines of tests begin afterwards.
-    prepare_java(&mut Command::new(java_run()), "io.aeron.driver.MediaDriver")
-}
-
-fn runs(program: &Path, argument: &str) -> bool {
-    Command::new(program)
-        .arg(argument)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
 }
