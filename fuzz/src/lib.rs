@@ -1,4 +1,21 @@
 //! Parts that the fuzz targets share.
+//!
+//! | Target | Input |
+//! |---|---|
+//! | `archive_control_responses` | calls of an archive client, and the archive's answers |
+//! | `channel_uris` | a channel: parsed, written, built, and given to a driver in the four roles |
+//! | `cluster_messages` | a message between a cluster and its client |
+//! | `cnc_files` | changes to the `cnc.dat` of a real driver, read with `CncFile` |
+//! | `datagrams` | datagrams of all types to a subscription, a publication and the name resolver of a driver; polls, offers |
+//! | `live_memory` | changes to logs, `cnc.dat` and the driver's answers while clients publish, poll, add, close and map |
+//! | `log_buffers` | changes to a log buffer that a client polls and `rusteron log` reads |
+//! | `loss_reports` | a `loss-report.dat` |
+//! | `property_files` | a property file, and the contexts of a client and a driver after it |
+//! | `recording_events` | a message of an archive's recording events |
+//!
+//! Rust and C are instrumented alike, for coverage and with AddressSanitizer. Drivers and clients run on one
+//! thread, so that an input has the same effect each time. Seeds are in `fuzz/seeds`; an input that has found a
+//! fault becomes a seed, named after the fault. `.ci/fuzz` runs the targets, and `cargo fuzz` does as well.
 
 pub mod archive_messages;
 pub mod cnc;

@@ -1,4 +1,15 @@
 //! Merging a replay with the live stream.
+//!
+//! C's replay merge takes no lock and drops answers to other requests, so `ReplayMerge` owns session and
+//! subscription. It returns both after C's merge is closed, because a pending command can point to the
+//! subscription. Rust polls the messages. C drops recording signals, which `rusteron_replay_merge_do_work`
+//! passes to their consumer.
+//!
+//! `aeron_archive_replay_merge_close` waits for the driver to remove a destination, for ever if the driver
+//! dies. `rusteron_replay_merge_close` passes an idle strategy that forgets the destination once the client is
+//! closed, and does not let a refused command prevent the close. The shim also releases the merge's reference
+//! to an image before the subscription can be closed. C defines the structure in its source file, which the
+//! shim includes with the functions renamed.
 
 use std::ffi::CString;
 use std::mem::ManuallyDrop;

@@ -153,7 +153,7 @@
 //!
 //! # Names in Java and C
 //! The search of this documentation finds items by their names in Aeron's C API, and by names in its
-//! Java API. The guide `docs/guide/from-java.md` in the repository lists Java's names, with notes on
+//! Java API. The guide `docs/from-java.md` in the repository lists Java's names, with notes on
 //! differences in behaviour.
 //!
 //! # Trust

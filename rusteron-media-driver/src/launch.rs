@@ -1,4 +1,15 @@
 //! Launching and closing a driver.
+//!
+//! One way into the driver serves `MediaDriver` and `DriverInvoker`. It checks every value that C would trust,
+//! and its errors name the owner of a directory.
+//!
+//! The context owns everything that C points to: strings, hooks and loss rates. They are freed after C has
+//! closed the context, which follows the joining of the driver's threads. If the threads cannot be joined,
+//! everything is leaked. Closing in a callback, which can run on one of these threads, is left to another
+//! thread.
+//!
+//! A driver that is not embedded locks the parent directory (`flock`) until its files are complete. Aeron's
+//! start deletes a directory and makes it anew, so two starts at once would delete each other's.
 
 use std::ffi::c_void;
 use std::fs;

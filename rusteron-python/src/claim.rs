@@ -2,6 +2,11 @@
 //!
 //! PyO3 has the slots of the buffer protocol for 3.11 and later only. So a subclass of `Claim` gets them here, from
 //! `PyType_FromSpecWithBases`, which takes them since 3.9.
+//!
+//! A claim exports log memory and counts the exports. `commit` raises `BufferError` while there are exports, as
+//! `bytearray` does; the memoryview that the claim handed out itself is released first. `abort` with exports
+//! takes effect when the last export ends, so no view ever writes into memory that belongs to the stream again.
+//! The claim keeps its publication mapped, and reserves an exclusive one: offers raise `InUse`.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;

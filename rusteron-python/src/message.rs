@@ -1,4 +1,9 @@
 //! Messages and their headers, as handlers get them.
+//!
+//! A Python object that exports memory cannot take the export back, so no object exports the memory of received
+//! messages. `poll` copies each message into `bytes`, which costs less than the call of the handler. A
+//! `MessageView` has methods that copy: it holds an address until its handler returns, and is read with the
+//! GIL, with no Python code in between.
 
 use std::ptr;
 use std::slice;

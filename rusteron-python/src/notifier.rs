@@ -1,4 +1,10 @@
 //! The thread that wakes asyncio's event loops when messages arrive.
+//!
+//! One thread serves all waiting subscriptions of the process. It looks at each with a controlled poll that
+//! aborts, so it consumes nothing, spins, yields, then sleeps up to 1 ms between two looks, and calls
+//! `call_soon_threadsafe` when there is a message. Without waiting subscriptions it sleeps. A cancelled task
+//! loses no message. After 64 messages without a wait, a task lets others run. A timer of the event loop would
+//! run Python at each look, and a thread for each subscription would cost switches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

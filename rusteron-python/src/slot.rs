@@ -1,4 +1,12 @@
 //! The owner of a Rust handle that Python threads share.
+//!
+//! A slot guards `&mut`. A call that finds the handle in use raises `InUse`; waiting for a mutex without the
+//! GIL would deadlock when a handler uses its own subscription. Calls between which no Python code can run,
+//! such as offers, never meet, because the GIL orders them. So threads can share an exclusive publication.
+//!
+//! `close()` of a handle in use marks the slot, and the call that uses the handle closes it at its end. In a
+//! child of `os.fork()`, each slot refuses its use, because a thread that does not exist in the child may hold
+//! its lock.
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};

@@ -1,4 +1,10 @@
 //! Subscriptions.
+//!
+//! A poll is a controlled poll in Rust. If the handler raises, the poll answers `Abort` for this message and
+//! for all later ones of every publisher. Messages before it are consumed. The message itself comes again,
+//! because only the handler knows whether it was dealt with, and a lost message cannot be had again.
+//!
+//! `poll_batch` copies into the caller's memory, which outlives the poll.
 
 use std::ptr;
 use std::sync::Arc;

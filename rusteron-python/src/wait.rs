@@ -1,4 +1,8 @@
 //! Waiting without the GIL.
+//!
+//! A wait holds its handle only during each attempt, so another thread can use and close it meanwhile. Idling
+//! looks for messages without the GIL, and takes the GIL when there is one and every 50 ms for signals such as
+//! that of Ctrl-C. Polls take an `idle_strategy`, because backing off costs up to 1 ms after a pause.
 
 use std::time::{Duration, Instant};
 

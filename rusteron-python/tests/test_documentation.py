@@ -3,6 +3,7 @@ import doctest
 import inspect
 from pathlib import Path
 
+import pytest
 import rusteron
 from rusteron import _errors, _rusteron
 
@@ -27,12 +28,13 @@ def test_examples_in_docstrings_run():
     assert runner.summarize().failed == 0
 
 
-def test_example_in_readme_runs(capsys):
-    text = (Path(__file__).parents[1] / "README.md").read_text()
+@pytest.mark.parametrize("page", ["rusteron-python/README.md", "docs/python.md"])
+def test_examples_on_page_run(page, capsys):
+    text = (Path(__file__).parents[2] / page).read_text()
     examples = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     assert examples
     for example in examples:
-        exec(compile(example, "README.md", "exec"), {})
+        exec(compile(example, page, "exec"), {})
     assert "b'hello'" in capsys.readouterr().out
 
 

@@ -1,4 +1,8 @@
 //! Compiles the tree and the shim with the `cc` crate.
+//!
+//! The level of optimisation is 3 in every Cargo profile, because an unoptimised driver is too slow for debug
+//! builds. No `-march` is set. C gets line tables if the profile has debug information. `RUSTERON_CFLAGS` adds
+//! flags after all others. The driver's `main` is left out.
 
 use std::env;
 use std::fs;

@@ -4,6 +4,9 @@
 //! line renames one call. For example, `aeron_image_create` becomes `rusteron_image_create`, a
 //! function of the shim. The function checks the arguments that its caller trusts, and then calls
 //! Aeron's function.
+//!
+//! With the feature `cmake`, the same macros are properties of the source files. The build fails if a guarded
+//! call has gone from its file. `docs/design/aeron-faults.md` lists what the guards prevent.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,11 @@
 //! Two headers of Aeron's that headers of the shim replace: the functions that walk over frames.
 //!
 //! Aeron's sources are compiled unchanged. The compiler finds the shim's header first.
+//!
+//! By `aeron_term_scanner.h`, the sender finds the frames of a datagram; by `aeron_term_gap_scanner.h`, the
+//! loss detector finds gaps. With the feature `cmake`, a directory property puts the same headers first. Tests
+//! compare the functions with a walk over single frames, and Aeron's headers with known sums, so that a change
+//! of Aeron's does not go unnoticed.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,20 @@
 //! Finds the Aeron source tree: the environment, the crate itself, the submodule, the package.
 //!
-//! This file neither reads the environment nor prints: `Lookup` has all inputs. So
-//! `tests/it/source_lookup.rs` can include the file and try every place.
+//! The first tree that is found is used:
+//! 1. the directory named by `AERON_SOURCE_DIR`;
+//! 2. `rusteron-sys/aeron/`, in a packaged crate;
+//! 3. `aeron/` in the root of the workspace, which `just aeron-checkout` clones;
+//! 4. the registry package `libaeron_archive_c_client-sys`.
+//!
+//! In the first two places, a tree of another version stops the build; in the third, it causes a warning and is
+//! skipped. The package is declared under `[target.'cfg(any())'.dependencies]`, so Cargo locks it with its
+//! checksum, downloads and vendors it, and never compiles it. It is looked for beside `rusteron-sys`, where a
+//! vendored or downloaded copy has it; then `cargo metadata` names its directory. A path dependency with its
+//! own `CARGO_TARGET_DIR` outside of the workspace needs `AERON_SOURCE_DIR` in vendored builds. The archive's
+//! codecs are generated files, which only the package and packaged crates have.
+//!
+//! This file neither reads the environment nor prints: `Lookup` has all inputs. So `tests/it/source_lookup.rs`
+//! can include the file and try every place.
 
 use std::env;
 use std::ffi::OsString;

@@ -3,6 +3,24 @@
  * (UDP_SEGMENT), read several datagrams as one buffer (UDP_GRO), and read less often what is likely empty. Aeron's
  * default bindings do everything else. Nothing changes on the wire: the kernel or the network device cuts the buffer
  * into the same datagrams.
+ *
+ * Aeron's driver reaches sockets through a table of functions. A launch copies Aeron's table, replaces three of them, and
+ * gives the copy to the context. A transport's `bindings_clientd` points to the copy while the offload is in use, and is
+ * NULL otherwise, which means Aeron's functions.
+ *
+ * Sending. A run is up to 64 datagrams of equal length, of which the last may be shorter. The kernel refuses a run as a
+ * whole, for example if a datagram is longer than the route's MTU. The transport then sends the rest by Aeron's function,
+ * forgets the offload, and logs one warning. A full socket buffer ends the call early, and Aeron sends the same bytes
+ * again later. With several destinations it does not, so the datagrams of the run are then sent one by one, and as many
+ * go out as fit.
+ *
+ * Receiving. The kernel coalesces datagrams of one sender and one length. Everything above the transport sees single
+ * datagrams. The receiver's buffers have 64 KiB, the kernel's limit. A coalesced buffer has one timestamp, so a transport
+ * with timestamps of received media reads single datagrams. A datagram that is not aligned to a frame is moved to the
+ * start of the buffer before Aeron reads it.
+ *
+ * Empty reads. Most of an idle duty cycle is reads of empty sockets. The sender skips a socket for a while after it was
+ * empty. The receiver asks for one buffer first, and for twice as many after a read that got all it asked for.
  */
 #if defined(__linux__)
 #define _BSD_SOURCE

@@ -7,6 +7,25 @@
 //! exit codes. [`shared_streams`] connects publications with their subscriptions.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
 //! serves the text. [`log_file`] reads a log buffer, and [`counter_types`] names counters.
+//!
+//! - Only `driver --terminate` affects a driver, and only `archive` is a client. The other commands read files,
+//!   in place of mappings where a file can shrink: a read then returns fewer bytes, and a mapping would raise
+//!   SIGBUS.
+//! - JSON is the serialisation of a report's structures. Names are never changed or removed;
+//!   `docs/operating/inspecting.md` lists them.
+//! - Publishers and subscribers write the channel of a stream differently. To find who limits a publisher,
+//!   `clients` and the metrics use the reference id of a subscriber's position, which names the publication or
+//!   the image, and session id and stream id, which connect an image with a publication of the same driver.
+//!   `streams` groups by the text, as Aeron's tool does.
+//! - A driver lowers the limit of an unconnected publication to its position. So a publication at its limit is
+//!   back-pressured only if the log buffer's metadata says that it is connected and open.
+//! - A metric never has two samples with the same labels, although any client can write such counters.
+//! - The exporter reads sockets itself and parses requests with `httparse`, because `tiny_http` bounds neither
+//!   the length of a request nor the time and number of connections, and `hyper` would bring a runtime.
+//! - Two things end a screen without a key: SIGHUP, which a program may ignore, and a read of a terminal that
+//!   is gone, for which `crossterm` needs the feature `use-dev-tty`.
+//! - `archive` replays a recording in blocks, with headers and padding, to account for every byte.
+//! - `cluster` reports a file that it cannot read as a problem, and describes the rest.
 
 mod archive;
 mod clients;

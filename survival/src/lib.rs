@@ -12,6 +12,17 @@
 //! - A client that was paused for longer than the client liveness timeout reports that it is closed.
 //! - After the faults, every remaining client finds all the others, and every message arrives.
 //! - Files, mappings, descriptors, threads, counters and memory then are as before.
+//!
+//! The faults: processes are killed and paused, for shorter and longer than the client liveness timeout and
+//! than the time after which counters go to another client; a driver is killed and another takes its directory
+//! over at once; processes fork children that use and drop all inherited handles; a forger overwrites the
+//! metadata of its own log buffers; the driver's file system fills up, which needs root; descriptors run out.
+//! The streams go over IPC and UDP, and the driver loses datagrams.
+//!
+//! `just prove-survival --duration 10m` runs it, and prints a table of violations, the time of each takeover,
+//! and the seed. `--seed` chooses the same faults again; the machine decides when they strike. A violation,
+//! leak or crash is exit code 1. `skipped after a timeout` counts gaps that a subscriber saw in the second
+//! before it reported its timeout, in which publishers no longer waited for it.
 #![forbid(unsafe_code)]
 // Parts that other systems do not use are tested there all the same.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]

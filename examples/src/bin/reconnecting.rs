@@ -5,7 +5,7 @@
 //! - a loop around sessions, which ends for errors that no later attempt can mend, and for Ctrl-C;
 //! - numbered messages, which tell the receiver of losses and of a new peer.
 //!
-//! `docs/guide/reconnecting.md` has the recipe in words. Try it: start two services with one driver, then
+//! `docs/reconnecting.md` has the recipe in words. Try it: start two services with one driver, then
 //! kill and start again the driver or a service.
 
 use std::collections::HashMap;

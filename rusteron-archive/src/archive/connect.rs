@@ -1,4 +1,8 @@
 //! A pending connection to an archive.
+//!
+//! C asks the driver for a session id in a loop that never ends if the client closes meanwhile. C calls the
+//! delegating invoker in that loop, so the invoker puts another, closed client into the archive's context once
+//! the client is closed. C then does that client's work itself and fails at once.
 
 use std::fmt;
 use std::mem::ManuallyDrop;

@@ -1,4 +1,20 @@
 //! The states of connecting to a cluster, without I/O.
+//!
+//! ```text
+//! AddEgress → AddIngress → AwaitConnected → Send → AwaitResponse → Done
+//!                 ▲                          ▲          │
+//!                 │                          └──────────┤ challenge
+//!                 └─────────────────────────────────────┘ redirect
+//! ```
+//!
+//! - All members with endpoints get a publication, and the first connected member gets the request.
+//! - The media driver's name resolver decides about an endpoint without a port.
+//! - A temporary failure of the media driver is repeated. If one member's publication fails, the others go on;
+//!   if all fail, the attempt ends.
+//! - Only answers with the correlation id of the current request count.
+//! - After a redirect, the leader alone is tried for a quarter of the message timeout, then all members. Java
+//!   tries all at once, and can ask the same follower again.
+//! - The poll ends with the answer, so later messages stay in the stream for the session.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,17 @@
 //! The state that both halves of a session share.
+//!
+//! Offers and polls compare one version, which changes with the state, under the lock, and contains the state's
+//! code. So an offer in the state `Connected` costs one load and one branch. An ingress whose version is old
+//! reads the state, closes the old leader's publication and adds the next one itself: each publication belongs
+//! to one thread and is never handed over.
+//!
+//! - Outcomes name the leader's event, not its term, because a leader can announce itself twice. So a rejection
+//!   by the old leader's publication does not end the session with its successor, and an old acceptance does
+//!   not connect it.
+//! - A message has the term that the ingress reports after the offer, because the ingress takes a leader over
+//!   only within its own calls.
+//! - Dropping a half closes the session. Only the ingress can tell the cluster, so after a dropped egress its
+//!   next call does.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,6 +2,11 @@
 //!
 //! One table in `messages.rs` describes all messages. Structures, encoders, decoders and the tests
 //! come from the table.
+//!
+//! A field is present if it ends within the block that the sender declares, and the sender's version has it.
+//! Variable data begins behind the sender's block. So messages of older and newer senders are understood, and
+//! hostile bytes decode to nothing. A drift test compares the table with the schema in Aeron's tree; another
+//! compares bytes with Java's codecs.
 
 mod fields;
 #[cfg(feature = "service")]

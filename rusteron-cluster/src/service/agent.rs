@@ -1,4 +1,11 @@
 //! The duty cycle of a container.
+//!
+//! Once a millisecond, a cycle checks that the client is open, the container was not stopped and the commit
+//! position counter is there. Then come one message of the consensus module, the next log, termination and a
+//! requested acknowledgement. Every cycle polls the log up to the commit position and does background work.
+//!
+//! Counters of an old consensus module can outlive it, so the recovery counter and the commit position counter
+//! must have the same owner.
 
 use std::fmt;
 use std::sync::Arc;

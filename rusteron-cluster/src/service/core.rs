@@ -1,4 +1,19 @@
 //! The state machine of a container, without I/O.
+//!
+//! ```text
+//! AwaitCounters → Recover (snapshot, on_start, acknowledgement 0) → Closed ⇄ Joining → Open log
+//!                                                                       └── any state → end, with a cause
+//! ```
+//!
+//! Each event of the protocol sends exactly one acknowledgement, because the consensus module ends the node for
+//! any gap or repetition in their numbers. A failed start or snapshot is acknowledged with -1.
+//!
+//! Callbacks borrow the service, the state and the network, but not the log, so a handler that polls the log
+//! can use the other three. Background work runs between callbacks, also while an acknowledgement or the
+//! archive is awaited, and never within another callback as in Java: `&mut self` forbids it.
+//!
+//! The container ends with one cause. `on_terminate` runs at most once, and not after a panic that ended the
+//! container. Publications and the log close first, then the client, by whose end the consensus module notices.
 
 use std::fmt::Display;
 use std::time::Instant;

@@ -1,4 +1,19 @@
 //! The mark file of a container, with its error log.
+//!
+//! Layout and protocol are those of Java's `ClusterMarkFile`, so Java's container and tools understand the
+//! file.
+//!
+//! - **Owner.** The timestamp decides, by a compare-and-swap from an old time to "starting". Containers of one
+//!   process are also in a list, because all processes of a Linux container have the id 1.
+//! - **A killed starter** leaves "starting" behind, which blocks Java's containers for good. This one replaces
+//!   the process id, by a compare-and-swap, if no such process exists and the file is ten seconds old. Only
+//!   Linux tells about processes.
+//! - **Full disks.** The whole file is written, because otherwise the first write to a page of the mapping can
+//!   end the process by SIGBUS. On file systems that copy on write, it still can.
+//! - **Errors** are written as in `cnc.dat`, with the length last. A full log passes further errors to the
+//!   crate `log` only.
+//!
+//! Only the activation makes system calls. Signs of life and errors are stores to the mapping.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};

@@ -2,6 +2,20 @@
 //!
 //! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network`, `log` and
 //! `agent` do the I/O. `replay` runs a service over a recorded log, without a cluster.
+//!
+//! # Differences from Java's container
+//! - An error or panic in a callback ends the container by default. Java records it and goes on. A failed
+//!   `on_take_snapshot` leaves the service running, as in Java: it borrows the service by `&self`, so it cannot
+//!   leave half a change. Java ends the container if the archive has no space for a snapshot; this one goes on.
+//! - A message that was not sent is `NotSent`, which is no `std::error::Error`. So `?` does not make a
+//!   `ServiceError` of a client that does not read.
+//! - A log that is not contiguous, or a replay that ends early, ends the container. Java waits for ever, or
+//!   passes the shorter state on.
+//! - A log that does not come is given up when another one is requested.
+//! - A termination without `ackRequired`, from consensus modules before 1.53, is acknowledged.
+//! - The mark file can be turned off. CPU affinity and classes named by properties have no counterpart.
+//! - The wait for a consensus module ends with the container, and after 30 s if the commit position counter is
+//!   there and no connection is.
 
 mod ack_ledger;
 mod agent;

@@ -10,6 +10,25 @@
 //! - A request that was answered keeps its number; no request has two numbers, and no attempt two answers.
 //! - After each fault, the cluster goes on to answer, and the member comes back and catches up.
 //! - A service whose consensus module or media driver has gone ends by itself, with that cause.
+//!
+//! Half of the faults strike the leader, and a quarter are followed by another one within six seconds. Clients
+//! ask for snapshots now and then, and restarted services load them. At the end, clients send all requests
+//! again, one waits for the ledger's timers and messages to itself, and all members must have noted the same
+//! last digest. Digests are compared every 100 events, at each snapshot, and with each answer.
+//!
+//! | Violation | Meaning |
+//! |---|---|
+//! | diverged | two digests differ at one position |
+//! | lost | an answered request has another number now, or a timer or a message of the ledger to itself is missing |
+//! | repeated | an attempt was answered twice, or a request was applied twice |
+//! | corrupted | an answer to no attempt, or of a wrong length |
+//! | stalled | no new answers within the deadline, or a member that did not catch up |
+//! | stuck | a service goes on although its consensus module has gone |
+//! | crashed | a driver or service has ended without a cause |
+//!
+//! `just prove-cluster-survival --duration 30m` runs it. `--diverge` is the negative control: the ledgers
+//! digest the order in which a `HashMap` iterates, and the campaign must fail. A campaign that has compared no
+//! digests of different members fails, too.
 
 mod answers;
 mod campaign;

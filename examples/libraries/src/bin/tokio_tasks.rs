@@ -8,7 +8,7 @@
 //!   makes tasks wait;
 //! - an end without blocking the runtime: the agent's thread drops the handles.
 //!
-//! `docs/guide/async.md` has the reasons.
+//! `docs/async.md` has the reasons.
 
 use std::error::Error;
 use std::path::PathBuf;
