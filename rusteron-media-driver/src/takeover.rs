@@ -1,21 +1,7 @@
 //! Taking over the directory of a driver that has died.
 //!
-//! The age of a heartbeat cannot tell a dead driver from a paused one, and a process id means nothing in
-//! another pid namespace. On Linux the kernel knows. A driver, also Aeron's own, maps `loss-report.dat` for
-//! writing before it writes the version into `cnc.dat`, and until its end. The kernel grants a read lease
-//! (`F_SETLEASE`) only while no process has the file open or mapped for writing, in any namespace. So
-//! "`cnc.dat` has its version, and its `loss-report.dat` has no writer" proves that the driver's process has
-//! ended. A stopped driver keeps its mapping, and a forked child of this project's drivers drops it. The two
-//! files belong together if `cnc.dat` is still the same file after the loss report was opened, because a driver
-//! deletes both before it makes either.
-//!
-//! Everything else is unknown, and Aeron's timeouts decide: another operating system, a file of another user
-//! without `CAP_LEASE`, a file system other than tmpfs, ext4, XFS and Btrfs. While one of Aeron's C tools has
-//! the loss report open for writing, the driver counts as alive.
-//!
-//! `rusteron_driver_liveness.c` of `rusteron-sys` asks the kernel. The start of a driver then writes an old
-//! heartbeat into the dead driver's `cnc.dat`, so that Aeron's check passes. Clients ask every 5 ms, and treat
-//! such a driver as absent when they connect.
+//! Once the kernel has proved that the dead driver's process has ended (`rusteron_core::cnc`), the start of a
+//! driver writes an old heartbeat into the dead driver's `cnc.dat`, so that Aeron's own check passes.
 
 use std::ffi::c_int;
 use std::path::Path;

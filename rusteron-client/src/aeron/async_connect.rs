@@ -1,4 +1,8 @@
 //! Connecting to a media driver without blocking.
+//!
+//! C's connect waits for a driver, so it runs on a thread of its own, which wakes the task once. It looks for
+//! cancellation each millisecond until a driver is there. A client that connects too late is dropped on a
+//! thread other than the task's, because closing waits.
 
 use std::fmt;
 use std::pin::Pin;

@@ -5,6 +5,10 @@
 //! again. Here a command ends the sleep, and the next sleeps are short: a quarter of the time since
 //! the command. So the conductor notices an answer with a delay of at most a quarter of the time
 //! that the answer took, in few duty cycles.
+//!
+//! Every command that moves the end of C's command queue wakes the thread, also those of the archive's C
+//! client. No pause is longer than the context's sleep, or shorter than 50 µs. A context with another idle
+//! strategy keeps C's, called by this one.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;

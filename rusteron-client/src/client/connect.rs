@@ -1,4 +1,19 @@
 //! Connecting to a media driver, and the errors without one.
+//!
+//! `Aeron::connect` looks at the driver's directory every millisecond, until the driver timeout. C waits as
+//! well, but reports any obstacle as a missing file. So Rust looks first, and C finds everything at its first
+//! attempt.
+//!
+//! | Finding | Outcome |
+//! |---|---|
+//! | no directory, no `cnc.dat`, an incomplete `cnc.dat` | waits: a driver may be starting |
+//! | the last heartbeat is older than the driver timeout, or the driver's process has ended | waits: another driver may replace it |
+//! | permission denied, and the directory has changed within the last second | waits: a driver that starts lets its group in last |
+//! | permission denied; a part of the path is a file; any other refusal to open or map the file | error |
+//! | `cnc.dat` of another major version | error |
+//!
+//! On Windows every refusal is waited for, because Windows refuses to open a file that another process is
+//! making.
 
 use std::io;
 use std::path::Path;
