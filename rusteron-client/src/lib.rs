@@ -239,7 +239,10 @@ pub use idle::{
     AnyIdleStrategy, Backoff, BusySpin, IdleFn, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
     UnknownIdleStrategy, Yielding, idle_fn,
 };
-pub use publication::{BufferClaim, ExclusivePublication, OfferedBatch, Publication};
+pub use publication::{
+    AnyPublication, BufferClaim, ExclusivePublication, OfferedBatch, Publication,
+    PublicationHandle, Publisher,
+};
 pub use subscription::{
     Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
     Subscription, SubscriptionBuilder,

@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use rusteron_client::agent::{Agent, AgentError, AgentInvoker, CompositeAgent};
 use rusteron_client::{
     Action, ExclusivePublication, FragmentAssembler, Header, Image, ImageFragmentAssembler,
-    Messages, OfferError, Subscription,
+    Messages, OfferError, Publisher, Subscription,
 };
 use rusteron_sys as sys;
 use rusteron_test_support::{
@@ -21,16 +21,16 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on.
+// SAFETY: the system's allocator does the work, and counting changes nothing of it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a valid layout (`GlobalAlloc::alloc`).
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees memory of `alloc` with this layout (`GlobalAlloc::dealloc`).
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -195,58 +195,57 @@ fn receive_in_every_way(
     }
 }
 
-/// Every way to send with either kind of publication, until the message is accepted, through the ends of terms.
-macro_rules! send_in_every_way {
-    ($publication:expr, $subscription:expr, $message:expr) => {{
-        let (publication, message): (_, &[u8]) = ($publication, $message);
-        let (head, tail) = message.split_at(message.len() / 2);
-        until_taken("offer", || publication.offer(message));
-        until_taken("offer_parts", || {
-            publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)])
+/// Sends in every way until the message is accepted, through the ends of terms.
+fn send_in_every_way(
+    publisher: &mut impl Publisher,
+    subscription: &mut Subscription,
+    message: &[u8],
+) {
+    let (head, tail) = message.split_at(message.len() / 2);
+    until_taken("offer", || publisher.offer(message));
+    until_taken("offer_parts", || publisher.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)]));
+    until_taken("offer_with_reserved_value", || {
+        publisher.offer_with_reserved_value(message, |payload| payload.len() as i64)
+    });
+    if message.len() <= publisher.max_payload_length() {
+        until_taken("try_claim", || {
+            publisher.try_claim(message.len()).and_then(|claim| claim.commit())
         });
-        until_taken("offer_with_reserved_value", || {
-            publication.offer_with_reserved_value(message, |payload| payload.len() as i64)
+        until_taken("abort", || {
+            publisher.try_claim(message.len()).map(|claim| {
+                let position = claim.position();
+                claim.abort();
+                position
+            })
         });
-        if message.len() <= publication.max_payload_length() {
-            until_taken("try_claim", || {
-                publication.try_claim(message.len()).and_then(|claim| claim.commit())
-            });
-            until_taken("abort", || {
-                publication.try_claim(message.len()).map(|claim| {
-                    let position = claim.position();
-                    claim.abort();
-                    position
-                })
-            });
-        }
-        for _ in 0..2 {
-            let batch =
-                without_allocating("offer_batch", || publication.offer_batch(&[message; 10]));
-            assert!(batch.stopped_by.is_none_or(|error| error.is_retryable()));
-        }
-        skip_all($subscription);
-    }};
+    }
+    for _ in 0..2 {
+        let batch = without_allocating("offer_batch", || publisher.offer_batch(&[message; 10]));
+        assert!(batch.stopped_by.is_none_or(|error| error.is_retryable()));
+    }
+    skip_all(subscription);
 }
 
-/// Every way in which a message is rejected.
-macro_rules! refuse_in_every_way {
-    ($publication:expr, $message:expr, $error:pat) => {{
-        let (publication, message): (_, &[u8]) = ($publication, $message);
-        let refused = |outcome| assert!(matches!(outcome, Err($error)), "{outcome:?}");
-        refused(without_allocating("offer", || publication.offer(message)));
-        refused(without_allocating("offer_parts", || {
-            publication.offer_parts(&[IoSlice::new(message)])
-        }));
-        refused(without_allocating("offer_with_reserved_value", || {
-            publication.offer_with_reserved_value(message, |_| 0)
-        }));
-        refused(without_allocating("try_claim", || {
-            publication.try_claim(message.len()).map(|claim| claim.position())
-        }));
-        refused(without_allocating("offer_batch", || {
-            publication.offer_batch(&[message]).stopped_by.map_or(Ok(0), Err)
-        }));
-    }};
+/// Every way in which a message is rejected, for the same reason.
+fn refuse_in_every_way(
+    publisher: &mut impl Publisher,
+    message: &[u8],
+    is_expected: fn(OfferError) -> bool,
+) {
+    let refused = |outcome: Result<i64, OfferError>| {
+        assert!(outcome.is_err_and(is_expected), "{outcome:?}");
+    };
+    refused(without_allocating("offer", || publisher.offer(message)));
+    refused(without_allocating("offer_parts", || publisher.offer_parts(&[IoSlice::new(message)])));
+    refused(without_allocating("offer_with_reserved_value", || {
+        publisher.offer_with_reserved_value(message, |_| 0)
+    }));
+    refused(without_allocating("try_claim", || {
+        publisher.try_claim(message.len()).map(|claim| claim.position())
+    }));
+    refused(without_allocating("offer_batch", || {
+        publisher.offer_batch(&[message]).stopped_by.map_or(Ok(0), Err)
+    }));
 }
 
 /// A frame that can be offered as a block, with its header.
@@ -287,7 +286,7 @@ fn exclusive_publication_and_subscription() {
     // Through the ends of many terms.
     for _ in 0..30 {
         for message in [&message[..], &long] {
-            send_in_every_way!(&mut publication, &mut subscription, message);
+            send_in_every_way(&mut publication, &mut subscription, message);
             until_taken("append_padding", || publication.append_padding(message.len()));
             until_taken("offer_block", || publication.offer_block(&block(&publication)));
             skip_all(&mut subscription);
@@ -306,7 +305,7 @@ fn shared_publication() {
     let (message, long) = ([7; 32], vec![7; 5_000]);
     for _ in 0..100 {
         for message in [&message[..], &long] {
-            send_in_every_way!(&publication, &mut subscription, message);
+            send_in_every_way(&mut &publication, &mut subscription, message);
         }
     }
 }
@@ -317,19 +316,27 @@ fn rejected_message() {
     let aeron = connect_watchfully(&driver);
     let mut exclusive = aeron.add_exclusive_publication(SHORT_TERMS, 1).expect("a publication");
     let shared = aeron.add_publication(SHORT_TERMS, 2).expect("a publication");
-    refuse_in_every_way!(&mut exclusive, &[7], OfferError::NotConnected);
-    refuse_in_every_way!(&shared, &[7], OfferError::NotConnected);
+    refuse_in_every_way(&mut exclusive, &[7], |error| matches!(error, OfferError::NotConnected));
+    refuse_in_every_way(&mut &shared, &[7], |error| matches!(error, OfferError::NotConnected));
     let too_long = vec![7; exclusive.max_message_length() + 1];
-    refuse_in_every_way!(&mut exclusive, &too_long, OfferError::MessageTooLong { .. });
-    refuse_in_every_way!(&shared, &too_long, OfferError::MessageTooLong { .. });
+    refuse_in_every_way(&mut exclusive, &too_long, |error| {
+        matches!(error, OfferError::MessageTooLong { .. })
+    });
+    refuse_in_every_way(&mut &shared, &too_long, |error| {
+        matches!(error, OfferError::MessageTooLong { .. })
+    });
 
     let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
     let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
     // On a thread that C has not had an error on: C would allocate for the error's text.
     let c_error = std::thread::scope(|scope| {
         let refusing = scope.spawn(|| {
-            refuse_in_every_way!(&mut exclusive, &too_long, OfferError::MessageTooLong { .. });
-            refuse_in_every_way!(&shared, &too_long, OfferError::MessageTooLong { .. });
+            refuse_in_every_way(&mut exclusive, &too_long, |error| {
+                matches!(error, OfferError::MessageTooLong { .. })
+            });
+            refuse_in_every_way(&mut &shared, &too_long, |error| {
+                matches!(error, OfferError::MessageTooLong { .. })
+            });
             let padding =
                 without_allocating("append_padding", || exclusive.append_padding(too_long.len()));
             assert!(matches!(padding, Err(OfferError::MessageTooLong { .. })), "{padding:?}");
@@ -341,15 +348,15 @@ fn rejected_message() {
     assert_eq!(c_error, 0);
     await_that("back-pressure", || exclusive.offer(&[7; 900]) == Err(OfferError::BackPressured));
     await_that("back-pressure", || shared.offer(&[7; 900]) == Err(OfferError::BackPressured));
-    refuse_in_every_way!(&mut exclusive, &[7], OfferError::BackPressured);
-    refuse_in_every_way!(&shared, &[7], OfferError::BackPressured);
+    refuse_in_every_way(&mut exclusive, &[7], |error| matches!(error, OfferError::BackPressured));
+    refuse_in_every_way(&mut &shared, &[7], |error| matches!(error, OfferError::BackPressured));
 
     drop(driver);
     // The client says that it is closed before each of its resources does.
     await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
     assert!(aeron.is_closed());
-    refuse_in_every_way!(&mut exclusive, &[7], OfferError::Closed(_));
-    refuse_in_every_way!(&shared, &[7], OfferError::Closed(_));
+    refuse_in_every_way(&mut exclusive, &[7], |error| matches!(error, OfferError::Closed(_)));
+    refuse_in_every_way(&mut &shared, &[7], |error| matches!(error, OfferError::Closed(_)));
 }
 
 /// A member of composites.

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
+use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,15 +13,15 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
-use crate::client::wait::{self, WaitError};
-use crate::constants::PublicationConstants;
+use crate::client::wait::WaitError;
 use crate::error::{OfferError, Position, Result};
-use crate::ffi::{Fallible, ForkGuard};
 use crate::idle::IdleStrategy;
-use crate::log_buffer::{self, CounterValue, FrameIds, HEADER_LENGTH, align, protocol};
+use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
 use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
-use crate::publication::{BufferClaim, message_parts, reserved_value};
+use crate::publication::{
+    BufferClaim, PublicationHandle, Publisher, RawPublication, message_parts, reserved_value,
+};
 use crate::threads::SharedBetweenThreads;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
@@ -54,19 +55,11 @@ use crate::threads::SharedBetweenThreads;
 #[doc(alias = "aeron_exclusive_publication_t")]
 #[must_use = "the publication is closed when this is dropped"]
 pub struct ExclusivePublication {
+    pub(crate) handle: PublicationHandle,
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     pub(crate) fields: sys::rusteron_exclusive_publication_t,
-    pub(crate) limit: CounterValue,
-    pub(crate) raw: NonNull<sys::aeron_exclusive_publication_t>,
+    raw: NonNull<sys::aeron_exclusive_publication_t>,
     pub(crate) ids: FrameIds,
-    pub(crate) constants: PublicationConstants,
-    pub(crate) client: Arc<Client>,
-    /// For the log buffer, and against offers: no claim of the parent can be committed in a forked
-    /// child. `None` once the conductor may free the publication.
-    pub(crate) fork_guard: Option<ForkGuard>,
-    /// True once the conductor has been told to close this publication. Only dropping the other
-    /// fields follows then.
-    pub(crate) is_handed_over: bool,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread; its fields for one writer are reached by
@@ -111,14 +104,13 @@ impl ExclusivePublication {
         })
     }
 
-    /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
-    /// the last. Returns the position after the message.
+    /// Offers one message until it is accepted: retries until `deadline`, then makes one last
+    /// attempt. Returns the position after the message.
     ///
-    /// Idles between two offers, as long as no subscriber is connected, under back pressure and
-    /// while the log buffer is rotated. For a client without a conductor thread, does the
-    /// conductor's work as well. An idle is not cut short at the deadline, so the call may last
-    /// longer by one idle. A deadline in the past means one offer. Allocates only for an error after
-    /// the deadline.
+    /// Retries while no subscriber is connected, under back pressure and while the log buffer is
+    /// rotated. Backs off between two offers: spins, yields, then sleeps for up to a millisecond. For a
+    /// client without a conductor thread, does the conductor's work as well. A deadline in the past
+    /// means one offer. Allocates only for an error after the deadline.
     ///
     /// # Errors
     /// The message has not been sent:
@@ -131,31 +123,40 @@ impl ExclusivePublication {
     /// ```
     /// # use rusteron_client::{Aeron, Context};
     /// # use rusteron_media_driver::MediaDriver;
+    /// use std::time::{Duration, Instant};
+    ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let driver = MediaDriver::launch_embedded()?;
     /// # let mut context = Context::new()?;
     /// # context.set_dir(driver.aeron_dir())?;
     /// # let aeron = Aeron::connect(context)?;
     /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
-    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// use rusteron_client::Backoff;
-    ///
-    /// let deadline = Instant::now() + Duration::from_secs(10);
-    /// publication.offer_deadline(b"hello", deadline, &mut Backoff::default())?;
+    /// let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+    /// publication.offer_until(b"hello", Instant::now() + Duration::from_secs(10))?;
     /// # Ok(())
     /// # }
     /// ```
+    pub fn offer_until(
+        &mut self,
+        message: &[u8],
+        deadline: Instant,
+    ) -> Result<Position, WaitError> {
+        Publisher::offer_until(self, message, deadline)
+    }
+
+    /// Offers one message until it is accepted, as [`offer_until`](Self::offer_until) does, with an
+    /// idle strategy of the caller. The last idle is not cut short, so the call may last longer than
+    /// the deadline by one idle.
+    ///
+    /// # Errors
+    /// As for [`offer_until`](Self::offer_until).
     pub fn offer_deadline(
         &mut self,
         message: &[u8],
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<Position, WaitError> {
-        let client = Arc::clone(&self.client);
-        wait::until(&client, deadline, idle, || self.offer(message))
-            .map_err(|refusal| self.wait_error(refusal))
+        Publisher::offer_deadline(self, message, deadline, idle)
     }
 
     /// Offers one message whose bytes lie in several slices, such as a header and a body.
@@ -400,12 +401,50 @@ impl ExclusivePublication {
         self.revoke_on_close();
     }
 
-    /// Returns the position after all messages so far.
-    pub(crate) fn current_position(&self) -> Result<Position, OfferError> {
+    /// Returns the position after all messages that have been offered or claimed so far, in bytes.
+    ///
+    /// # Errors
+    /// [`OfferError::Closed`] once the publication is closed.
+    ///
+    /// Corresponds to `aeron_exclusive_publication_position`.
+    #[doc(alias = "aeron_exclusive_publication_position")]
+    pub fn position(&self) -> Result<Position, OfferError> {
+        if self.is_closed() {
+            return Err(self.closed());
+        }
         // SAFETY: the next frame belongs to the only writer, who cannot be at work now, because the
         // type is not `Sync`.
         let next = unsafe { *self.fields.next_frame };
         Ok(next.term_begin_position + i64::from(next.term_offset))
+    }
+
+    /// Returns the distance from the position to its limit, in bytes, frame headers included. Returns
+    /// 0 if the position is at the limit or above.
+    ///
+    /// # Errors
+    /// As for [`position`](Self::position).
+    ///
+    /// Corresponds to the difference of two functions of C.
+    #[doc(alias = "availableWindow")]
+    pub fn available_window(&self) -> Result<usize, OfferError> {
+        self.window(self.position()?)
+    }
+
+    /// Closes the publication, as [`Publication::close`](crate::Publication::close) does.
+    ///
+    /// Corresponds to `aeron_exclusive_publication_close`.
+    #[doc(alias = "aeron_exclusive_publication_close")]
+    pub fn close(self) {
+        drop(self);
+    }
+
+    /// Closes the publication, and calls `on_complete` once when the publication is closed; see
+    /// [`Publication::close_with`](crate::Publication::close_with).
+    ///
+    /// Corresponds to `aeron_exclusive_publication_close`.
+    #[doc(alias = "aeron_exclusive_publication_close")]
+    pub fn close_with(self, on_complete: impl FnOnce() + Send + 'static) {
+        self.handle.close_with(on_complete);
     }
 
     /// Returns the C publication, for the functions that have no safe form.
@@ -414,6 +453,15 @@ impl ExclusivePublication {
     /// exclusiveness as `&mut self`, and closing it is never allowed.
     pub fn as_ptr(&self) -> *mut sys::aeron_exclusive_publication_t {
         self.raw.as_ptr()
+    }
+}
+
+impl Deref for ExclusivePublication {
+    type Target = PublicationHandle;
+
+    #[inline]
+    fn deref(&self) -> &PublicationHandle {
+        &self.handle
     }
 }
 
@@ -426,7 +474,7 @@ impl sealed::Resource for ExclusivePublication {
     unsafe fn poll(
         registering: *mut sys::aeron_client_registering_resource_stct,
     ) -> Result<Option<Self::Raw>> {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
         unsafe { poll_for_address(sys::aeron_async_add_exclusive_publication_poll, registering) }
     }
 
@@ -435,50 +483,29 @@ impl sealed::Resource for ExclusivePublication {
         registering: *mut sys::aeron_client_registering_resource_stct,
         (): (),
     ) -> i32 {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
         unsafe { sys::aeron_async_add_exclusive_publication_cancel(client, registering) }
     }
 
     unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
-        let mut constants = MaybeUninit::uninit();
-        // SAFETY: the publication is live, and C fills the structure in or fails.
-        unsafe { sys::aeron_exclusive_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
-            .into_result()?;
         let mut fields = MaybeUninit::uninit();
         // SAFETY: the publication is live, and the function fills in the whole structure.
         let fields = unsafe {
             sys::rusteron_exclusive_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
-        // SAFETY: filled in just now; its channel lives as long as the publication.
-        let constants = unsafe {
-            let constants = constants.assume_init_mut();
-            // C reads the length from the log buffer again.
-            constants.term_buffer_length = fields.term_buffer_length as usize;
-            PublicationConstants::from_raw(constants)
-        };
-        // SAFETY: the counter stays mapped as long as the client, which the publication holds.
-        let limit = unsafe {
-            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
-        };
-        let (mut address, mut length) = (ptr::null_mut(), 0);
-        // SAFETY: the publication is live. Its log buffer stays mapped, and its flag in place, until it
-        // is closed, after the guard has gone. Claims allow for any length of their frame.
-        let fork_guard = unsafe {
-            sys::rusteron_exclusive_publication_log(raw.as_ptr(), &mut address, &mut length);
-            ForkGuard::new(address.cast(), length, fields.is_closed)
+        // SAFETY: by the contract, nothing else owns the publication; the fields are its own.
+        let handle = unsafe {
+            PublicationHandle::new(
+                RawPublication::Exclusive(raw),
+                client,
+                fields.is_closed,
+                (fields.position_limit, fields.position_limit_registration_id),
+                fields.term_buffer_length,
+            )?
         };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
-        Ok(Self {
-            fields,
-            limit,
-            raw,
-            ids,
-            constants,
-            client,
-            fork_guard: Some(fork_guard),
-            is_handed_over: false,
-        })
+        Ok(Self { handle, fields, raw, ids })
     }
 }
 
@@ -491,7 +518,7 @@ impl sealed::Stream for ExclusivePublication {
         (): (),
     ) -> i32 {
         let channel = channel.as_ptr();
-        // SAFETY: handed on to the caller; C copies the channel.
+        // SAFETY: the caller guarantees a live client (`Stream::add`); C copies the channel.
         unsafe {
             sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
         }
@@ -500,12 +527,6 @@ impl sealed::Stream for ExclusivePublication {
 
 impl fmt::Debug for ExclusivePublication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExclusivePublication")
-            .field("channel", &self.channel())
-            .field("stream_id", &self.stream_id())
-            .field("session_id", &self.session_id())
-            .field("is_connected", &self.is_connected())
-            .field("client_is_closed", &self.client.is_closed())
-            .finish()
+        self.debug("ExclusivePublication", f)
     }
 }

@@ -26,16 +26,20 @@
 mod batch;
 mod block;
 mod buffer_claim;
-mod details;
 mod exclusive_publication;
 mod fragments;
+mod handle;
 mod message_parts;
 mod next_frame;
 mod publication;
+mod publisher;
 mod reserved_value;
 
 pub use batch::OfferedBatch;
 pub use buffer_claim::BufferClaim;
 pub use exclusive_publication::ExclusivePublication;
+pub use handle::PublicationHandle;
+pub(crate) use handle::RawPublication;
 pub use publication::Publication;
 pub(crate) use publication::Remaining;
+pub use publisher::{AnyPublication, Publisher};

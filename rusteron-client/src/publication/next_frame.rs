@@ -85,7 +85,7 @@ impl ExclusivePublication {
     pub(crate) fn begin_frame(&mut self, length: usize) -> Option<BegunFrame> {
         let fields = &self.fields;
         // Copied before the acquire loads, after which the compiler would read the fields again.
-        let (limit, next) = (self.limit, fields.next_frame);
+        let (limit, next) = (self.handle.limit, fields.next_frame);
         // SAFETY: as in `next_frame_and_limit`.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
             return None;
@@ -162,7 +162,7 @@ impl ExclusivePublication {
         };
         // The limit belongs to another publication: the driver has timed out the client, and closed
         // the publication.
-        let limit = self.limit.position()?;
+        let limit = self.handle.limit.position()?;
         (!is_closed).then_some((next, limit))
     }
 

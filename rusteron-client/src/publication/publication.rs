@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::ptr::{self, NonNull};
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::time::Instant;
@@ -13,16 +14,14 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
-use crate::client::wait::{self, WaitError};
-use crate::constants::PublicationConstants;
+use crate::client::wait::WaitError;
 use crate::error::{OfferError, Position, Result};
-use crate::ffi::{Fallible, ForkGuard};
 use crate::idle::IdleStrategy;
 use crate::log_buffer::protocol::{Tail, Terms};
-use crate::log_buffer::{
-    self, CounterValue, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align,
+use crate::log_buffer::{self, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
+use crate::publication::{
+    BufferClaim, PublicationHandle, Publisher, RawPublication, message_parts, reserved_value,
 };
-use crate::publication::{BufferClaim, message_parts, reserved_value};
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.
 ///
@@ -61,21 +60,13 @@ use crate::publication::{BufferClaim, message_parts, reserved_value};
 #[doc(alias("ConcurrentPublication", "aeron_publication_t"))]
 #[must_use = "the publication is closed when this is dropped"]
 pub struct Publication {
+    pub(crate) handle: PublicationHandle,
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
     pub(crate) fields: sys::rusteron_publication_t,
-    pub(crate) limit: CounterValue,
     /// The length of a term, in units of the frame alignment.
     aligned_lengths_per_term: u64,
-    pub(crate) raw: NonNull<sys::aeron_publication_t>,
+    raw: NonNull<sys::aeron_publication_t>,
     pub(crate) ids: FrameIds,
-    pub(crate) constants: PublicationConstants,
-    pub(crate) client: Arc<Client>,
-    /// For the log buffer, and against offers: no claim of the parent can be committed in a forked
-    /// child. `None` once the conductor may free the publication.
-    pub(crate) fork_guard: Option<ForkGuard>,
-    /// True once the conductor has been told to close this publication. Only dropping the other
-    /// fields follows then.
-    pub(crate) is_handed_over: bool,
 }
 
 /// A range of the stream that one publisher has claimed.
@@ -133,27 +124,28 @@ impl Publication {
         claim.commit()
     }
 
-    /// Offers one message again and again, until it is accepted. The first offer after `deadline` is
-    /// the last. Returns the position after the message.
-    ///
-    /// Idles between two offers, and otherwise waits as
-    /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline) does.
+    /// Offers one message until it is accepted; see
+    /// [`ExclusivePublication::offer_until`](crate::ExclusivePublication::offer_until).
     ///
     /// # Errors
-    /// The message has not been sent:
-    /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
-    /// - [`WaitError::Rejected`]: the message is too long, the stream has reached its maximum
-    ///   position, or another process has overwritten the log buffer;
-    /// - [`WaitError::Closed`]: the publication is closed;
-    /// - [`WaitError::CalledFromConductor`]: called from a callback.
+    /// The message has not been sent; see [`offer_deadline`](Self::offer_deadline).
+    pub fn offer_until(&self, message: &[u8], deadline: Instant) -> Result<Position, WaitError> {
+        Publisher::offer_until(&mut { self }, message, deadline)
+    }
+
+    /// Offers one message until it is accepted, with an idle strategy; see
+    /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline).
+    ///
+    /// # Errors
+    /// The message has not been sent; see
+    /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline).
     pub fn offer_deadline(
         &self,
         message: &[u8],
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<Position, WaitError> {
-        wait::until(&self.client, deadline, idle, || self.offer(message))
-            .map_err(|refusal| self.wait_error(refusal))
+        Publisher::offer_deadline(&mut { self }, message, deadline, idle)
     }
 
     /// Offers one message whose bytes lie in several slices, such as a header and a body.
@@ -303,7 +295,7 @@ impl Publication {
     ) -> Result<ClaimedRange, OfferError> {
         let fields = &self.fields;
         // Copied before the acquire loads, after which the compiler would read the fields again.
-        let (limit, terms) = (self.limit, self.terms());
+        let (limit, terms) = (self.handle.limit, self.terms());
         log_buffer::prefetch_for_write::<0>(fields.term_tail_counters.cast());
         // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
         if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
@@ -423,11 +415,65 @@ impl Publication {
         }
     }
 
-    /// Returns the position after all messages so far.
-    pub(crate) fn current_position(&self) -> Result<Position, OfferError> {
+    /// Returns the position after all messages that have been offered or claimed so far, in bytes.
+    ///
+    /// # Errors
+    /// [`OfferError::Closed`] once the publication is closed; [`OfferError::CorruptLogBuffer`] if
+    /// another process has overwritten the tail.
+    ///
+    /// Corresponds to `aeron_publication_position`.
+    #[doc(alias = "aeron_publication_position")]
+    pub fn position(&self) -> Result<Position, OfferError> {
+        if self.is_closed() {
+            return Err(self.closed());
+        }
         let (_, tail) = self.terms().newest_tail();
         let position = self.position_of(tail);
         if position < 0 { Err(OfferError::CorruptLogBuffer) } else { Ok(position) }
+    }
+
+    /// Returns the distance from the position to its limit, in bytes, frame headers included. Returns
+    /// 0 if the position is at the limit or above.
+    ///
+    /// # Errors
+    /// As for [`position`](Self::position).
+    ///
+    /// Corresponds to the difference of two functions of C.
+    #[doc(alias = "availableWindow")]
+    pub fn available_window(&self) -> Result<usize, OfferError> {
+        self.window(self.position()?)
+    }
+
+    /// Closes the publication: tells the media driver that this publisher is gone, after the offered
+    /// messages have been delivered. Dropping the publication does the same. Does not block.
+    ///
+    /// Corresponds to `aeron_publication_close`.
+    #[doc(alias = "aeron_publication_close")]
+    pub fn close(self) {
+        drop(self);
+    }
+
+    /// Closes the publication, and calls `on_complete` once when the publication is closed. By then
+    /// the log buffer is unmapped, unless another handle uses it, and the media driver has been told.
+    ///
+    /// Does not block. The callback runs on the client's conductor thread and holds up the conductor
+    /// meanwhile. If the client closes first, the callback runs on the thread that closes the client.
+    /// Calls in the callback that would wait for the conductor return
+    /// [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor). A panic in the
+    /// callback is logged.
+    ///
+    /// If a fatal error has ended the client, the publication is closed already, and is freed when the
+    /// last handle of the client is dropped. The callback then runs in this call. If the error comes
+    /// between this call and the closing, the callback runs when that last handle is dropped. So the
+    /// callback must not own a handle of the client.
+    ///
+    /// A client without a conductor thread closes the publication, and calls the callback, in this
+    /// call. If this is called from a callback, both happen after that callback has returned.
+    ///
+    /// Corresponds to `aeron_publication_close`.
+    #[doc(alias = "aeron_publication_close")]
+    pub fn close_with(self, on_complete: impl FnOnce() + Send + 'static) {
+        self.handle.close_with(on_complete);
     }
 
     /// Returns the C publication, for the functions that have no safe form.
@@ -436,6 +482,15 @@ impl Publication {
     /// never allowed.
     pub fn as_ptr(&self) -> *mut sys::aeron_publication_t {
         self.raw.as_ptr()
+    }
+}
+
+impl Deref for Publication {
+    type Target = PublicationHandle;
+
+    #[inline]
+    fn deref(&self) -> &PublicationHandle {
+        &self.handle
     }
 }
 
@@ -448,7 +503,7 @@ impl sealed::Resource for Publication {
     unsafe fn poll(
         registering: *mut sys::aeron_client_registering_resource_stct,
     ) -> Result<Option<Self::Raw>> {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
         unsafe { poll_for_address(sys::aeron_async_add_publication_poll, registering) }
     }
 
@@ -457,52 +512,30 @@ impl sealed::Resource for Publication {
         registering: *mut sys::aeron_client_registering_resource_stct,
         (): (),
     ) -> i32 {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
         unsafe { sys::aeron_async_add_publication_cancel(client, registering) }
     }
 
     unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
-        let mut constants = MaybeUninit::uninit();
-        // SAFETY: the publication is live, and C fills the structure in or fails.
-        unsafe { sys::aeron_publication_constants(raw.as_ptr(), constants.as_mut_ptr()) }
-            .into_result()?;
         let mut fields = MaybeUninit::uninit();
         // SAFETY: the publication is live, and the function fills in the whole structure.
         let fields = unsafe {
             sys::rusteron_publication_fields(raw.as_ptr(), fields.as_mut_ptr());
             fields.assume_init()
         };
-        // SAFETY: filled in just now; its channel lives as long as the publication.
-        let constants = unsafe {
-            let constants = constants.assume_init_mut();
-            // C reads the length from the log buffer again.
-            constants.term_buffer_length = fields.term_buffer_length as usize;
-            PublicationConstants::from_raw(constants)
-        };
-        // SAFETY: the counter stays mapped as long as the client, which the publication holds.
-        let limit = unsafe {
-            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
-        };
-        let (mut address, mut length) = (ptr::null_mut(), 0);
-        // SAFETY: the publication is live. Its log buffer stays mapped, and its flag in place, until it
-        // is closed, after the guard has gone. Claims allow for any length of their frame.
-        let fork_guard = unsafe {
-            sys::rusteron_publication_log(raw.as_ptr(), &mut address, &mut length);
-            ForkGuard::new(address.cast(), length, fields.is_closed)
+        // SAFETY: by the contract, nothing else owns the publication; the fields are its own.
+        let handle = unsafe {
+            PublicationHandle::new(
+                RawPublication::Shared(raw),
+                client,
+                fields.is_closed,
+                (fields.position_limit, fields.position_limit_registration_id),
+                fields.term_buffer_length,
+            )?
         };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
         let aligned_lengths_per_term = fields.term_buffer_length as u64 / FRAME_ALIGNMENT as u64;
-        Ok(Self {
-            fields,
-            limit,
-            aligned_lengths_per_term,
-            raw,
-            ids,
-            constants,
-            client,
-            fork_guard: Some(fork_guard),
-            is_handed_over: false,
-        })
+        Ok(Self { handle, fields, aligned_lengths_per_term, raw, ids })
     }
 }
 
@@ -514,7 +547,7 @@ impl sealed::Stream for Publication {
         stream_id: i32,
         (): (),
     ) -> i32 {
-        // SAFETY: handed on to the caller; C copies the channel.
+        // SAFETY: the caller guarantees a live client (`Stream::add`); C copies the channel.
         unsafe {
             sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
         }
@@ -523,12 +556,6 @@ impl sealed::Stream for Publication {
 
 impl fmt::Debug for Publication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Publication")
-            .field("channel", &self.channel())
-            .field("stream_id", &self.stream_id())
-            .field("session_id", &self.session_id())
-            .field("is_connected", &self.is_connected())
-            .field("client_is_closed", &self.client.is_closed())
-            .finish()
+        self.debug("Publication", f)
     }
 }

@@ -6,7 +6,8 @@ use std::io::IoSlice;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestCaseResult, TestRunner};
 use rusteron_client::{
-    Action, Aeron, BufferClaim, ExclusivePublication, Header, OfferError, Publication, Subscription,
+    Action, Aeron, BufferClaim, ExclusivePublication, Header, OfferError, Publication, Publisher,
+    Subscription,
 };
 use rusteron_test_support::{Random, SHORT_TERMS, await_some, await_that, connect, launch};
 
@@ -49,12 +50,6 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Both kinds of publications, as far as they do the same.
-trait Publisher {
-    fn attempt(&mut self, operation: &Operation, bytes: &[u8]) -> Result<i64, OfferError>;
-    fn is_connected(&self) -> bool;
-}
-
 fn parts<'a>(lengths: &[usize], mut bytes: &'a [u8]) -> Vec<IoSlice<'a>> {
     let cut = |&length: &usize| {
         let (part, rest) = bytes.split_at(length);
@@ -78,45 +73,38 @@ fn finish(mut claim: BufferClaim<'_>, ending: Ending, bytes: &[u8]) -> i64 {
     position
 }
 
-impl Publisher for ExclusivePublication {
-    fn attempt(&mut self, operation: &Operation, bytes: &[u8]) -> Result<i64, OfferError> {
-        match operation {
-            Operation::Offer(_) => self.offer(bytes),
-            Operation::Parts(lengths) => self.offer_parts(&parts(lengths, bytes)),
-            Operation::ReservedValue(_, value) => {
-                self.offer_with_reserved_value(bytes, |payload| value ^ payload.len() as i64)
-            }
-            Operation::Claim(length, ending) => {
-                self.try_claim(*length).map(|claim| finish(claim, *ending, bytes))
-            }
-            Operation::Padding(length) => self.append_padding(*length),
-        }
-    }
+/// A publication of either kind, and what it does instead of appending padding.
+trait Subject: Publisher {
+    fn pad(&mut self, length: usize, bytes: &[u8]) -> Result<i64, OfferError>;
+}
 
-    fn is_connected(&self) -> bool {
-        self.is_connected()
+impl Subject for ExclusivePublication {
+    fn pad(&mut self, length: usize, _: &[u8]) -> Result<i64, OfferError> {
+        self.append_padding(length)
     }
 }
 
-impl Publisher for Publication {
-    fn attempt(&mut self, operation: &Operation, bytes: &[u8]) -> Result<i64, OfferError> {
-        match operation {
-            Operation::Offer(_) => self.offer(bytes),
-            Operation::Parts(lengths) => self.offer_parts(&parts(lengths, bytes)),
-            Operation::ReservedValue(_, value) => {
-                self.offer_with_reserved_value(bytes, |payload| value ^ payload.len() as i64)
-            }
-            Operation::Claim(length, ending) => {
-                self.try_claim(*length).map(|claim| finish(claim, *ending, bytes))
-            }
-            Operation::Padding(length) => {
-                self.try_claim(*length).map(|claim| finish(claim, Ending::Abort, bytes))
-            }
-        }
+impl Subject for Publication {
+    fn pad(&mut self, length: usize, bytes: &[u8]) -> Result<i64, OfferError> {
+        self.try_claim(length).map(|claim| finish(claim, Ending::Abort, bytes))
     }
+}
 
-    fn is_connected(&self) -> bool {
-        self.is_connected()
+fn attempt(
+    publisher: &mut impl Subject,
+    operation: &Operation,
+    bytes: &[u8],
+) -> Result<i64, OfferError> {
+    match operation {
+        Operation::Offer(_) => publisher.offer(bytes),
+        Operation::Parts(lengths) => publisher.offer_parts(&parts(lengths, bytes)),
+        Operation::ReservedValue(_, value) => {
+            publisher.offer_with_reserved_value(bytes, |payload| value ^ payload.len() as i64)
+        }
+        Operation::Claim(length, ending) => {
+            publisher.try_claim(*length).map(|claim| finish(claim, *ending, bytes))
+        }
+        Operation::Padding(length) => publisher.pad(*length, bytes),
     }
 }
 
@@ -334,7 +322,7 @@ fn fragments_of(mut block: &[u8], position: &mut i64, fragments: &mut Vec<Given>
 }
 
 fn run(
-    publisher: &mut impl Publisher,
+    publisher: &mut impl Subject,
     subscription: &mut Subscription,
     case: &Case,
 ) -> TestCaseResult {
@@ -345,7 +333,7 @@ fn run(
     for operation in &case.operations {
         let bytes = model.bytes(operation);
         let expected = model.apply(operation, &bytes);
-        let outcome = await_some("an answer", || match publisher.attempt(operation, &bytes) {
+        let outcome = await_some("an answer", || match attempt(publisher, operation, &bytes) {
             Err(OfferError::AdminAction) => None,
             Err(OfferError::BackPressured) => {
                 reader.read();
@@ -363,7 +351,7 @@ fn run(
     model.apply(&last, &bytes);
     await_that("an available window", || {
         reader.read();
-        publisher.attempt(&last, &bytes).is_ok()
+        attempt(publisher, &last, &bytes).is_ok()
     });
     let expected = match case.form {
         Form::Fragments => &model.fragments,

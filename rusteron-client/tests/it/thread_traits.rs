@@ -63,6 +63,8 @@ fn each_type_has_its_thread_traits() {
         Aeron: "Send Sync Clone",
         Publication: "Send Sync",
         ExclusivePublication: "Send",
+        AnyPublication: "Send",
+        PublicationHandle: "Send Sync",
         Subscription: "Send",
         Counter: "Send Sync",
         Registration<Publication>: "Send",

@@ -76,6 +76,8 @@ fn unconnected_wait_says_how_long_and_why() {
         (until_deadline(&mut |end| shared.await_connected(end, &mut idle)), 1),
         (until_deadline(&mut |end| exclusive.await_connected(end, &mut idle)), 1),
         (until_deadline(&mut |end| shared.offer_deadline(b"", end, &mut idle).map(drop)), 1),
+        (until_deadline(&mut |end| shared.offer_until(b"", end).map(drop)), 1),
+        (until_deadline(&mut |end| exclusive.offer_until(b"", end).map(drop)), 1),
         (until_deadline(&mut |end| exclusive.offer_deadline(b"", end, &mut idle).map(drop)), 1),
         (until_deadline(&mut |end| subscription.await_connected(end, &mut idle)), 2),
     ] {
@@ -102,6 +104,7 @@ fn deadline_in_the_past_means_one_attempt() {
     let mut idle = idle_fn(|_| panic!("no second attempt"));
     publication.await_connected(past, &mut idle).expect("connected");
     publication.offer_deadline(b"hello", past, &mut idle).expect("an offer");
+    publication.offer_until(b"hello", past).expect("an offer");
     subscription.await_connected(past, &mut idle).expect("connected");
     await_that("the message", || subscription.poll(|_, _| {}, 1) == Ok(1));
 }

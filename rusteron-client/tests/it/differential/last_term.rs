@@ -74,7 +74,7 @@ fn later_operations(can_pad: bool, max_payload: usize) -> Vec<Operation> {
 
 fn until_the_end<P: Subject>() {
     let first = (Contender::<P>::new(Stream::DEFAULT), Contender::<P>::new(Stream::DEFAULT));
-    let max_payload = first.0.publication.constants().max_payload_length;
+    let max_payload = first.0.publication.max_payload_length();
     let full = max_payload as i64 + HEADER_LENGTH;
     let mut random = Random::new(12);
     let (mut turn, mut exactly, mut with_padding) = (0, 0, 0);

@@ -8,8 +8,7 @@ use std::slice;
 use std::sync::Arc;
 
 use rusteron_client::{
-    Aeron, BufferClaim, ExclusivePublication, Header, OfferError, OfferedBatch, Publication,
-    PublicationConstants, Subscription,
+    Aeron, ExclusivePublication, Header, OfferError, Publication, Publisher, Subscription,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
@@ -181,20 +180,11 @@ unsafe extern "C" fn supply(_: *mut c_void, frame: *mut u8, length: usize) -> i6
 }
 
 /// A publication of either kind, through Rust and through C.
-pub(crate) trait Subject: Sized {
+pub(crate) trait Subject: Publisher + Sized {
     /// `true` if this kind of publication has a function for padding.
     const CAN_PAD: bool;
 
     fn add(aeron: &Aeron, channel: &str, stream_id: i32) -> Self;
-    fn available_window(&self) -> Result<usize, OfferError>;
-    fn position(&self) -> Result<i64, OfferError>;
-    fn constants(&self) -> &PublicationConstants;
-
-    fn offer(&mut self, message: &[u8]) -> Result<i64, OfferError>;
-    fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<i64, OfferError>;
-    fn offer_reserved(&mut self, message: &[u8]) -> Result<i64, OfferError>;
-    fn offer_batch(&mut self, messages: &[Vec<u8>]) -> OfferedBatch;
-    fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError>;
     fn append_padding(&mut self, length: usize) -> Result<i64, OfferError>;
 
     fn c_offer(&mut self, message: &[u8]) -> i64;
@@ -221,38 +211,6 @@ macro_rules! subject {
                 aeron.$add(channel, stream_id).expect("a publication")
             }
 
-            fn available_window(&self) -> Result<usize, OfferError> {
-                <$publication>::available_window(self)
-            }
-
-            fn position(&self) -> Result<i64, OfferError> {
-                <$publication>::position(self)
-            }
-
-            fn constants(&self) -> &PublicationConstants {
-                <$publication>::constants(self)
-            }
-
-            fn offer(&mut self, message: &[u8]) -> Result<i64, OfferError> {
-                <$publication>::offer(self, message)
-            }
-
-            fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<i64, OfferError> {
-                <$publication>::offer_parts(self, parts)
-            }
-
-            fn offer_reserved(&mut self, message: &[u8]) -> Result<i64, OfferError> {
-                self.offer_with_reserved_value(message, checksum)
-            }
-
-            fn offer_batch(&mut self, messages: &[Vec<u8>]) -> OfferedBatch {
-                <$publication>::offer_batch(self, messages)
-            }
-
-            fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
-                <$publication>::try_claim(self, length)
-            }
-
             fn append_padding(&mut $this, $length: usize) -> Result<i64, OfferError> {
                 $padding
             }
@@ -270,7 +228,7 @@ macro_rules! subject {
             ) -> i64 {
                 let none = std::ptr::null_mut();
                 let (parts, count) = (parts.as_mut_ptr(), parts.len());
-                // SAFETY: handed on to the caller.
+                // SAFETY: the caller guarantees readable parts; the rest as in `c_offer`.
                 unsafe { sys::$offerv(self.as_ptr(), parts, count, supplier, none) }
             }
 
@@ -466,7 +424,9 @@ pub(crate) fn attempt_in_rust(
             let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
             publication.offer_parts(&parts)
         }
-        Operation::ReservedValues(message) => publication.offer_reserved(message),
+        Operation::ReservedValues(message) => {
+            publication.offer_with_reserved_value(message, checksum)
+        }
         Operation::Padding(length) => publication.append_padding(*length),
         Operation::Claim { message, flags, reserved_value, is_committed } => {
             let mut claim = publication.try_claim(message.len())?;

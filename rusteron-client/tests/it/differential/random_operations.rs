@@ -12,8 +12,8 @@ use rusteron_test_support::{Random, await_that};
 /// messages.
 fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Compared {
     let (mut rust, mut c) = (Contender::<P>::new(stream), Contender::<P>::new(stream));
-    let max_payload = rust.publication.constants().max_payload_length;
-    let max_message = rust.publication.constants().max_message_length;
+    let max_payload = rust.publication.max_payload_length();
+    let max_message = rust.publication.max_message_length();
     let mut random = Random::new(seed);
 
     let (mut rust_read, mut c_read) = (Vec::new(), Vec::new());

@@ -64,7 +64,7 @@ fn operation(turn: usize, message: Vec<u8>, max_payload: usize) -> Operation {
 fn sweep<P: Subject>() {
     let (mut rust, mut c) =
         (Contender::<P>::new(Stream::DEFAULT), Contender::<P>::new(Stream::DEFAULT));
-    let max_payload = rust.publication.constants().max_payload_length;
+    let max_payload = rust.publication.max_payload_length();
     let mut random = Random::new(11);
     let (mut turn, mut accepted, mut rejected) = (0, 0, 0);
     // From the very end of the term to where two fragments fit.

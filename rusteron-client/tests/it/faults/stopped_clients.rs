@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusteron_client::{
     Aeron, CloseCause, Counter, CounterState, ExclusivePublication, Header, OfferError, PollError,
-    Publication, Subscription,
+    Subscription,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
@@ -317,7 +317,7 @@ fn publications_are_closed() {
         shared.available_window(),
         Err(OfferError::Closed(CloseCause::ClientTimeout))
     ));
-    assert!(Publication::is_closed(&shared));
+    assert!(shared.is_closed());
 }
 
 #[test]

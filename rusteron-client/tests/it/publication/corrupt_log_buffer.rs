@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rusteron_client::{
-    Aeron, ErrorKind, ExclusivePublication, OfferError, Publication, Registration, Resource, Result,
+    Aeron, ErrorKind, ExclusivePublication, OfferError, Publication, Publisher, Registration,
+    Resource, Result,
 };
 use rusteron_media_driver::DriverInvoker;
 use rusteron_test_support::{Random, SHORT_TERMS, await_some, context, driver_context};
@@ -132,37 +133,17 @@ impl Log {
     }
 }
 
-/// Each way to send on a shared publication, with messages of one and of several fragments.
-fn offers(publication: &Publication) -> [std::result::Result<i64, OfferError>; 7] {
+/// Each way to send, with messages of one and of several fragments.
+fn offers(publisher: &mut impl Publisher) -> [std::result::Result<i64, OfferError>; 7] {
     let (short, long) = ([7; 300], vec![8; 3 * 1408]);
-    let batch = publication.offer_batch(&[&short[..], &short]);
+    let batch = publisher.offer_batch(&[&short[..], &short]);
     [
-        publication.offer(&short),
-        publication.offer(&long),
-        publication.offer_parts(&[IoSlice::new(&short), IoSlice::new(&short)]),
-        publication.offer_parts(&[IoSlice::new(&long), IoSlice::new(&short)]),
-        publication.offer_with_reserved_value(&long, |_| 1),
-        publication.try_claim(300).and_then(|mut claim| {
-            claim.fill(9);
-            claim.commit()
-        }),
-        batch.stopped_by.map_or(Ok(0), Err),
-    ]
-}
-
-fn exclusive_offers(
-    publication: &mut ExclusivePublication,
-) -> [std::result::Result<i64, OfferError>; 8] {
-    let (short, long) = ([7; 300], vec![8; 3 * 1408]);
-    let batch = publication.offer_batch(&[&short[..], &short]);
-    [
-        publication.offer(&short),
-        publication.offer(&long),
-        publication.offer_parts(&[IoSlice::new(&short), IoSlice::new(&short)]),
-        publication.offer_parts(&[IoSlice::new(&long), IoSlice::new(&short)]),
-        publication.offer_with_reserved_value(&long, |_| 1),
-        publication.append_padding(300),
-        publication.try_claim(300).and_then(|mut claim| {
+        publisher.offer(&short),
+        publisher.offer(&long),
+        publisher.offer_parts(&[IoSlice::new(&short), IoSlice::new(&short)]),
+        publisher.offer_parts(&[IoSlice::new(&long), IoSlice::new(&short)]),
+        publisher.offer_with_reserved_value(&long, |_| 1),
+        publisher.try_claim(300).and_then(|mut claim| {
             claim.fill(9);
             claim.commit()
         }),
@@ -291,7 +272,7 @@ fn unaligned_tail_is_refused() {
     for offset in [8, 31, 33, TERM_LENGTH as u32 - 24, TERM_LENGTH as u32 + 8, 0xffff_ffff] {
         log.set_tail(0, term_id, offset);
         let before = log.tail(0);
-        assert_eq!(offers(&publication), [Err(OfferError::CorruptLogBuffer); 7], "{offset}");
+        assert_eq!(offers(&mut &publication), [Err(OfferError::CorruptLogBuffer); 7], "{offset}");
         assert!(!OfferError::CorruptLogBuffer.is_retryable());
         assert_eq!(log.tail(0), before);
     }
@@ -305,7 +286,7 @@ fn tail_before_first_term_is_refused() {
     let (publication, log) = pair.shared();
     log.set_int(COUNT, -1);
     log.set_tail(0, log.initial_term_id().wrapping_sub(1), 0);
-    assert_eq!(offers(&publication), [Err(OfferError::CorruptLogBuffer); 7]);
+    assert_eq!(offers(&mut &publication), [Err(OfferError::CorruptLogBuffer); 7]);
     assert_eq!(publication.position(), Err(OfferError::CorruptLogBuffer));
     assert_eq!(publication.available_window(), Err(OfferError::CorruptLogBuffer));
 }
@@ -316,7 +297,7 @@ fn tail_of_another_term_is_not_claimed() {
     let (publication, log) = pair.shared();
     let term_id = log.initial_term_id();
     log.set_tail(0, term_id.wrapping_sub(65536), 0xffff_ffe0);
-    assert_eq!(offers(&publication), [Err(OfferError::AdminAction); 7]);
+    assert_eq!(offers(&mut &publication), [Err(OfferError::AdminAction); 7]);
     // As after as many offers at the end of a term.
     log.set_tail(0, term_id, 0xffff_ffe0);
     assert_eq!(publication.offer(&[7; 300]), Err(OfferError::AdminAction));
@@ -360,8 +341,11 @@ fn publisher_process() {
             }
         });
         for _ in 0..ROUNDS {
-            accepted[0] += offers(&shared).iter().filter(|outcome| outcome.is_ok()).count();
-            accepted[1] += exclusive_offers(&mut exclusive).iter().filter(|it| it.is_ok()).count();
+            let outcomes = [offers(&mut &shared), offers(&mut exclusive)];
+            for (accepted, outcomes) in accepted.iter_mut().zip(outcomes) {
+                *accepted += outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            }
+            let _ = exclusive.append_padding(300);
             let _ = (shared.position(), shared.available_window(), shared.is_connected());
             let _ = (exclusive.position(), exclusive.available_window());
             let _ = exclusive.offer_block(&[0; 64]);
