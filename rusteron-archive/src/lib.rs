@@ -41,11 +41,19 @@ mod recording_signal;
 mod reentry;
 mod replay_merge;
 
-/// Output of `rusteron-codegen` from Aeron's headers: the context's settings.
-mod generated {
+/// The settings of the table `settings.txt`.
+mod settings {
+    use std::borrow::Cow;
+    use std::ffi::c_int;
+    use std::time::Duration;
+
+    use rusteron_client::__private::{self as ffi, Fallible};
+    use rusteron_client::Result;
+    use rusteron_sys::archive as sys;
+
     use crate::Context;
 
-    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
+    include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 }
 
 pub use archive::{

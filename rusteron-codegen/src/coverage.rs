@@ -6,11 +6,9 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::error::Error;
-use crate::header;
+use crate::{header, read};
 
-/// The generator's list of a header's functions, for a test.
-/// [`Generator::write_coverage_to_out_dir`](crate::Generator::write_coverage_to_out_dir) writes it.
+/// The generator's list of a header's functions, for a test. [`generate`](crate::generate) writes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Generated {
     /// Every function that the header declares, in the header's order.
@@ -42,7 +40,7 @@ impl Sources {
     /// # Errors
     ///
     /// If a file cannot be read, or does not consist of Rust's tokens.
-    pub fn rust_dir(mut self, dir: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn rust_dir(mut self, dir: impl AsRef<Path>) -> Result<Self, String> {
         self.add_rust_dir(dir.as_ref())?;
         Ok(self)
     }
@@ -52,7 +50,7 @@ impl Sources {
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn c_file(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn c_file(mut self, path: impl AsRef<Path>) -> Result<Self, String> {
         let code = header::without_comments(&read(path.as_ref())?);
         // Names of headers are no function names.
         let code = code.lines().filter(|line| !line.trim_start().starts_with("#include"));
@@ -60,15 +58,15 @@ impl Sources {
         Ok(self)
     }
 
-    fn add_rust_dir(&mut self, dir: &Path) -> Result<(), Error> {
-        let failed = |error| Error::new(format!("{}: {error}", dir.display()));
+    fn add_rust_dir(&mut self, dir: &Path) -> Result<(), String> {
+        let failed = |error| format!("{}: {error}", dir.display());
         for entry in fs::read_dir(dir).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             if path.is_dir() {
                 self.add_rust_dir(&path)?;
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let tokens = read(&path)?.parse::<TokenStream>();
-                let failed = |error| Error::new(format!("{}: {error}", path.display()));
+                let failed = |error| format!("{}: {error}", path.display());
                 self.add_tokens(tokens.map_err(failed)?);
             }
         }
@@ -84,7 +82,7 @@ impl Sources {
                 TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
                     if let Some(line) = doc_line(group.stream()) {
                         doc = doc + &line + "\n";
-                    } else if is_for_tests(group.stream()) {
+                    } else if is_for_tests(&group.stream()) {
                         // The attribute's item ends with a body or a semicolon.
                         tokens.by_ref().find(is_end_of_item);
                     } else {
@@ -161,17 +159,19 @@ pub fn coverage_problems(
 
 /// Returns the text of `doc = "text"`.
 fn doc_line(attribute: TokenStream) -> Option<String> {
-    let doc = syn::parse2::<syn::MetaNameValue>(attribute).ok()?;
-    let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = doc.value else {
-        return None;
-    };
-    doc.path.is_ident("doc").then(|| text.value().trim().to_owned())
+    let mut tokens = attribute.into_iter();
+    let is_doc = matches!(tokens.next(), Some(TokenTree::Ident(name)) if name == "doc");
+    match (is_doc, tokens.next(), tokens.next()) {
+        (true, Some(TokenTree::Punct(_)), Some(TokenTree::Literal(text))) => {
+            Some(text.to_string().trim_matches('"').trim().to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Returns whether an attribute is `cfg(test)`.
-fn is_for_tests(attribute: TokenStream) -> bool {
-    let cfg = syn::parse2::<syn::MetaList>(attribute);
-    cfg.is_ok_and(|cfg| cfg.path.is_ident("cfg") && cfg.tokens.to_string() == "test")
+fn is_for_tests(attribute: &TokenStream) -> bool {
+    attribute.to_string().replace(' ', "") == "cfg(test)"
 }
 
 fn is_end_of_item(token: &TokenTree) -> bool {
@@ -180,10 +180,6 @@ fn is_end_of_item(token: &TokenTree) -> bool {
         TokenTree::Punct(punct) => punct.as_char() == ';',
         _ => false,
     }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|error| Error::new(format!("{}: {error}", path.display())))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

@@ -9,7 +9,7 @@ use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
-use crate::limits::Limit;
+use crate::settings::Setting;
 use crate::strategy::NameResolver;
 
 impl Context {
@@ -45,7 +45,8 @@ impl Context {
 pub(crate) fn settings(context: &Context) -> Result<()> {
     let problems: Vec<_> = [
         strategies(context),
-        sizes(context),
+        // C checks these one by one, mostly without saying whose size it is.
+        Setting::all().iter().filter_map(|setting| setting.problem(context)).collect(),
         vectors(context).into_iter().collect(),
         timeouts(context),
         cpus(context),
@@ -68,7 +69,7 @@ pub(crate) fn settings(context: &Context) -> Result<()> {
 fn strategies(context: &Context) -> Vec<String> {
     let unset = context
         .unset_idle_strategy()
-        .map(|agent| format!("{agent}_idle_strategy: unset, because its setter failed"));
+        .map(|setting| format!("{setting}: unset, because its setter failed"));
     // SAFETY: the context is live, and the name that C returns is static.
     let interceptor = unsafe {
         let name = sys::rusteron_driver_context_unusable_interceptor(context.as_ptr());
@@ -80,121 +81,44 @@ fn strategies(context: &Context) -> Vec<String> {
     unset.into_iter().chain(interceptor).collect()
 }
 
-/// Checks the sizes that C checks one by one, mostly without saying whose size it is.
-fn sizes(context: &Context) -> Vec<String> {
-    let c = context;
-    let sizes = [
-        (
-            "term_buffer_length",
-            "AERON_TERM_BUFFER_LENGTH",
-            c.term_buffer_length(),
-            Limit::TERM_LENGTH,
-        ),
-        (
-            "ipc_term_buffer_length",
-            "AERON_IPC_TERM_BUFFER_LENGTH",
-            c.ipc_term_buffer_length(),
-            Limit::TERM_LENGTH,
-        ),
-        ("file_page_size", "AERON_FILE_PAGE_SIZE", c.file_page_size(), Limit::PAGE_SIZE),
-        ("mtu_length", "AERON_MTU_LENGTH", c.mtu_length(), Limit::MTU),
-        ("ipc_mtu_length", "AERON_IPC_MTU_LENGTH", c.ipc_mtu_length(), Limit::MTU),
-        (
-            "to_conductor_buffer_length",
-            "AERON_CONDUCTOR_BUFFER_LENGTH",
-            c.to_conductor_buffer_length(),
-            Limit::TO_CONDUCTOR_BUFFER,
-        ),
-        (
-            "to_clients_buffer_length",
-            "AERON_CLIENTS_BUFFER_LENGTH",
-            c.to_clients_buffer_length(),
-            Limit::TO_CLIENTS_BUFFER,
-        ),
-        (
-            "counters_buffer_length",
-            "AERON_COUNTERS_BUFFER_LENGTH",
-            c.counters_buffer_length(),
-            Limit::COUNTERS_BUFFER,
-        ),
-        (
-            "error_buffer_length",
-            "AERON_ERROR_BUFFER_LENGTH",
-            c.error_buffer_length(),
-            Limit::ERROR_BUFFER,
-        ),
-        (
-            "publication_term_window_length",
-            "AERON_PUBLICATION_TERM_WINDOW_LENGTH",
-            c.publication_term_window_length(),
-            Limit::TERM_WINDOW,
-        ),
-        (
-            "ipc_publication_term_window_length",
-            "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH",
-            c.ipc_publication_term_window_length(),
-            Limit::TERM_WINDOW,
-        ),
-    ];
-    let problem = |(setting, variable, size, limit): (&str, &str, usize, Limit)| {
-        (!limit.admits(size as u64))
-            .then(|| format!("{setting} ({variable}): {size} is not {limit}"))
-    };
-    sizes.into_iter().filter_map(problem).collect()
+/// The name and the variable of a setting.
+fn title(name: &str) -> String {
+    let setting = Setting::all().iter().find(|setting| setting.name == name);
+    setting.map_or_else(|| name.to_owned(), Setting::title)
 }
 
 fn vectors(context: &Context) -> Option<String> {
     let messages = context.datagrams_per_send();
     let capacity = context.sender_io_vector_capacity();
     (messages > capacity).then(|| {
-        format!(
-            "network_publication_max_messages_per_send \
-             (AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND): {messages} is more than \
-             sender_io_vector_capacity (AERON_SENDER_IO_VECTOR_CAPACITY): {capacity}"
-        )
+        let [title, other] =
+            ["network_publication_max_messages_per_send", "sender_io_vector_capacity"].map(title);
+        format!("{title}: {messages} is more than {other}: {capacity}")
     })
 }
 
 /// Checks the timeouts that have to be longer than others.
 fn timeouts(context: &Context) -> Vec<String> {
-    type Timeout = (&'static str, &'static str, Duration);
-    let timer = ("timer_interval", "AERON_TIMER_INTERVAL", context.timer_interval());
-    let liveness: Timeout = (
-        "client_liveness_timeout",
-        "AERON_CLIENT_LIVENESS_TIMEOUT",
-        context.client_liveness_timeout(),
-    );
-    let unblock: Timeout = (
-        "publication_unblock_timeout",
-        "AERON_PUBLICATION_UNBLOCK_TIMEOUT",
-        context.publication_unblock_timeout(),
-    );
-    let window_limit: Timeout = (
-        "untethered_window_limit_timeout",
-        "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT",
-        context.untethered_window_limit_timeout(),
-    );
-    let resting: Timeout = (
-        "untethered_resting_timeout",
-        "AERON_UNTETHERED_RESTING_TIMEOUT",
-        context.untethered_resting_timeout(),
-    );
-    let linger = context
-        .untethered_linger_timeout()
-        .map(|timeout| ("untethered_linger_timeout", "AERON_UNTETHERED_LINGER_TIMEOUT", timeout));
-    let pairs = [(unblock, liveness), (liveness, timer), (window_limit, timer), (resting, timer)];
-    let pairs = pairs.into_iter().chain(linger.map(|linger| (linger, timer)));
-    let problem = |(long, short): (Timeout, Timeout)| {
-        let (name, variable, timeout) = long;
-        let (other, other_variable, least) = short;
+    type Timeout = (&'static str, Option<Duration>);
+    let timer = ("timer_interval", Some(context.timer_interval()));
+    let liveness = ("client_liveness_timeout", Some(context.client_liveness_timeout()));
+    let pairs = [
+        (("publication_unblock_timeout", Some(context.publication_unblock_timeout())), liveness),
+        (liveness, timer),
+        (
+            ("untethered_window_limit_timeout", Some(context.untethered_window_limit_timeout())),
+            timer,
+        ),
+        (("untethered_resting_timeout", Some(context.untethered_resting_timeout())), timer),
+        (("untethered_linger_timeout", context.untethered_linger_timeout()), timer),
+    ];
+    let problem = |((name, long), (other, short)): (Timeout, Timeout)| {
+        let (timeout, least) = (long?, short?);
         (timeout <= least).then(|| {
-            format!(
-                "{name} ({variable}): {timeout:?} is not longer than {other} ({other_variable}): \
-                 {least:?}"
-            )
+            format!("{}: {timeout:?} is not longer than {}: {least:?}", title(name), title(other))
         })
     };
-    pairs.filter_map(problem).collect()
+    pairs.into_iter().filter_map(problem).collect()
 }
 
 /// Checks the arguments of the interceptor `fixed-loss`, with which C would leave a driver half made.

@@ -6,7 +6,7 @@ use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
 use rusteron_client::__private::{self as ffi, Fallible, last_error};
-use rusteron_client::{IdleStrategyKind, Result};
+use rusteron_client::Result;
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
@@ -14,6 +14,7 @@ use crate::dir_access::DirAccess;
 use crate::environment;
 use crate::loss::RetainedLoss;
 use crate::segmentation_offload::RetainedOffload;
+use crate::settings::{Setting, is_idle_strategy};
 use crate::term_cleaning::TermCleaning;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
@@ -98,21 +99,10 @@ impl Context {
     /// Sets the idle strategies of the environment once more: C has loaded them, but remembers the
     /// names of its defaults.
     fn name_idle_strategies(&mut self) -> Result<()> {
-        type Set = fn(&mut Context, IdleStrategyKind) -> Result<&mut Context>;
-        let setters: [(&str, Set); 6] = [
-            ("AERON_CONDUCTOR_IDLE_STRATEGY", Self::set_conductor_idle_strategy),
-            ("AERON_SENDER_IDLE_STRATEGY", Self::set_sender_idle_strategy),
-            ("AERON_RECEIVER_IDLE_STRATEGY", Self::set_receiver_idle_strategy),
-            ("AERON_SHARED_IDLE_STRATEGY", Self::set_shared_idle_strategy),
-            ("AERON_SHAREDNETWORK_IDLE_STRATEGY", Self::set_shared_network_idle_strategy),
-            (
-                "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY",
-                Self::set_native_resource_agent_idle_strategy,
-            ),
-        ];
-        for (variable, set) in setters {
-            if let Some(kind) = std::env::var(variable).ok().and_then(|name| idle_strategy(&name)) {
-                set(self, kind)?;
+        for (setting, _) in Setting::idle_strategies() {
+            let name = std::env::var(setting.variable()).ok();
+            if let Some(name) = name.filter(|name| is_idle_strategy(name)) {
+                setting.set(self, &name)?;
             }
         }
         Ok(())
@@ -134,21 +124,8 @@ impl Context {
     /// Returns the idle strategy that a failed setter left unset. C cannot run an agent without a
     /// strategy.
     pub(crate) fn unset_idle_strategy(&self) -> Option<&'static str> {
-        type Getter = unsafe extern "C" fn(*mut sys::aeron_driver_context_t) -> *const c_char;
-        let getters: [(&str, Getter); 6] = [
-            ("conductor", sys::aeron_driver_context_get_conductor_idle_strategy),
-            ("sender", sys::aeron_driver_context_get_sender_idle_strategy),
-            ("receiver", sys::aeron_driver_context_get_receiver_idle_strategy),
-            ("shared", sys::aeron_driver_context_get_shared_idle_strategy),
-            ("shared_network", sys::aeron_driver_context_get_sharednetwork_idle_strategy),
-            (
-                "native_resource_agent",
-                sys::aeron_driver_context_get_native_resource_agent_idle_strategy,
-            ),
-        ];
-        // SAFETY: the structure is live; C sets the name together with the strategy.
-        let is_unset = |getter: Getter| unsafe { getter(self.as_ptr()) }.is_null();
-        getters.into_iter().find(|(_, getter)| is_unset(*getter)).map(|(agent, _)| agent)
+        let unset = Setting::idle_strategies().find(|(_, get)| get(self).is_none());
+        unset.map(|(setting, _)| setting.name)
     }
 
     /// Frees the configuration of a driver that ran and is closed now. Deletes its directory if
@@ -161,18 +138,6 @@ impl Context {
         drop(context.agent_on_start.take());
         closed.map(|_| ())
     }
-}
-
-/// Finds one of Aeron's idle strategies by either of its names in C.
-fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
-    Some(match name {
-        "sleeping" | "aeron_idle_strategy_sleeping" => IdleStrategyKind::Sleeping,
-        "aeron_idle_strategy_yielding" => IdleStrategyKind::Yielding,
-        "aeron_idle_strategy_busy_spinning" => IdleStrategyKind::BusySpin,
-        "aeron_idle_strategy_noop" => IdleStrategyKind::NoOp,
-        "aeron_idle_strategy_backoff" => IdleStrategyKind::Backoff,
-        _ => name.parse().ok()?,
-    })
 }
 
 impl Drop for Context {

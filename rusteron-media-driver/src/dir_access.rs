@@ -1,78 +1,41 @@
 //! Access of users to a driver's directory.
 
-use std::fmt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::str::FromStr;
 
 use rusteron_client::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
+use crate::names::{named, raw};
 
-/// Access of users to a driver's directory, for [`Context::set_dir_access`] and for the option
-/// `--dir-access` of the program `media_driver`.
-///
-/// A process that may use the directory can read and forge all messages of the driver's streams, and can end the
-/// driver. A client needs to write to the driver's files, even if the client only subscribes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum DirAccess {
+named! {
+    /// Access of users to a driver's directory, for [`Context::set_dir_access`] and for the option
+    /// `--dir-access` of the program `media_driver`.
+    ///
+    /// A process that may use the directory can read and forge all messages of the driver's streams, and can end the
+    /// driver. A client needs to write to the driver's files, even if the client only subscribes.
+    #[derive(Default)]
+    DirAccess, "an access";
     /// The user that the driver runs as, and the superuser. Directories have the mode 0700, files 0600.
     #[default]
-    Private,
+    Private = "private",
     /// The user, and the group of the directory. Directories have the mode 0750, files 0660.
     ///
     /// The group is that of the driver's process. If the directory's parent has the set-group-ID bit (`chmod g+s`, on
     /// Linux), the group is the parent's; the driver's user has to be a member. Clients of the group can use the
     /// driver, but cannot add or delete files.
-    Group,
+    Group = "group",
     /// As with Aeron's own drivers, the users that the umask of the process lets in. With the usual umask of 022,
     /// all users of the machine can read all messages.
-    Umask,
+    Umask = "umask",
 }
 
-impl DirAccess {
-    /// All variants.
-    pub const ALL: &[Self] = &[Self::Private, Self::Group, Self::Umask];
-
-    /// Returns the name of the variant in options: `private`, `group`, `umask`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Group => "group",
-            Self::Umask => "umask",
-        }
-    }
-
-    fn to_raw(self) -> sys::rusteron_dir_access_t {
-        match self {
-            Self::Private => sys::rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE,
-            Self::Group => sys::rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP,
-            Self::Umask => sys::rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK,
-        }
-    }
-}
-
-impl fmt::Display for DirAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for DirAccess {
-    type Err = Error;
-
-    /// Parses the name of an access.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for any other name.
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|access| access.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|access| access.name()).collect();
-            let text = format!("{name:?} is no access; there are {}", names.join(", "));
-            Error::new(ErrorKind::InvalidArgument, text)
-        })
-    }
+raw! {
+    DirAccess = rusteron_dir_access_t;
+    Private = rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE,
+    Group = rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP,
+    Umask = rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK,
 }
 
 impl Context {

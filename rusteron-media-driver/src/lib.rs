@@ -69,11 +69,12 @@ mod context;
 mod dir_access;
 mod driver_invoker;
 mod embedded_dir;
+mod enumerations;
 mod environment;
 mod launch;
-mod limits;
 mod loss;
 mod media_driver;
+mod names;
 mod preset;
 mod properties;
 mod segmentation_offload;
@@ -82,30 +83,16 @@ mod strategy;
 mod takeover;
 mod term_cleaning;
 
-#[doc(hidden)]
-pub mod __private {
-    //! The parts of this crate that its program needs. May change in every release.
-
-    pub use crate::limits::Limit;
-}
-
-/// Output of `rusteron-codegen` from Aeron's headers: the context's settings and their
-/// enumerations.
-mod generated {
-    use crate::Context;
-
-    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
-}
-
 pub use activity::is_driver_active;
 pub use context::Context;
 pub use dir_access::DirAccess;
 pub use driver_invoker::DriverInvoker;
-pub use generated::{InferableBoolean, ThreadNaming, ThreadingMode};
+pub use enumerations::{InferableBoolean, ThreadNaming, ThreadingMode};
 pub use loss::{Loss, UdpInterceptor};
 pub use media_driver::MediaDriver;
 pub use preset::Preset;
 pub use properties::load_properties_from;
 pub use rusteron_client::{Error, ErrorKind, Result, request_driver_termination};
+pub use settings::Setting;
 pub use strategy::{CongestionControlStrategy, FlowControlStrategy, NameResolver};
 pub use term_cleaning::TermCleaning;

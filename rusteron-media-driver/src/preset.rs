@@ -1,58 +1,56 @@
 //! Settings to start from.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::fs;
-use std::str::FromStr;
-use std::time::Duration;
 
-use rusteron_client::{Error, ErrorKind, IdleStrategyKind, Result};
+use rusteron_client::Result;
 
-use crate::{Context, ThreadingMode};
+use crate::names::named;
+use crate::{Context, Setting};
 
-/// A set of settings to start from, for [`Context::with_preset`] and for the option `--preset` of the
-/// program `media_driver`.
-///
-/// Settings that a preset does not name keep Aeron's default or the value from the environment.
-///
-/// [`Throughput`](Self::Throughput) lists its settings itself. The other presets:
-///
-/// | setting | Aeron's default | `LowLatency` | `Shared` | `Embedded` |
-/// |---|---|---|---|---|
-/// | [`threading_mode`](Context::set_threading_mode) | dedicated | dedicated | shared | shared |
-/// | idle strategy of conductor | backoff | yielding | (not used) | (not used) |
-/// | idle strategies of sender and receiver | backoff | no-op | (not used) | (not used) |
-/// | [`shared_idle_strategy`](Context::set_shared_idle_strategy) | backoff | (not used) | backoff | backoff |
-/// | [`term_buffer_sparse_file`](Context::set_term_buffer_sparse_file) | yes | no | yes | no |
-/// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 16 MiB | 16 MiB | 1 MiB |
-/// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
-/// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
-///
-/// Figures of a machine with two cores, for clients on the same two.
-/// `docs/benchmarks/driver-resources.md` in the repository has the spread, the command and Java's driver.
-/// `LowLatency` is slowest there, because two cores are too few for its threads.
-///
-/// | measured | Aeron's default | `LowLatency` | `Shared` |
-/// |---|---|---|---|
-/// | processor time without clients, of one core | 3.5 % | 198 % | 1.5 % |
-/// | round trip over UDP loopback, 10,000 a second, median | 50 µs | 5.2 ms | 34 µs |
-/// | messages a second over UDP loopback, 32 bytes | 6.3 million | 0.5 million | 3.7 million |
-/// | resident memory with that load | 155 MiB | 319 MiB | 155 MiB |
-///
-/// Effect of each setting by itself, on the same machine (medians).
-/// `docs/benchmarks/presets.md` has the spread and the command.
-///
-/// | setting | effect |
-/// |---|---|
-/// | one thread instead of four | 2 % of a core without clients instead of 4 %; messages and round trips as above |
-/// | conductor yielding, sender no-op, receiver no-op | each takes a core without clients, where all four threads that back off take 4 % of one |
-/// | term buffers that are not sparse | adding an IPC publication takes 143 ms instead of 0.1 ms, and 192 MiB at once |
-/// | … with terms of 1 MiB | adding an IPC publication takes 2.8 ms instead of 0.6 ms, and 3 MiB at once |
-/// | terms of 1 MiB | the log buffer may take 3 MiB instead of 192 MiB; 32-byte messages pass it as fast (255 and 236 million a second) |
-/// | timer interval of 100 ms | a client that is gone is noticed 15 ms after its timeout instead of 500 ms to 1 s |
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Preset {
+named! {
+    /// A set of settings to start from, for [`Context::with_preset`] and for the option `--preset` of the
+    /// program `media_driver`.
+    ///
+    /// Settings that a preset does not name keep Aeron's default or the value from the environment.
+    ///
+    /// [`Throughput`](Self::Throughput) lists its settings itself. The other presets:
+    ///
+    /// | setting | Aeron's default | `LowLatency` | `Shared` | `Embedded` |
+    /// |---|---|---|---|---|
+    /// | [`threading_mode`](Context::set_threading_mode) | dedicated | dedicated | shared | shared |
+    /// | idle strategy of conductor | backoff | yielding | (not used) | (not used) |
+    /// | idle strategies of sender and receiver | backoff | no-op | (not used) | (not used) |
+    /// | [`shared_idle_strategy`](Context::set_shared_idle_strategy) | backoff | (not used) | backoff | backoff |
+    /// | [`term_buffer_sparse_file`](Context::set_term_buffer_sparse_file) | yes | no | yes | no |
+    /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 16 MiB | 16 MiB | 1 MiB |
+    /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
+    /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
+    ///
+    /// Figures of a machine with two cores, for clients on the same two.
+    /// `docs/benchmarks/driver-resources.md` in the repository has the spread, the command and Java's driver.
+    /// `LowLatency` is slowest there, because two cores are too few for its threads.
+    ///
+    /// | measured | Aeron's default | `LowLatency` | `Shared` |
+    /// |---|---|---|---|
+    /// | processor time without clients, of one core | 3.5 % | 198 % | 1.5 % |
+    /// | round trip over UDP loopback, 10,000 a second, median | 50 µs | 5.2 ms | 34 µs |
+    /// | messages a second over UDP loopback, 32 bytes | 6.3 million | 0.5 million | 3.7 million |
+    /// | resident memory with that load | 155 MiB | 319 MiB | 155 MiB |
+    ///
+    /// Effect of each setting by itself, on the same machine (medians).
+    /// `docs/benchmarks/presets.md` has the spread and the command.
+    ///
+    /// | setting | effect |
+    /// |---|---|
+    /// | one thread instead of four | 2 % of a core without clients instead of 4 %; messages and round trips as above |
+    /// | conductor yielding, sender no-op, receiver no-op | each takes a core without clients, where all four threads that back off take 4 % of one |
+    /// | term buffers that are not sparse | adding an IPC publication takes 143 ms instead of 0.1 ms, and 192 MiB at once |
+    /// | … with terms of 1 MiB | adding an IPC publication takes 2.8 ms instead of 0.6 ms, and 3 MiB at once |
+    /// | terms of 1 MiB | the log buffer may take 3 MiB instead of 192 MiB; 32-byte messages pass it as fast (255 and 236 million a second) |
+    /// | timer interval of 100 ms | a client that is gone is noticed 15 ms after its timeout instead of 500 ms to 1 s |
+    #[non_exhaustive]
+    Preset, "a preset";
     /// For the shortest round trips, on a machine with at least three cores to give away.
     ///
     /// Each agent has a thread. Sender and receiver never sleep and never leave their cores, so no
@@ -70,13 +68,13 @@ pub enum Preset {
     /// Bind the threads to cores that nothing else runs on, with
     /// [`set_sender_cpu_affinity`](Context::set_sender_cpu_affinity) and its like. With fewer cores than
     /// spinning threads this preset is slower than any other.
-    LowLatency,
+    LowLatency = "low-latency",
     /// For a driver that shares a machine with other work.
     ///
     /// One thread does everything, and backs off to sleeps of up to 1 ms when idle. It takes next
     /// to no processor time then, and adds up to 1 ms of latency to the first message after a
     /// pause.
-    Shared,
+    Shared = "shared",
     /// For drivers of a program or a test, of which several may run, and only for a while.
     ///
     /// As [`Shared`](Self::Shared), with small log buffers: many fit on a small `/dev/shm`. A
@@ -88,7 +86,7 @@ pub enum Preset {
     /// system becomes full. The space is no more than a stream takes that has passed its third term. For
     /// many streams with few messages, or for long terms, `sparse=true` in a channel or
     /// [`set_term_buffer_sparse_file(true)`](Context::set_term_buffer_sparse_file) saves the space.
-    Embedded,
+    Embedded = "embedded",
     /// For the most bytes a second, over UDP and over IPC.
     ///
     /// Threads and idle strategies stay as they are. Over UDP, the preset lets as many datagrams pass
@@ -122,24 +120,10 @@ pub enum Preset {
     /// the most. With `term-length` below 2 MiB, set `rcv-wnd` to a third of it: with half a
     /// term, Aeron's receiver drops some datagrams at the end of a term, and they are sent again. A
     /// subscriber that falls behind has more to catch up.
-    Throughput,
+    Throughput = "throughput",
 }
 
 impl Preset {
-    /// All presets.
-    pub const ALL: &[Self] = &[Self::LowLatency, Self::Shared, Self::Embedded, Self::Throughput];
-
-    /// Returns the name of the preset in options: `low-latency`, `shared`, `embedded`,
-    /// `throughput`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LowLatency => "low-latency",
-            Self::Shared => "shared",
-            Self::Embedded => "embedded",
-            Self::Throughput => "throughput",
-        }
-    }
-
     /// Returns the settings as environment variables and their values, for drivers that are
     /// programs.
     ///
@@ -154,148 +138,45 @@ impl Preset {
     /// assert_eq!(variables[1], ("AERON_SHARED_IDLE_STRATEGY", "backoff".into()));
     /// ```
     pub fn variables(self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
-        self.settings().map(|setting| (setting.variable, setting.value.text()))
-    }
-
-    fn settings(self) -> impl Iterator<Item = &'static Setting> {
-        let (first, rest): (&[Setting], &[Setting]) = match self {
-            Self::LowLatency => (LOW_LATENCY, &[]),
-            Self::Shared => (SHARED, &[]),
-            Self::Embedded => (SHARED, EMBEDDED),
-            Self::Throughput => (THROUGHPUT, &[]),
+        let (variables, window): (&[(&str, &str)], _) = match self {
+            Self::LowLatency => (LOW_LATENCY, None),
+            // `Embedded` is `Shared` with more settings.
+            Self::Shared => (&EMBEDDED[..2], None),
+            Self::Embedded => (EMBEDDED, None),
+            Self::Throughput => (THROUGHPUT, Some(throughput_window())),
         };
-        first.iter().chain(rest)
+        let window = window
+            .map(|window| ("AERON_RCV_INITIAL_WINDOW_LENGTH", Cow::Owned(window.to_string())));
+        variables.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).chain(window)
     }
 }
 
-/// A setting: the environment variable for programs, and the setter for contexts.
-struct Setting {
-    variable: &'static str,
-    value: Value,
-    set: fn(&mut Context) -> Result<&mut Context>,
-}
-
-enum Value {
-    Fixed(&'static str),
-    /// A number that the machine decides.
-    Computed(fn() -> usize),
-}
-
-impl Value {
-    fn text(&self) -> Cow<'static, str> {
-        match self {
-            Self::Fixed(text) => Cow::Borrowed(text),
-            Self::Computed(number) => Cow::Owned(number().to_string()),
-        }
-    }
-}
-
-const LOW_LATENCY: &[Setting] = &[
-    Setting {
-        variable: "AERON_THREADING_MODE",
-        value: Value::Fixed("DEDICATED"),
-        set: |context| context.set_threading_mode(ThreadingMode::Dedicated),
-    },
-    Setting {
-        variable: "AERON_CONDUCTOR_IDLE_STRATEGY",
-        value: Value::Fixed("yield"),
-        set: |context| context.set_conductor_idle_strategy(IdleStrategyKind::Yielding),
-    },
-    Setting {
-        variable: "AERON_SENDER_IDLE_STRATEGY",
-        value: Value::Fixed("noop"),
-        set: |context| context.set_sender_idle_strategy(IdleStrategyKind::NoOp),
-    },
-    Setting {
-        variable: "AERON_RECEIVER_IDLE_STRATEGY",
-        value: Value::Fixed("noop"),
-        set: |context| context.set_receiver_idle_strategy(IdleStrategyKind::NoOp),
-    },
-    Setting {
-        variable: "AERON_TERM_BUFFER_SPARSE_FILE",
-        value: Value::Fixed("false"),
-        set: |context| context.set_term_buffer_sparse_file(false),
-    },
+const LOW_LATENCY: &[(&str, &str)] = &[
+    ("AERON_THREADING_MODE", "DEDICATED"),
+    ("AERON_CONDUCTOR_IDLE_STRATEGY", "yield"),
+    ("AERON_SENDER_IDLE_STRATEGY", "noop"),
+    ("AERON_RECEIVER_IDLE_STRATEGY", "noop"),
+    ("AERON_TERM_BUFFER_SPARSE_FILE", "false"),
 ];
 
-const SHARED: &[Setting] = &[
-    Setting {
-        variable: "AERON_THREADING_MODE",
-        value: Value::Fixed("SHARED"),
-        set: |context| context.set_threading_mode(ThreadingMode::Shared),
-    },
-    Setting {
-        variable: "AERON_SHARED_IDLE_STRATEGY",
-        value: Value::Fixed("backoff"),
-        set: |context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff),
-    },
+const EMBEDDED: &[(&str, &str)] = &[
+    ("AERON_THREADING_MODE", "SHARED"),
+    ("AERON_SHARED_IDLE_STRATEGY", "backoff"),
+    ("AERON_TERM_BUFFER_SPARSE_FILE", "false"),
+    ("AERON_TERM_BUFFER_LENGTH", "1048576"),
+    ("AERON_IPC_TERM_BUFFER_LENGTH", "1048576"),
+    ("AERON_TIMER_INTERVAL", "100ms"),
 ];
 
-/// Added to [`SHARED`].
-const EMBEDDED: &[Setting] = &[
-    Setting {
-        variable: "AERON_TERM_BUFFER_SPARSE_FILE",
-        value: Value::Fixed("false"),
-        set: |context| context.set_term_buffer_sparse_file(false),
-    },
-    Setting {
-        variable: "AERON_TERM_BUFFER_LENGTH",
-        value: Value::Fixed("1048576"),
-        set: |context| context.set_term_buffer_length(1 << 20),
-    },
-    Setting {
-        variable: "AERON_IPC_TERM_BUFFER_LENGTH",
-        value: Value::Fixed("1048576"),
-        set: |context| context.set_ipc_term_buffer_length(1 << 20),
-    },
-    Setting {
-        variable: "AERON_TIMER_INTERVAL",
-        value: Value::Fixed("100ms"),
-        set: |context| context.set_timer_interval(Duration::from_millis(100)),
-    },
-];
-
-const THROUGHPUT: &[Setting] = &[
-    Setting {
-        variable: "AERON_SENDER_IO_VECTOR_CAPACITY",
-        value: Value::Fixed("46"),
-        set: |context| context.set_sender_io_vector_capacity(46),
-    },
-    Setting {
-        variable: "AERON_RECEIVER_IO_VECTOR_CAPACITY",
-        value: Value::Fixed("16"),
-        set: |context| context.set_receiver_io_vector_capacity(16),
-    },
-    Setting {
-        variable: "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
-        value: Value::Fixed("46"),
-        set: |context| context.set_network_publication_max_messages_per_send(46),
-    },
-    Setting {
-        variable: "AERON_SOCKET_SO_SNDBUF",
-        value: Value::Fixed("4194304"),
-        set: |context| context.set_socket_so_sndbuf(4 << 20),
-    },
-    Setting {
-        variable: "AERON_SOCKET_SO_RCVBUF",
-        value: Value::Fixed("4194304"),
-        set: |context| context.set_socket_so_rcvbuf(4 << 20),
-    },
-    Setting {
-        variable: "AERON_RCV_INITIAL_WINDOW_LENGTH",
-        value: Value::Computed(throughput_window),
-        set: |context| context.set_rcv_initial_window_length(throughput_window()),
-    },
-    Setting {
-        variable: "AERON_TERM_BUFFER_LENGTH",
-        value: Value::Fixed("2097152"),
-        set: |context| context.set_term_buffer_length(THROUGHPUT_TERM),
-    },
-    Setting {
-        variable: "AERON_IPC_TERM_BUFFER_LENGTH",
-        value: Value::Fixed("8388608"),
-        set: |context| context.set_ipc_term_buffer_length(8 << 20),
-    },
+const THROUGHPUT: &[(&str, &str)] = &[
+    ("AERON_SENDER_IO_VECTOR_CAPACITY", "46"),
+    ("AERON_RECEIVER_IO_VECTOR_CAPACITY", "16"),
+    ("AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND", "46"),
+    ("AERON_SOCKET_SO_SNDBUF", "4194304"),
+    ("AERON_SOCKET_SO_RCVBUF", "4194304"),
+    // `THROUGHPUT_TERM`.
+    ("AERON_TERM_BUFFER_LENGTH", "2097152"),
+    ("AERON_IPC_TERM_BUFFER_LENGTH", "8388608"),
 ];
 
 /// Length in bytes of terms over UDP with [`Preset::Throughput`].
@@ -337,33 +218,12 @@ impl Context {
     /// ```
     pub fn with_preset(preset: Preset) -> Result<Self> {
         let mut context = Self::new()?;
-        for setting in preset.settings() {
-            (setting.set)(&mut context)?;
+        for (variable, value) in preset.variables() {
+            if let Some(setting) = Setting::of(variable) {
+                setting.set(&mut context, &value)?;
+            }
         }
         Ok(context)
-    }
-}
-
-impl fmt::Display for Preset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Preset {
-    type Err = Error;
-
-    /// Parses the name of a preset.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for any other name.
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|preset| preset.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|preset| preset.name()).collect();
-            let names = names.join(", ");
-            let text = format!("{name:?} is not a preset; there are {names}");
-            Error::new(ErrorKind::InvalidArgument, text)
-        })
     }
 }
 
@@ -375,40 +235,15 @@ mod tests {
     fn variables_match_contexts() {
         for preset in Preset::ALL {
             let context = Context::with_preset(*preset).expect("a context");
-            let idle = |kind: Option<IdleStrategyKind>| kind.expect("a strategy").name().to_owned();
             for (variable, value) in preset.variables() {
-                let set = match variable {
-                    "AERON_THREADING_MODE" => {
-                        format!("{:?}", context.threading_mode()).to_uppercase()
-                    }
-                    "AERON_CONDUCTOR_IDLE_STRATEGY" => idle(context.conductor_idle_strategy()),
-                    "AERON_SENDER_IDLE_STRATEGY" => idle(context.sender_idle_strategy()),
-                    "AERON_RECEIVER_IDLE_STRATEGY" => idle(context.receiver_idle_strategy()),
-                    "AERON_SHARED_IDLE_STRATEGY" => idle(context.shared_idle_strategy()),
-                    "AERON_TERM_BUFFER_SPARSE_FILE" => {
-                        context.term_buffer_sparse_file().to_string()
-                    }
-                    "AERON_TERM_BUFFER_LENGTH" => context.term_buffer_length().to_string(),
-                    "AERON_IPC_TERM_BUFFER_LENGTH" => context.ipc_term_buffer_length().to_string(),
-                    "AERON_TIMER_INTERVAL" => format!("{}ms", context.timer_interval().as_millis()),
-                    "AERON_SENDER_IO_VECTOR_CAPACITY" => {
-                        context.sender_io_vector_capacity().to_string()
-                    }
-                    "AERON_RECEIVER_IO_VECTOR_CAPACITY" => {
-                        context.receiver_io_vector_capacity().to_string()
-                    }
-                    "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" => {
-                        context.network_publication_max_messages_per_send().to_string()
-                    }
-                    "AERON_SOCKET_SO_SNDBUF" => context.socket_so_sndbuf().to_string(),
-                    "AERON_SOCKET_SO_RCVBUF" => context.socket_so_rcvbuf().to_string(),
-                    "AERON_RCV_INITIAL_WINDOW_LENGTH" => {
-                        context.rcv_initial_window_length().to_string()
-                    }
-                    _ => panic!("how is {variable} read?"),
-                };
-                assert_eq!(set, value, "{preset}: {variable}");
+                let setting = Setting::of(variable).expect(variable);
+                assert_eq!(
+                    setting.value(&context),
+                    Some(value.into_owned()),
+                    "{preset}: {variable}"
+                );
             }
+            assert_eq!(THROUGHPUT_TERM.to_string(), THROUGHPUT[5].1);
         }
     }
 }

@@ -1,84 +1,20 @@
 //! Aeron's strategies by name: flow control, congestion control, name resolution.
 
-use std::ffi::CStr;
-use std::fmt;
-use std::str::FromStr;
+use std::ffi::CString;
 
 use rusteron_client::__private::Fallible;
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_client::Result;
 use rusteron_sys::driver as sys;
 
 use crate::Context;
+use crate::names::named;
 
-/// An enumeration of names that C looks up in its own table. Only these names reach C: C would look
-/// up any other name as a function of the program, and call it.
-macro_rules! strategy {
-    (
-        $(#[$meta:meta])*
-        $type:ident, $what:literal;
-        $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+
-    ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum $type {
-            $($(#[$variant_meta])* $variant,)+
-        }
-
-        impl $type {
-            /// All variants.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// Returns Aeron's name for the variant, which settings accept as well.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-
-            const fn as_c_str(self) -> &'static CStr {
-                match self {
-                    $(Self::$variant => {
-                        const NAME: &CStr =
-                            match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
-                                Ok(name) => name,
-                                Err(_) => panic!("a NUL byte in a name"),
-                            };
-                        NAME
-                    })+
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = Error;
-
-            /// Parses the name of a strategy.
-            ///
-            /// # Errors
-            /// [`ErrorKind::InvalidArgument`] for any other name; the text lists the names.
-            fn from_str(name: &str) -> Result<Self> {
-                Self::ALL.iter().copied().find(|strategy| strategy.name() == name).ok_or_else(|| {
-                    let names = [$($name,)+].join(", ");
-                    let text = format!("{name:?} is not a {}; there are {names}", $what);
-                    Error::new(ErrorKind::InvalidArgument, text)
-                })
-            }
-        }
-    };
-}
-
-strategy! {
+named! {
     /// Flow control of a driver's publications: the receivers' windows that a sender obeys.
     ///
     /// For multicast and multi-destination publications, `fc=` in the channel overrides it.
-    FlowControlStrategy, "flow control strategy";
+    #[non_exhaustive]
+    FlowControlStrategy, "a flow control strategy";
     /// The window of the only receiver. Aeron's default for unicast.
     UnicastMax = "unicast_max",
     /// The window of the fastest receiver. Slower receivers lose messages. Aeron's default for
@@ -91,10 +27,11 @@ strategy! {
     MulticastTagged = "multicast_tagged",
 }
 
-strategy! {
+named! {
     /// Congestion control of a driver's receivers: the size of the window that they report to a
     /// sender.
-    CongestionControlStrategy, "congestion control strategy";
+    #[non_exhaustive]
+    CongestionControlStrategy, "a congestion control strategy";
     /// The strategy that `cc=` in the channel names, or else a static window. Aeron's default.
     FromChannel = "default",
     /// A window of constant length.
@@ -104,9 +41,10 @@ strategy! {
     Cubic = "cubic",
 }
 
-strategy! {
+named! {
     /// Name resolution of a driver: from names in channels to addresses.
-    NameResolver, "name resolver";
+    #[non_exhaustive]
+    NameResolver, "a name resolver";
     /// By the operating system. Aeron's default.
     System = "default",
     /// By asking other drivers. [`set_resolver_name`](Context::set_resolver_name) and
@@ -245,23 +183,29 @@ impl Context {
     }
 }
 
+/// A variant's name for C. Only such names reach C, which has them in its own table: C would look up any other name as a
+/// function of the program, and call it.
+fn c_name(name: &'static str) -> CString {
+    CString::new(name).unwrap_or_default()
+}
+
 fn flow_control_supplier(
     strategy: FlowControlStrategy,
 ) -> sys::aeron_flow_control_strategy_supplier_func_t {
-    // SAFETY: the name is terminated, and one of those in C's table.
-    unsafe { sys::aeron_flow_control_strategy_supplier_by_name(strategy.as_c_str().as_ptr()) }
+    // SAFETY: C only reads the terminated name, and finds it in its table.
+    unsafe { sys::aeron_flow_control_strategy_supplier_by_name(c_name(strategy.name()).as_ptr()) }
 }
 
 fn congestion_control_supplier(
     strategy: CongestionControlStrategy,
 ) -> sys::aeron_congestion_control_strategy_supplier_func_t {
-    // SAFETY: as above.
-    unsafe { sys::rusteron_congestion_control_supplier(strategy.as_c_str().as_ptr()) }
+    // SAFETY: C only reads the terminated name, and finds it in its table.
+    unsafe { sys::rusteron_congestion_control_supplier(c_name(strategy.name()).as_ptr()) }
 }
 
 fn name_resolver_supplier(resolver: NameResolver) -> sys::aeron_name_resolver_supplier_func_t {
-    // SAFETY: as above.
-    unsafe { sys::rusteron_name_resolver_supplier(resolver.as_c_str().as_ptr()) }
+    // SAFETY: C only reads the terminated name, and finds it in its table.
+    unsafe { sys::rusteron_name_resolver_supplier(c_name(resolver.name()).as_ptr()) }
 }
 
 /// Finds the strategy by the address of its function: each strategy is one function of the C

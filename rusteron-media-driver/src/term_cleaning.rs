@@ -1,71 +1,35 @@
 //! Stores with which a driver zeroes terms.
 
 use std::env;
-use std::fmt;
-use std::str::FromStr;
 
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_client::{Error, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
+use crate::names::{named, raw};
 
 const VARIABLE: &str = "RUSTERON_TERM_CLEANING";
 
-/// Stores with which the conductor zeroes terms that all subscribers have passed, for
-/// [`Context::set_term_cleaning`] and for the option `--term-cleaning` of the program `media_driver`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum TermCleaning {
+named! {
+    /// Stores with which the conductor zeroes terms that all subscribers have passed, for
+    /// [`Context::set_term_cleaning`] and for the option `--term-cleaning` of the program `media_driver`.
+    #[derive(Default)]
+    TermCleaning, "a term cleaning";
     /// Compares the other two every 16 pieces of 16 KiB or more, for a few microseconds, and uses the faster one. IPC
     /// terms have such pieces from 256 KiB on. Begins with [`Cached`](Self::Cached).
     #[default]
-    Adaptive,
+    Adaptive = "adaptive",
     /// Ordinary stores, as Aeron's own drivers use. They fetch each line from the cache of the core that wrote it.
-    Cached,
+    Cached = "cached",
     /// Non-temporal stores for pieces from 4 KiB on, which go to memory and fetch nothing.
-    Streaming,
+    Streaming = "streaming",
 }
 
-impl TermCleaning {
-    /// All variants.
-    pub const ALL: &[Self] = &[Self::Adaptive, Self::Cached, Self::Streaming];
-
-    /// Returns the name of the variant in settings: `adaptive`, `cached`, `streaming`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::Cached => "cached",
-            Self::Streaming => "streaming",
-        }
-    }
-
-    fn to_raw(self) -> sys::rusteron_term_cleaning_t {
-        match self {
-            Self::Adaptive => sys::rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_ADAPTIVE,
-            Self::Cached => sys::rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_CACHED,
-            Self::Streaming => sys::rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING,
-        }
-    }
-}
-
-impl fmt::Display for TermCleaning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for TermCleaning {
-    type Err = Error;
-
-    /// Parses the name of a variant.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for any other name.
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|cleaning| cleaning.name() == name).ok_or_else(|| {
-            let text = format!("{name:?}: must be adaptive, cached or streaming");
-            Error::new(ErrorKind::InvalidArgument, text)
-        })
-    }
+raw! {
+    TermCleaning = rusteron_term_cleaning_t;
+    Adaptive = rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_ADAPTIVE,
+    Cached = rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_CACHED,
+    Streaming = rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING,
 }
 
 impl Context {

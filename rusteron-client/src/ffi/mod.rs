@@ -11,7 +11,6 @@ mod send_ptr;
 mod text;
 pub(crate) mod wake;
 
-pub(crate) use crate::error::Result;
 pub use argument::{c_path, c_string, millis, nanos};
 pub use fork::{ForkGuard, PerProcess, Process};
 pub use init_lock::lock_context_init;

@@ -4,8 +4,6 @@ use std::fs;
 
 use rusteron_codegen::{Generated, Omissions, Sources, coverage_problems};
 
-use crate::common::{BINDINGS, context, generator_of, mode};
-
 const ALL: Generated =
     Generated { declared: &["tiny_a", "tiny_b", "tiny_c"], wrapped: &["tiny_c"] };
 
@@ -92,25 +90,4 @@ fn omission_that_only_the_shim_uses_is_found() {
 fn second_omission_is_found() {
     let found = problems(&[("no use", &["tiny_b"]), ("no use either", &["tiny_b"])]);
     assert_eq!(found, ["tiny_b is omitted twice"]);
-}
-
-#[test]
-fn generator_lists_declared_and_wrapped() {
-    let header = "#define X(a) f(a)\nint tiny_context_init(tiny_context_t **context);\n\
-                  typedef int (*tiny_handler_t)(void *clientd);\n\
-                  int tiny_context_set_dir(tiny_context_t *context, const char *value);\n\
-                  inline int tiny_inline(void) { return tiny_other(0); }\n";
-    let generator = generator_of(BINDINGS, &(crate::common::HEADER.to_owned() + header));
-    let text = generator.enumeration(mode()).context(context()).generate_coverage().unwrap();
-    syn::parse_str::<syn::ExprStruct>(&text).expect("an expression");
-    let (declared, wrapped) = text.split_once("wrapped").unwrap();
-    for name in ["tiny_context_init", "tiny_context_set_dir", "tiny_inline"] {
-        assert_eq!(declared.matches(&format!("{name:?}")).count(), 1, "{name} in {declared}");
-    }
-    for name in ["X", "f", "tiny_handler_t", "tiny_other"] {
-        assert!(!declared.contains(&format!("{name:?}")), "{name} in {declared}");
-    }
-    // All functions of the family but the three that are written by hand.
-    assert_eq!(wrapped.matches("\"tiny_context_").count(), 20);
-    assert!(!wrapped.contains("tiny_context_init"));
 }

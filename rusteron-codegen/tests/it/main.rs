@@ -1,7 +1,4 @@
-//! Generated wrappers, of a small C library and of Aeron.
+//! Tables of settings, and the check of coverage.
 
-mod aeron;
-mod common;
-mod context;
 mod coverage;
-mod types;
+mod table;

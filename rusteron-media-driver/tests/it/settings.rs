@@ -1,4 +1,4 @@
-//! Settings read back as they were set. The documented defaults and limits are right.
+//! Settings read back as they were set. The table's defaults and limits are right.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -6,60 +6,73 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
+use rusteron_codegen::Table;
 use rusteron_media_driver::{
     CongestionControlStrategy, Context, ErrorKind, FlowControlStrategy, InferableBoolean,
-    MediaDriver, NameResolver, ThreadNaming, ThreadingMode,
+    MediaDriver, NameResolver, ThreadNaming, ThreadingMode, for_each_setting,
 };
 use rusteron_test_support::driver_context;
 
 type Read = Box<dyn Fn(&Context)>;
 
+macro_rules! round_trip {
+    (($context:ident, $reads:ident) $(($language:ident $kind:ident $get:ident $set:ident))*) => {
+        $(
+            let value = another(&owned!($kind $context.$get()));
+            $context.$set(argument!($kind value)).expect(stringify!($set));
+            let read = move |c: &Context| assert_eq!(owned!($kind c.$get()), value, stringify!($get));
+            read(&$context);
+            $reads.push(Box::new(read) as Read);
+        )*
+    };
+}
+
+macro_rules! owned {
+    (text $value:expr) => {
+        $value.into_owned()
+    };
+    (path $value:expr) => {
+        $value.to_owned()
+    };
+    (choice $value:expr) => {
+        $value.expect("a choice")
+    };
+    (value $value:expr) => {
+        $value
+    };
+}
+
+macro_rules! argument {
+    (text $value:ident) => {
+        &$value
+    };
+    (path $value:ident) => {
+        &$value
+    };
+    ($kind:ident $value:ident) => {
+        $value.clone()
+    };
+}
+
 #[test]
 fn round_trips() {
     let mut context = Context::new().expect("a context");
     let mut reads: Vec<Read> = Vec::new();
-    macro_rules! round_trip {
-        ($set:ident, $get:ident, value) => {
-            let value = another(&context.$get());
-            context.$set(value.clone()).expect(stringify!($set));
-            let read = move |c: &Context| assert_eq!(c.$get(), value, stringify!($get));
-            read(&context);
-            reads.push(Box::new(read));
-        };
-        ($set:ident, $get:ident, text) => {
-            let value = another(&context.$get().into_owned());
-            context.$set(&value).expect(stringify!($set));
-            let read = move |c: &Context| assert_eq!(c.$get(), value, stringify!($get));
-            read(&context);
-            reads.push(Box::new(read));
-        };
-        ($set:ident, $get:ident, path) => {
-            let value = another(&context.$get().to_owned());
-            context.$set(&value).expect(stringify!($set));
-            let read = move |c: &Context| assert_eq!(c.$get(), value, stringify!($get));
-            read(&context);
-            reads.push(Box::new(read));
-        };
-        ($set:ident, $get:ident, choice) => {
-            let value = another(&context.$get().expect("a choice"));
-            context.$set(value).expect(stringify!($set));
-            let read = move |c: &Context| assert_eq!(c.$get(), Some(value), stringify!($get));
-            read(&context);
-            reads.push(Box::new(read));
-        };
-    }
-    include!(concat!(env!("OUT_DIR"), "/round_trips.rs"));
+    for_each_setting!(round_trip!(context, reads));
     let generated = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
     let setters = generated.wrapped.iter().filter(|name| name.contains("_context_set_"));
     assert_eq!(reads.len(), setters.count(), "not every generated setter has a getter");
     // The setters that are written by hand.
-    round_trip!(set_unicast_flow_control, unicast_flow_control, choice);
-    round_trip!(set_multicast_flow_control, multicast_flow_control, choice);
-    round_trip!(set_congestion_control, congestion_control, choice);
-    round_trip!(set_name_resolver, name_resolver, choice);
-    round_trip!(set_receiver_group_tag, receiver_group_tag, value);
-    round_trip!(set_sender_wildcard_port_range, sender_wildcard_port_range, value);
-    round_trip!(set_receiver_wildcard_port_range, receiver_wildcard_port_range, value);
+    round_trip! {
+        (context, reads)
+        (any choice unicast_flow_control set_unicast_flow_control)
+        (any choice multicast_flow_control set_multicast_flow_control)
+        (any choice congestion_control set_congestion_control)
+        (any choice name_resolver set_name_resolver)
+        (any value receiver_group_tag set_receiver_group_tag)
+        (any value sender_wildcard_port_range set_sender_wildcard_port_range)
+        (any value receiver_wildcard_port_range set_receiver_wildcard_port_range)
+    }
 
     // Once more, when the others have been set as well.
     for read in &reads {
@@ -67,34 +80,36 @@ fn round_trips() {
     }
 }
 
-/// The documentation's defaults are generated from C's sources, by the names of environment variables.
 #[test]
-fn documented_defaults() {
+fn defaults_of_table() {
     let context = Context::new().expect("a context");
+    let table = Table::parse(include_str!("../../settings.txt")).expect("a table");
     let mut compared = 0;
-    macro_rules! round_trip {
-        ($set:ident, $get:ident, value) => {
-            if let Some(default) = documented_default(stringify!($get)) {
-                let value = context.$get();
-                assert!(value.is(default), "{}: {default}, not {value:?}", stringify!($get));
-                compared += 1;
-            }
-        };
-        ($set:ident, $get:ident, $kind:ident) => {
-            assert_eq!(documented_default(stringify!($get)), None, "text: {}", stringify!($get));
-        };
+    for (variable, default) in table.defaults() {
+        let setting = rusteron_media_driver::Setting::of(variable).expect(variable);
+        let Some(value) = setting.value_in_driver(&context) else { continue };
+        // In milliseconds, without a unit.
+        let value = if variable == "AERON_DRIVER_TIMEOUT" { value + "ms" } else { value };
+        assert_eq!(quantity(&value), quantity(default), "{variable}: {value}, not {default}");
+        compared += 1;
     }
-    include!(concat!(env!("OUT_DIR"), "/round_trips.rs"));
-    assert!(compared > 40, "{compared} only");
+    assert!(compared > 70, "{compared} only");
 }
 
-/// Returns the text behind `Default:` above a getter.
-fn documented_default(getter: &str) -> Option<&'static str> {
-    let generated = include_str!(concat!(env!("OUT_DIR"), "/generated.rs"));
-    let (before, _) = generated.split_once(&format!("    pub fn {getter}(&self)"))?;
-    let above = before.lines().rev().map(str::trim).skip_while(|line| line.starts_with("#["));
-    let lines = above.take_while(|line| line.starts_with("///"));
-    lines.filter_map(|line| line.strip_prefix("/// Default: ")?.strip_suffix('.')).next()
+/// A number, such as `16m` or `200ms`, in bytes or nanoseconds; any other text as it is.
+fn quantity(text: &str) -> Result<i64, &str> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let unit = match &text[end..] {
+        "" | "ns" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(text),
+    };
+    text[..end].parse::<i64>().map(|number| number * unit).map_err(|_| text)
 }
 
 #[test]
@@ -152,27 +167,6 @@ fn another<T: Setting>(value: &T) -> T {
 trait Setting: Clone + Debug + PartialEq {
     /// A valid value that is not this one.
     fn another(&self) -> Self;
-
-    /// Returns whether the setting has the documented value.
-    fn is(&self, _documented: &str) -> bool {
-        false
-    }
-}
-
-/// A number, such as `16 MiB` or `200 ms`, in bytes or nanoseconds.
-fn quantity(documented: &str) -> Option<i128> {
-    let (number, unit) = documented.split_once(' ').unwrap_or((documented, ""));
-    let size = match unit {
-        "" | "bytes" | "ns" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "µs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    Some(number.parse::<i128>().ok()? * size)
 }
 
 macro_rules! numbers {
@@ -180,10 +174,6 @@ macro_rules! numbers {
         impl Setting for $ty {
             fn another(&self) -> Self {
                 self.checked_add(1).unwrap_or_else(|| self - 1)
-            }
-
-            fn is(&self, documented: &str) -> bool {
-                quantity(documented) == i128::try_from(*self).ok()
             }
         }
     )+};
@@ -218,20 +208,12 @@ impl Setting for bool {
     fn another(&self) -> Self {
         !self
     }
-
-    fn is(&self, documented: &str) -> bool {
-        documented == format!("`{self}`")
-    }
 }
 
 impl Setting for Duration {
     /// In whole milliseconds, as one setting is.
     fn another(&self) -> Self {
         *self + Duration::from_millis(1)
-    }
-
-    fn is(&self, documented: &str) -> bool {
-        quantity(documented) == i128::try_from(self.as_nanos()).ok()
     }
 }
 

@@ -11,14 +11,11 @@
 //!
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
-mod configuration;
 mod exit_status;
-mod format;
 mod logger;
 mod options;
 mod problems;
 mod statistics;
-mod variables;
 
 use std::env;
 use std::fmt::Display;
@@ -30,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Parser;
 use rusteron_client::__private::keep_hangup_ignored;
 use rusteron_client::{Error, ErrorKind, Result};
-use rusteron_media_driver::{Context, DriverInvoker, ThreadNaming};
+use rusteron_media_driver::{Context, DriverInvoker, Setting, ThreadNaming};
 
 use crate::options::Options;
 use crate::problems::Problem;
@@ -73,7 +70,7 @@ unsafe fn check_config(options: &Options) -> Result<ExitCode> {
     // Making a context would open the file of the event log, and start a thread that writes it.
     const EVENT_LOG: &str = "AERON_EVENT_LOG";
     let events = env::var_os(EVENT_LOG);
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees that there is no other thread.
     unsafe { env::remove_var(EVENT_LOG) };
     let context = Context::new();
     if let Some(events) = events {
@@ -92,9 +89,9 @@ unsafe fn check_config(options: &Options) -> Result<ExitCode> {
 
 /// Describes the settings that the driver does not know or cannot read, a line each.
 fn warnings(problems: &[Problem], context: &Context) -> Vec<String> {
-    let warning = |problem: &Problem| match &*problem.value_instead(context) {
-        "" => format!("warning: {problem}\n"),
-        instead => format!("warning: {problem}; the driver takes {instead}\n"),
+    let warning = |problem: &Problem| match problem.value_instead(context) {
+        None => format!("warning: {problem}\n"),
+        Some(instead) => format!("warning: {problem}; the driver takes {instead}\n"),
     };
     problems.iter().map(warning).collect()
 }
@@ -162,8 +159,19 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints all settings as a file of properties, which gives a driver the same settings again. A setting that is not set
+/// and has no default is a comment.
 fn print_config(context: &Context) -> Result<()> {
-    match io::stdout().write_all(configuration::describe(context).as_bytes()) {
+    let line = |setting: &Setting| {
+        let name = setting.variable();
+        match setting.value(context) {
+            _ if !setting.is_read() => format!("# {name} is read by no part of the driver\n"),
+            Some(value) => format!("{name}={value}\n"),
+            None => format!("# {name} is not set\n"),
+        }
+    };
+    let text: String = Setting::all().iter().map(line).collect();
+    match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Error::new(ErrorKind::Other, format!("standard output: {error}")))
         }

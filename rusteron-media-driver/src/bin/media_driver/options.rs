@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{ArgAction, Parser};
 use rusteron_client::{Error, IdleStrategyKind, load_properties};
-use rusteron_media_driver::{DirAccess, Preset, TermCleaning, load_properties_from};
+use rusteron_media_driver::{DirAccess, Preset, Setting, TermCleaning, load_properties_from};
 
 use crate::exit_status;
 use crate::problems::Origins;
@@ -51,17 +51,19 @@ pub(crate) struct Options {
 
     /// Pass several UDP datagrams to Linux in one call, and read empty sockets less often. The default is on
     /// [env: RUSTERON_SEGMENTATION_OFFLOAD]
-    #[arg(long, value_name = "on|off")]
-    segmentation_offload: Option<Switch>,
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
+    segmentation_offload: Option<String>,
 
     /// Stores that zero terms: adaptive, cached (ordinary) or streaming (non-temporal). The default is adaptive: the
     /// faster at the moment [env: RUSTERON_TERM_CLEANING]
     #[arg(long, value_name = "STORES")]
     term_cleaning: Option<TermCleaning>,
 
-    /// How the driver's work is spread over threads [env: AERON_THREADING_MODE]
-    #[arg(long, value_name = "MODE")]
-    threading_mode: Option<Threads>,
+    /// Threads: one for each of conductor, sender, receiver and native resource agent (dedicated), one for sender and
+    /// receiver (shared-network), one for everything (shared), or the main thread for everything (invoker)
+    /// [env: AERON_THREADING_MODE]
+    #[arg(long, value_name = "MODE", value_parser = ["dedicated", "shared-network", "shared", "invoker"])]
+    threading_mode: Option<String>,
 
     /// Idle strategy of conductor, sender and receiver: spin, yield, sleep-ns, backoff or noop. The
     /// native resource agent, which no message waits for, sleeps, unless
@@ -70,12 +72,12 @@ pub(crate) struct Options {
     idle: Option<IdleStrategyKind>,
 
     /// Length of the terms of network publications, such as 16m [env: AERON_TERM_BUFFER_LENGTH]
-    #[arg(long, value_name = "SIZE")]
-    term_buffer_length: Option<TermLength>,
+    #[arg(long, value_name = "SIZE", value_parser = value_of("AERON_TERM_BUFFER_LENGTH"))]
+    term_buffer_length: Option<String>,
 
     /// Length of the terms of IPC publications, such as 64m [env: AERON_IPC_TERM_BUFFER_LENGTH]
-    #[arg(long, value_name = "SIZE")]
-    ipc_term_buffer_length: Option<TermLength>,
+    #[arg(long, value_name = "SIZE", value_parser = value_of("AERON_IPC_TERM_BUFFER_LENGTH"))]
+    ipc_term_buffer_length: Option<String>,
 
     /// The CPUs of conductor, sender, receiver and resource agent, such as 1,2,3; `-` for none
     #[arg(long, value_name = "CPUS", allow_hyphen_values = true)]
@@ -109,24 +111,6 @@ pub(crate) struct Options {
     version: (),
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Switch {
-    On,
-    Off,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Threads {
-    /// Conductor, sender, receiver and native resource agent each on a thread
-    Dedicated,
-    /// Three threads: sender and receiver share one
-    SharedNetwork,
-    /// One thread for everything
-    Shared,
-    /// The same as shared, in a program whose main thread is that one
-    Invoker,
-}
-
 impl Options {
     /// Sets the environment variables that the command line asks for. Returns the places of
     /// properties, and the errors of properties that cannot be loaded.
@@ -136,61 +120,58 @@ impl Options {
     pub(crate) unsafe fn apply_to_environment(&self) -> (Origins, Vec<Error>) {
         let (mut origins, mut errors) = (Origins::new(), Vec::new());
         for property in &self.define {
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller guarantees that there is no other thread.
             if let Err(error) = unsafe { load_properties(property) } {
                 errors.push(error.with_line(&format!("-D {property}")));
             }
         }
         origins.add("-D");
         for location in &self.properties {
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller guarantees that there is no other thread.
             if let Err(error) = unsafe { load_properties_from(location) } {
                 errors.push(error);
             }
             origins.add(&format!("{location}:"));
         }
         let set = |name: &str, value: &OsStr| {
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller guarantees that there is no other thread.
             unsafe { env::set_var(name, value) };
         };
-        if let Some(dir) = &self.dir {
-            set("AERON_DIR", dir.as_os_str());
-        }
-        if let Some(access) = self.dir_access {
-            set("RUSTERON_DIR_ACCESS", access.name().as_ref());
-        }
-        if let Some(switch) = self.segmentation_offload {
-            let value = match switch {
-                Switch::On => "on",
-                Switch::Off => "off",
-            };
-            set("RUSTERON_SEGMENTATION_OFFLOAD", value.as_ref());
-        }
-        if let Some(cleaning) = self.term_cleaning {
-            set("RUSTERON_TERM_CLEANING", cleaning.name().as_ref());
-        }
-        if let Some(threads) = self.threading_mode {
-            set("AERON_THREADING_MODE", threads.name().as_ref());
+        let threading_mode =
+            self.threading_mode.as_ref().map(|mode| mode.to_ascii_uppercase().replace('-', "_"));
+        for (name, value) in [
+            ("AERON_DIR", self.dir.as_ref().map(|dir| dir.as_os_str())),
+            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().as_ref())),
+            (
+                "RUSTERON_SEGMENTATION_OFFLOAD",
+                self.segmentation_offload.as_ref().map(|on| on.as_ref()),
+            ),
+            ("RUSTERON_TERM_CLEANING", self.term_cleaning.map(|cleaning| cleaning.name().as_ref())),
+            ("AERON_THREADING_MODE", threading_mode.as_ref().map(|mode| mode.as_ref())),
+            (
+                "AERON_TERM_BUFFER_LENGTH",
+                self.term_buffer_length.as_ref().map(|size| size.as_ref()),
+            ),
+            (
+                "AERON_IPC_TERM_BUFFER_LENGTH",
+                self.ipc_term_buffer_length.as_ref().map(|size| size.as_ref()),
+            ),
+            ("AERON_DIR_DELETE_ON_START", self.delete_on_start.then_some("true".as_ref())),
+        ] {
+            if let Some(value) = value {
+                set(name, value);
+            }
         }
         if let Some(idle) = self.idle {
             for agent in ["CONDUCTOR", "SENDER", "RECEIVER", "SHAREDNETWORK", "SHARED"] {
                 set(&format!("AERON_{agent}_IDLE_STRATEGY"), idle.name().as_ref());
             }
         }
-        if let Some(length) = &self.term_buffer_length {
-            set("AERON_TERM_BUFFER_LENGTH", length.0.as_ref());
-        }
-        if let Some(length) = &self.ipc_term_buffer_length {
-            set("AERON_IPC_TERM_BUFFER_LENGTH", length.0.as_ref());
-        }
         if let Some(cpus) = &self.cpu {
             let agents = ["CONDUCTOR", "SENDER", "RECEIVER", "DRIVER_NATIVE_RESOURCE_AGENT"];
             for (agent, cpu) in agents.iter().zip(&cpus.0) {
                 set(&format!("AERON_{agent}_CPU_AFFINITY"), cpu.to_string().as_ref());
             }
-        }
-        if self.delete_on_start {
-            set("AERON_DIR_DELETE_ON_START", "true".as_ref());
         }
         for (name, value) in self.preset.iter().flat_map(|preset| preset.variables()) {
             // A variable that is already set overrides the preset.
@@ -202,39 +183,13 @@ impl Options {
     }
 }
 
-impl Threads {
-    /// Aeron's name for the mode.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Dedicated => "DEDICATED",
-            Self::SharedNetwork => "SHARED_NETWORK",
-            Self::Shared => "SHARED",
-            Self::Invoker => "INVOKER",
-        }
-    }
-}
-
-/// A term length as Aeron reads it. Aeron would replace an invalid length by the default.
-#[derive(Debug, Clone)]
-struct TermLength(String);
-
-impl FromStr for TermLength {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let (digits, shift) = match text.to_ascii_lowercase().as_bytes().last() {
-            Some(b'k') => (&text[..text.len() - 1], 10),
-            Some(b'm') => (&text[..text.len() - 1], 20),
-            Some(b'g') => (&text[..text.len() - 1], 30),
-            _ => (text, 0),
-        };
-        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-        match bytes {
-            Some(bytes) if bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(&bytes) => {
-                Ok(Self(bytes.to_string()))
-            }
-            _ => Err("not a power of two between 64k and 1g".into()),
-        }
+/// Checks the text of a variable.
+fn value_of(
+    variable: &'static str,
+) -> impl Fn(&str) -> std::result::Result<String, String> + Clone {
+    move |text| {
+        Setting::of(variable).map_or(Ok(()), |setting| setting.check(text))?;
+        Ok(text.to_owned())
     }
 }
 
@@ -280,13 +235,12 @@ mod tests {
 
     #[test]
     fn term_lengths() {
-        for (text, bytes) in
-            [("64k", "65536"), ("16M", "16777216"), ("1g", "1073741824"), ("65536", "65536")]
-        {
-            assert_eq!(text.parse::<TermLength>().expect(text).0, bytes);
+        let check = value_of("AERON_TERM_BUFFER_LENGTH");
+        for text in ["64k", "16M", "1g", "65536"] {
+            assert_eq!(check(text).as_deref(), Ok(text));
         }
         for text in ["", "k", "100k", "32k", "2g", "16mb", "-64k", "99999999999999g", "é"] {
-            assert!(text.parse::<TermLength>().is_err(), "{text}");
+            assert!(check(text).is_err(), "{text}");
         }
     }
 

@@ -6,9 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use rusteron_client::__private::nearest;
-use rusteron_media_driver::Context;
-
-use crate::variables::{VARIABLES, Value};
+use rusteron_media_driver::{Context, Setting};
 
 /// Variables of Aeron's C clients and of this project's build. Settings that the driver shares with
 /// them are in the driver's table.
@@ -61,8 +59,8 @@ pub(crate) struct Problem {
     setting: String,
     value: String,
     reason: String,
-    /// The position in the table, of a setting that the driver reads.
-    index: Option<usize>,
+    /// The setting, if the driver reads it.
+    known: Option<&'static Setting>,
 }
 
 impl Problem {
@@ -70,27 +68,22 @@ impl Problem {
     pub(crate) fn all(origins: &Origins) -> Vec<Self> {
         let variables: BTreeMap<_, _> = env::vars_os().collect();
         let problem = |(name, value): (OsString, OsString)| {
-            let (reason, index) = reason(origins, &name, &value.to_string_lossy())?;
+            let (reason, known) = reason(origins, &name, &value.to_string_lossy())?;
             let value = value.to_string_lossy().escape_debug().to_string();
-            Some(Self { setting: origins.describe(&name), value, reason, index })
+            Some(Self { setting: origins.describe(&name), value, reason, known })
         };
         variables.into_iter().filter_map(problem).collect()
     }
 
-    /// Returns the value that the driver has instead. Empty if the driver does not tell.
-    pub(crate) fn value_instead(&self, context: &Context) -> String {
-        match self.index.map(|index| &VARIABLES[index].2) {
-            Some(Value::Of(get)) => get(context),
-            // There is a context, so the driver has found a function of this name.
-            Some(Value::Named(_) | Value::Verbatim | Value::Unread) | None => String::new(),
-        }
+    /// Returns the value that the driver has instead, if the driver tells.
+    pub(crate) fn value_instead(&self, context: &Context) -> Option<String> {
+        self.known?.value_in_driver(context)
     }
 
     /// Returns whether a launch would refuse the value that the driver has instead.
     pub(crate) fn is_fatal(&self, context: &Context) -> bool {
         let instead = self.value_instead(context);
-        self.index
-            .is_some_and(|index| !instead.is_empty() && VARIABLES[index].1.check(&instead).is_err())
+        self.known.zip(instead).is_some_and(|(known, instead)| known.check(&instead).is_err())
     }
 }
 
@@ -100,15 +93,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Returns the reason why a variable is a problem, and its position in the table if the driver reads
-/// it.
-fn reason(origins: &Origins, name: &OsStr, value: &str) -> Option<(String, Option<usize>)> {
-    if let Some(index) = VARIABLES.iter().position(|(known, ..)| *known == name) {
-        let (_, format, source) = &VARIABLES[index];
-        return match (source, format.check(value)) {
-            (Value::Unread, _) => Some(("read by no part of the driver".into(), None)),
-            (_, Err(valid)) => Some((valid, Some(index))),
-            (_, Ok(())) => None,
+/// Returns the reason why a variable is a problem, and its setting if the driver reads it.
+fn reason(
+    origins: &Origins,
+    name: &OsStr,
+    value: &str,
+) -> Option<(String, Option<&'static Setting>)> {
+    if let Some(setting) = name.to_str().and_then(Setting::of) {
+        return match setting.check(value) {
+            _ if !setting.is_read() => Some(("read by no part of the driver".into(), None)),
+            Err(valid) => Some((valid, Some(setting))),
+            Ok(()) => None,
         };
     }
     let name_in_capitals = name.to_string_lossy().to_ascii_uppercase().replace('.', "_");
@@ -124,7 +119,7 @@ fn reason(origins: &Origins, name: &OsStr, value: &str) -> Option<(String, Optio
     if !is_property && !is_aeron && !is_rusteron {
         return None;
     }
-    let known = nearest(&name_in_capitals, VARIABLES.iter().map(|(known, ..)| *known));
+    let known = nearest(&name_in_capitals, Setting::all().iter().map(Setting::variable));
     if !is_property && known.is_none() && (is_rusteron || is_of_service(&name_in_capitals)) {
         return None;
     }

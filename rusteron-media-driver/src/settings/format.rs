@@ -4,12 +4,14 @@
 //! `10s` for 10. Such texts are refused here, because they are probably mistakes.
 
 use std::env;
+use std::fmt;
 use std::ops::RangeInclusive;
 
-use rusteron_media_driver::__private::Limit;
+use rusteron_client::IdleStrategyKind;
 
 /// The form of a setting's value, and its range.
-pub(crate) enum Format {
+#[derive(Debug)]
+pub(super) enum Format {
     Flag,
     /// Bytes, as a number or with k, m or g.
     Size(Limit),
@@ -31,13 +33,62 @@ pub(crate) enum Format {
     Text,
 }
 
+/// The permitted sizes of a setting, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    pub(super) min: u64,
+    pub(super) max: u64,
+    pub(super) form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Any,
+    PowerOfTwo,
+    MultipleOf(u64),
+    /// A power of two, and the bytes of a trailer.
+    PowerOfTwoAnd(u64),
+}
+
+impl Limit {
+    fn admits(&self, size: u64) -> bool {
+        (self.min..=self.max).contains(&size)
+            && match self.form {
+                Form::Any => true,
+                Form::PowerOfTwo => size.is_power_of_two(),
+                Form::MultipleOf(step) => size % step == 0,
+                Form::PowerOfTwoAnd(trailer) => (size - trailer).is_power_of_two(),
+            }
+    }
+}
+
+/// Writes the sizes behind "must be" and "is not".
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.form {
+            Form::Any => f.write_str("a size")?,
+            Form::PowerOfTwo => f.write_str("a power of two")?,
+            Form::MultipleOf(step) => write!(f, "a multiple of {step}")?,
+            Form::PowerOfTwoAnd(trailer) => write!(f, "a power of two and {trailer} bytes")?,
+        }
+        write!(f, " from {} to {}", in_largest_unit(self.min), in_largest_unit(self.max))
+    }
+}
+
+/// Writes a size with Aeron's largest unit that leaves no fraction.
+fn in_largest_unit(size: u64) -> String {
+    let units = [(1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
+    let unit = units.iter().find(|(unit, _)| size >= *unit && size % unit == 0);
+    unit.map_or_else(|| size.to_string(), |(unit, name)| format!("{}{name}", size / unit))
+}
+
 /// A short name, and the name of the C function.
 type Names = (&'static str, &'static str);
 
 const SLEEPING: &str = "aeron_idle_strategy_sleeping";
 const BACKOFF: &str = "aeron_idle_strategy_backoff";
 
-pub(crate) const IDLE_STRATEGIES: [Names; 6] = [
+pub(super) static IDLE_STRATEGIES: [Names; 6] = [
     ("sleep-ns", SLEEPING),
     ("sleeping", SLEEPING),
     ("yield", "aeron_idle_strategy_yielding"),
@@ -45,29 +96,29 @@ pub(crate) const IDLE_STRATEGIES: [Names; 6] = [
     ("noop", "aeron_idle_strategy_noop"),
     ("backoff", BACKOFF),
 ];
-pub(crate) const FLOW_CONTROLS: [Names; 4] = [
+pub(super) static FLOW_CONTROLS: [Names; 4] = [
     ("unicast_max", "aeron_unicast_flow_control_strategy_supplier"),
     ("multicast_max", "aeron_max_multicast_flow_control_strategy_supplier"),
     ("multicast_min", "aeron_min_flow_control_strategy_supplier"),
     ("multicast_tagged", "aeron_tagged_flow_control_strategy_supplier"),
 ];
-pub(crate) const CONGESTION_CONTROLS: [Names; 3] = [
+pub(super) static CONGESTION_CONTROLS: [Names; 3] = [
     ("default", "aeron_congestion_control_default_strategy_supplier"),
     ("static", "aeron_static_window_congestion_control_strategy_supplier"),
     ("cubic", "aeron_cubic_congestion_control_strategy_supplier"),
 ];
-pub(crate) const NAME_RESOLVERS: [Names; 3] = [
+pub(super) static NAME_RESOLVERS: [Names; 3] = [
     ("default", "aeron_default_name_resolver_supplier"),
     ("driver", "aeron_driver_name_resolver_supplier"),
     ("csv_table", "aeron_csv_table_name_resolver_supplier"),
 ];
-pub(crate) const TERMINATION_VALIDATORS: [Names; 2] = [
+pub(super) static TERMINATION_VALIDATORS: [Names; 2] = [
     ("allow", "aeron_driver_termination_validator_default_allow"),
     ("deny", "aeron_driver_termination_validator_default_deny"),
 ];
-pub(crate) const BINDINGS: [Names; 1] =
+pub(super) static BINDINGS: [Names; 1] =
     [("default", "aeron_udp_channel_transport_bindings_default")];
-pub(crate) const INTERCEPTORS: [Names; 3] = [
+pub(super) static INTERCEPTORS: [Names; 3] = [
     ("loss", "aeron_udp_channel_interceptor_loss_load"),
     ("fixed-loss", "aeron_udp_channel_interceptor_fixed_loss_load"),
     ("multi-gap-loss", "aeron_udp_channel_interceptor_multi_gap_loss_load"),
@@ -103,7 +154,7 @@ impl Format {
     ///
     /// # Errors
     /// The texts that are permitted, such as `must be true or false`.
-    pub(crate) fn check(&self, text: &str) -> Result<(), String> {
+    pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let (is_valid, valid) = match self {
             Self::Flag => {
                 let valid = ["true", "on", "1", "false", "off", "0"];
@@ -153,7 +204,7 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-fn size(text: &str) -> Option<u64> {
+pub(super) fn size(text: &str) -> Option<u64> {
     let (digits, unit) = digits(text);
     let shift = match unit {
         "" => 0,
@@ -166,7 +217,7 @@ fn size(text: &str) -> Option<u64> {
 }
 
 /// As in Aeron, more than 63 bits count as the maximum.
-fn duration(text: &str) -> Option<u64> {
+pub(super) fn duration(text: &str) -> Option<u64> {
     let (digits, unit) = digits(text);
     let unit = match unit.to_ascii_lowercase().as_str() {
         "" | "ns" => 1,
@@ -182,7 +233,7 @@ fn nanos(nanos: u64) -> String {
     format!("{:?}", std::time::Duration::from_nanos(nanos)).replace('µ', "u")
 }
 
-fn number(text: &str) -> Option<i128> {
+pub(super) fn number(text: &str) -> Option<i128> {
     let (sign, magnitude) = match text.strip_prefix('-') {
         Some(magnitude) => (-1, magnitude),
         None => (1, text),
@@ -230,6 +281,16 @@ fn strategy(variable: &str) -> String {
     known.map_or(name, |(_, function)| (*function).to_owned())
 }
 
+/// Finds one of Aeron's idle strategies by either of its names in C.
+pub(super) fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
+    let is_known = |(short, function): &&Names| *short == name || *function == name;
+    let (_, function) = IDLE_STRATEGIES.iter().find(is_known)?;
+    IDLE_STRATEGIES
+        .iter()
+        .filter(|names| names.1 == *function)
+        .find_map(|(short, _)| short.parse().ok())
+}
+
 fn is_backoff(text: &str) -> bool {
     let parts: Vec<_> = text.split('-').collect();
     let is_number = |text: &str| text.parse::<u64>().is_ok();
@@ -256,7 +317,7 @@ mod tests {
 
     #[test]
     fn values_are_checked() {
-        let size = || Format::Size(Limit::range(0, 1 << 30));
+        let size = || Format::Size(Limit { min: 0, max: 1 << 30, form: Form::Any });
         for (format, valid, invalid) in [
             (
                 Format::Flag,
@@ -327,9 +388,31 @@ mod tests {
         );
         assert_eq!(error(Format::Number(1..=256)), "must be an integer from 1 to 256");
         assert_eq!(
-            error(Format::Size(Limit::TERM_LENGTH)),
+            error(Format::Size(Limit { min: 1 << 16, max: 1 << 30, form: Form::PowerOfTwo })),
             "must be a power of two from 64k to 1g"
         );
         assert_eq!(error(Format::Word(&["a", "b", "c"])), "must be a, b or c");
+    }
+
+    #[test]
+    fn limits_are_written_and_checked() {
+        for (min, max, form, text, admitted, refused) in [
+            (1 << 16, 1 << 30, Form::PowerOfTwo, "a power of two from 64k to 1g", 1 << 16, 100),
+            (64, 65_504, Form::MultipleOf(32), "a multiple of 32 from 64 to 65504", 1408, 1400),
+            (1 << 20, 500 << 20, Form::Any, "a size from 1m to 500m", 1 << 20, (1 << 20) - 1),
+            (
+                (1 << 20) + 128,
+                i32::MAX as u64,
+                Form::PowerOfTwoAnd(128),
+                "a power of two and 128 bytes from 1048704 to 2147483647",
+                (2 << 20) + 128,
+                2 << 20,
+            ),
+        ] {
+            let limit = Limit { min, max, form };
+            assert_eq!(limit.to_string(), text);
+            assert!(limit.admits(admitted), "{text}");
+            assert!(!limit.admits(refused), "{text}");
+        }
     }
 }

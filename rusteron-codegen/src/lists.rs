@@ -1,0 +1,180 @@
+//! Lists of settings: for programs, tests, Python and readers.
+
+use std::fmt::Write as _;
+
+use crate::table::{Kind, Setting, Table, Values, bytes, nanos};
+
+/// Returns the macro `for_each_setting`, which calls another macro with all settings.
+pub(crate) fn macro_of_settings(table: &Table) -> String {
+    let mut rows = String::new();
+    for setting in table.0.iter().filter(|setting| setting.is_generated()) {
+        let kind = match setting.kind {
+            Kind::Text { .. } | Kind::IdleArguments => "text",
+            Kind::Path => "path",
+            Kind::IdleStrategy => "choice",
+            _ => "value",
+        };
+        let language =
+            if setting.not_in_python || setting.kind == Kind::Path { "rust" } else { "any" };
+        let name = setting.rust_name();
+        let _ = writeln!(rows, "            ({language} {kind} {name} set_{name})");
+    }
+    format!(
+        "/// Calls a macro with every setting of [`Context`] that has one value, for programs that set settings by name.\n\
+         ///\n\
+         /// A row such as `(any value mtu_length set_mtu_length)` has `any`, or `rust` for a setting that only Rust's\n\
+         /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` if the getter returns\n\
+         /// an `Option` of it, or else `value`; the getter, whose name is the setting's; and the setter.\n\
+         #[macro_export]\nmacro_rules! for_each_setting {{\n    ($callback:ident!($($arguments:tt)*)) => {{\n        \
+         $callback! {{\n            ($($arguments)*)\n{rows}        }}\n    }};\n}}\n"
+    )
+}
+
+/// Returns the elements of `&[Setting]`, for a program that reads and shows variables.
+pub(crate) fn settings(table: &Table) -> String {
+    let mut out = "&[\n".to_owned();
+    for setting in table.0.iter() {
+        let Some(variable) = &setting.variable else { continue };
+        let name = setting.rust_name();
+        let value = match &setting.kind {
+            _ if setting.is_unread => "Value::Unread".to_owned(),
+            _ if setting.c_name.is_none() => "Value::Verbatim".to_owned(),
+            _ if setting.words == ["on", "off"] => format!("Value::Of(|c| on_or_off(c.{name}()))"),
+            _ if names(setting).is_some() => {
+                format!("Value::Named(|c| c.{name}().map(|named| named.name()))")
+            }
+            Kind::Duration if setting.is_in_millis() => {
+                format!("Value::Of(|c| c.{name}().as_millis().to_string())")
+            }
+            _ => format!("Value::Of(|c| c.{name}().to_text())"),
+        };
+        let format = format(setting);
+        let checked = setting.is_checked;
+        let _ = writeln!(
+            out,
+            "    Setting {{ name: {name:?}, variable: {variable:?}, format: {format}, value: {value}, is_checked: {checked} }},"
+        );
+    }
+    out + "]\n"
+}
+
+/// The table of the functions that a variable can name.
+fn names(setting: &Setting) -> Option<&str> {
+    let idle = (setting.kind == Kind::IdleStrategy).then_some("IDLE_STRATEGIES");
+    setting.names.as_deref().or(idle)
+}
+
+/// Returns the variant of `Format` that a variable has.
+fn format(setting: &Setting) -> String {
+    let (form, least, most) = match &setting.values {
+        Some(values) => (&*values.form, &*values.least, &*values.most),
+        None => ("", "", ""),
+    };
+    if let Some(table) = names(setting) {
+        let variant =
+            if setting.kind == Kind::Other("functions".into()) { "Functions" } else { "Function" };
+        return format!("Format::{variant}(&{table})");
+    }
+    if !setting.words.is_empty() {
+        return format!("Format::Word(&{:?})", setting.words);
+    }
+    match &setting.kind {
+        Kind::Flag => "Format::Flag".into(),
+        Kind::Duration if setting.is_in_millis() => "Format::Number(0..=i64::MAX as i128)".into(),
+        Kind::Duration | Kind::OptionalDuration => {
+            format!(
+                "Format::Duration({})",
+                if least.is_empty() { "0".into() } else { nanos(least) }
+            )
+        }
+        Kind::Number(ty) | Kind::Other(ty) if ty.starts_with(['i', 'u']) => {
+            let end = |text: &str, limit| match text {
+                "" => format!("{ty}::{limit} as i128"),
+                number => number.to_owned(),
+            };
+            format!("Format::Number({}..={})", end(least, "MIN"), end(most, "MAX"))
+        }
+        Kind::Size(_) => {
+            let form = match *form.rsplit(' ').collect::<Vec<_>>() {
+                [number, "and", ..] => format!("Form::PowerOfTwoAnd({number})"),
+                ["two", ..] => "Form::PowerOfTwo".into(),
+                [number, ..] if !number.is_empty() => format!("Form::MultipleOf({number})"),
+                _ => "Form::Any".into(),
+            };
+            let most = if most.is_empty() { "i64::MAX as u64".into() } else { bytes(most) };
+            format!("Format::Size(Limit {{ min: {}, max: {most}, form: {form} }})", bytes(least))
+        }
+        Kind::IdleArguments => {
+            let strategy =
+                setting.variable.as_deref().unwrap_or_default().trim_end_matches("_INIT_ARGS");
+            format!("Format::IdleArguments({strategy:?})")
+        }
+        Kind::Other(name) => {
+            let (first, rest) = name.split_at(1);
+            format!("Format::{}{rest}", first.to_uppercase())
+        }
+        _ => "Format::Text".into(),
+    }
+}
+
+/// Returns a table of the settings in Markdown, below the headings of the table.
+pub fn markdown(table: &Table) -> String {
+    let mut out = String::new();
+    let head = "| Setting | Variable | Default | Meaning |\n|---|---|---|---|\n";
+    let code = |text: Option<&str>| text.map_or_else(String::new, |text| format!("`{text}`"));
+    for (number, setting) in table.0.iter().enumerate() {
+        match &setting.heading {
+            Some(title) => _ = write!(out, "\n### {title}\n\n{head}"),
+            None if number == 0 => out += head,
+            None => {}
+        }
+        let name = code(Some(setting.rust_name()).filter(|name| !name.is_empty()));
+        let variable = code(setting.variable.as_deref());
+        let default = code(setting.default.as_deref());
+        let mut meaning = plain(&setting.text);
+        if let Some(values) = setting.values.as_ref().and_then(Values::describe) {
+            let verb = if setting.is_checked { "Must be" } else { "Values:" };
+            let _ = write!(meaning, " {verb} {values}.");
+        }
+        if !setting.words.is_empty() {
+            let _ = write!(meaning, " One of `{}`.", setting.words.join("`, `"));
+        }
+        let _ = writeln!(out, "| {name} | {variable} | {default} | {meaning} |");
+    }
+    out
+}
+
+/// The text of Markdown on one line: without examples, and without the targets of links.
+fn plain(markdown: &str) -> String {
+    let text =
+        markdown.split("\n\n```").next().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    let mut out = String::new();
+    for part in text.split("](") {
+        let rest =
+            if out.is_empty() { part } else { part.split_once(')').map_or("", |(_, rest)| rest) };
+        out += rest;
+    }
+    out.replace("  ", " ").replace('[', "")
+}
+
+/// Returns a `TypedDict` of the keyword arguments that set the settings in Python.
+pub fn python_stub(table: &Table, class: &str) -> String {
+    let mut out = format!("class {class}(TypedDict, total=False):\n");
+    let offered = |setting: &&Setting| setting.is_generated() || setting.setter_by_hand;
+    for setting in table.0.iter().filter(offered) {
+        if setting.not_in_python || setting.kind == Kind::Path {
+            continue;
+        }
+        let ty = match &setting.kind {
+            Kind::Flag => "bool".to_owned(),
+            Kind::Size(_) | Kind::Number(_) => "int".to_owned(),
+            Kind::Duration => "Seconds".to_owned(),
+            Kind::OptionalDuration => "Seconds | None".to_owned(),
+            Kind::IdleStrategy => "IdleStrategy".to_owned(),
+            Kind::Enum(name) => name.clone(),
+            _ => "str".to_owned(),
+        };
+        let _ = writeln!(out, "    {}: {ty}", setting.rust_name());
+    }
+    out
+}

@@ -1,0 +1,263 @@
+//! The table of a context's settings.
+
+/// A context's settings, in the order of the table.
+///
+/// A setting is a block of lines. The first line has the setting's name in C and the environment variable, or `-` in
+/// place of a missing one. The second line has the type, then attributes, separated by commas. Description, in Markdown,
+/// and further lines are indented as well. Lines that begin with `##` are headings, those with `#` comments.
+///
+/// ```text
+/// ## Timeouts
+///
+/// timer_interval_ns AERON_TIMER_INTERVAL
+///   duration, default 1s, values 1us..
+///   How often the driver checks timers and timeouts.
+/// ```
+///
+/// The types are `flag`, `size` and `size u64` (bytes), `number i32` and the like, `duration` (of the unit in which the
+/// name ends, `_ns` or `_ms`), `optional duration`, `text` (C copies it), `text retained` (C keeps the pointer), `path`,
+/// `idle strategy`, `idle arguments`, `enum Name`, and any other word for the format of a variable that has no generated
+/// methods. The attributes are:
+///
+/// - `default X`: the default, as the environment variable would have it;
+/// - `values A..B`, before that `power of two`, `power of two and N` or `multiple of N`: the values of the variable;
+/// - `checked`: a launch refuses other values, in place of cutting the variable's;
+/// - `words A B`, `names TABLE`: the values of a variable with names;
+/// - `name X`: the name in Rust, if it differs; `getter X`: the getter's in C, if it differs;
+/// - `by hand`: Rust's methods are written by hand; `setter by hand`: only the setter is;
+/// - `unread`: no program reads the variable;
+/// - `not in Python`: Python has no keyword argument for the setting.
+#[derive(Debug)]
+pub struct Table(pub(crate) Vec<Setting>);
+
+/// A setting of a context, or a variable without a setter.
+#[derive(Debug, Default)]
+pub(crate) struct Setting {
+    /// The title that stands above the setting.
+    pub(crate) heading: Option<String>,
+    /// Aeron's name without prefix; `None` for a variable without a setter.
+    pub(crate) c_name: Option<String>,
+    pub(crate) variable: Option<String>,
+    pub(crate) kind: Kind,
+    pub(crate) default: Option<String>,
+    pub(crate) values: Option<Values>,
+    pub(crate) is_checked: bool,
+    pub(crate) words: Vec<String>,
+    pub(crate) names: Option<String>,
+    renamed: Option<String>,
+    getter: Option<String>,
+    pub(crate) by_hand: bool,
+    pub(crate) setter_by_hand: bool,
+    pub(crate) is_unread: bool,
+    pub(crate) not_in_python: bool,
+    /// The description, in Markdown.
+    pub(crate) text: String,
+}
+
+/// The type of a setting.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `flag`.
+    #[default]
+    Flag,
+    /// `size`, `size u64`: bytes, of this integer type.
+    Size(String),
+    /// `number i32`.
+    Number(String),
+    /// `duration`: of the unit in which the name ends, `_ns` or `_ms`.
+    Duration,
+    /// `optional duration`: -1 in C if it is absent.
+    OptionalDuration,
+    /// `text`: C copies it. `text retained`: C keeps the pointer, and the context keeps the string until it is closed.
+    Text {
+        /// C keeps the pointer.
+        is_retained: bool,
+    },
+    /// `path`, which C copies.
+    Path,
+    /// `idle strategy`, by name. Only C's own names reach C: it would call any other function of that name.
+    IdleStrategy,
+    /// `idle arguments`: a text, which C copies.
+    IdleArguments,
+    /// `enum Name`, with `to_raw` and `from_raw`.
+    Enum(String),
+    /// Any other word: the format of a variable whose methods are not generated.
+    Other(String),
+}
+
+/// The permitted values of a setting, of which both ends are permitted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Values {
+    /// Such as `power of two`; may be empty.
+    pub(crate) form: String,
+    pub(crate) least: String,
+    /// Empty without a maximum.
+    pub(crate) most: String,
+}
+
+impl Table {
+    /// Parses a table.
+    ///
+    /// # Errors
+    /// All lines that do not have the form of a table, and settings that are described twice or not at all.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut settings, mut problems, mut heading) = (Vec::new(), Vec::new(), None);
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
+            if let Some(title) = line.strip_prefix("## ") {
+                heading = Some(title.to_owned());
+            } else if !line.is_empty() && !line.starts_with('#') {
+                let mut block = Vec::new();
+                while let Some((_, line)) =
+                    lines.next_if(|(_, line)| line.is_empty() || line.starts_with("  "))
+                {
+                    block.push(line.strip_prefix("  ").unwrap_or(line));
+                }
+                match Setting::parse(line, &block) {
+                    Ok(setting) => settings.push(Setting { heading: heading.take(), ..setting }),
+                    Err(problem) => problems.push(format!("line {}: {problem}", number + 1)),
+                }
+            }
+        }
+        let table = Self(settings);
+        let names: Vec<_> = table
+            .0
+            .iter()
+            .flat_map(|s| [s.c_name.as_ref(), s.variable.as_ref()])
+            .flatten()
+            .collect();
+        let repeated = names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name));
+        problems.extend(repeated.map(|(_, name)| format!("{name} stands twice")));
+        if problems.is_empty() { Ok(table) } else { Err(problems.join("\n")) }
+    }
+
+    /// Returns the variables whose default the table has, with the default.
+    pub fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().filter_map(|s| s.variable.as_deref().zip(s.default.as_deref()))
+    }
+}
+
+impl Setting {
+    fn parse(head: &str, block: &[&str]) -> Result<Self, String> {
+        let given = |word: &str| (word != "-").then(|| word.to_owned());
+        let (c_name, variable) = match *head.split(' ').collect::<Vec<_>>() {
+            [name, variable] => (given(name), given(variable)),
+            _ => return Err(format!("{head:?} is not a name and a variable")),
+        };
+        let [attributes, text @ ..] = block else { return Err(format!("{head}: no type")) };
+        let mut attributes = attributes.split(", ");
+        let kind = Kind::parse(attributes.next().unwrap_or_default());
+        let text = text.join("\n").trim().to_owned();
+        let mut setting = Self { c_name, variable, kind, text, ..Self::default() };
+        for attribute in attributes {
+            let (key, value) = attribute.split_once(' ').unwrap_or((attribute, ""));
+            match (key, value) {
+                ("checked", "") => setting.is_checked = true,
+                ("by", "hand") => setting.by_hand = true,
+                ("setter", "by hand") => setting.setter_by_hand = true,
+                ("unread", "") => setting.is_unread = true,
+                ("not", "in Python") => setting.not_in_python = true,
+                ("default", value) => setting.default = Some(value.to_owned()),
+                ("name", value) => setting.renamed = Some(value.to_owned()),
+                ("getter", value) => setting.getter = Some(value.to_owned()),
+                ("names", value) => setting.names = Some(value.to_owned()),
+                ("words", value) => setting.words = value.split(' ').map(str::to_owned).collect(),
+                ("values", value) => setting.values = Some(Values::parse(value)?),
+                _ => return Err(format!("{head}: there is no attribute {attribute:?}")),
+            }
+        }
+        match setting.text.is_empty() {
+            true => Err(format!("{head}: no description")),
+            false => Ok(setting),
+        }
+    }
+
+    /// The name of Rust's getter: Aeron's, without the unit of a duration.
+    pub(crate) fn rust_name(&self) -> &str {
+        let name = self.renamed.as_deref().or(self.c_name.as_deref()).unwrap_or_default();
+        match self.kind {
+            Kind::Duration | Kind::OptionalDuration => {
+                name.trim_end_matches("_ns").trim_end_matches("_ms")
+            }
+            _ => name,
+        }
+    }
+
+    /// The name of the getter in C, without prefix.
+    pub(crate) fn c_getter(&self) -> &str {
+        self.getter.as_deref().or(self.c_name.as_deref()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_in_millis(&self) -> bool {
+        self.c_name.as_ref().is_some_and(|name| name.ends_with("_ms"))
+    }
+
+    /// Returns whether the setting has generated methods.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.c_name.is_some() && !self.by_hand
+    }
+}
+
+impl Kind {
+    fn parse(text: &str) -> Self {
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("flag", "") => Self::Flag,
+            ("size", "") => Self::Size("usize".into()),
+            ("size", ty) => Self::Size(ty.into()),
+            ("number", ty) => Self::Number(ty.into()),
+            ("duration", "") => Self::Duration,
+            ("optional", "duration") => Self::OptionalDuration,
+            ("text", kept) => Self::Text { is_retained: kept == "retained" },
+            ("path", "") => Self::Path,
+            ("idle", "strategy") => Self::IdleStrategy,
+            ("idle", "arguments") => Self::IdleArguments,
+            ("enum", name) => Self::Enum(name.into()),
+            _ => Self::Other(text.into()),
+        }
+    }
+}
+
+impl Values {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (form, range) = text.rsplit_once(' ').unwrap_or(("", text));
+        let (least, most) =
+            range.split_once("..").ok_or_else(|| format!("{text:?} is no range"))?;
+        Ok(Self { form: form.into(), least: least.into(), most: most.into() })
+    }
+
+    /// Describes the values for readers. `None` for all values of a type.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let is_limit = |end: &&String| {
+            !end.is_empty()
+                && !end.trim_start_matches('-').starts_with("2147483")
+                && !end.trim_start_matches('-').starts_with("9223372")
+        };
+        let form = if self.form.is_empty() { String::new() } else { format!("a {} ", self.form) };
+        let ends = (Some(&self.least).filter(is_limit), Some(&self.most).filter(is_limit));
+        Some(match ends {
+            (Some(least), Some(most)) => format!("{form}from {least} to {most}"),
+            (Some(least), None) => format!("{form}from {least}"),
+            (None, Some(most)) => format!("{form}up to {most}"),
+            (None, None) => return None,
+        })
+    }
+}
+
+/// Returns the bytes of `64k` and the like, for generated constants.
+pub(crate) fn bytes(text: &str) -> String {
+    let unit = |shift: &str| format!("{} << {shift}", &text[..text.len() - 1]);
+    match text.as_bytes().last() {
+        Some(b'k') => unit("10"),
+        Some(b'm') => unit("20"),
+        Some(b'g') => unit("30"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Returns the nanoseconds of `1us` and the like.
+pub(crate) fn nanos(text: &str) -> String {
+    let unit = |suffix: &str, zeros: &str| text.strip_suffix(suffix).map(|n| n.to_owned() + zeros);
+    (unit("ms", "000000").or_else(|| unit("us", "000")).or_else(|| unit("ns", "")))
+        .or_else(|| unit("s", "000000000"))
+        .unwrap_or_else(|| text.to_owned())
+}
