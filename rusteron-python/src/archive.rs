@@ -1,7 +1,7 @@
 //! Sessions with an archive.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,18 +11,15 @@ use rusteron_archive::{ReplayLength, ReplayParams, SourceLocation};
 use crate::buffer::Payload;
 use crate::channel_uri::Channel;
 use crate::client::Aeron;
-use crate::error;
-use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
-use crate::recording::RecordingDescriptor;
 use crate::replay_merge::ReplayMerge;
-use crate::repr::py_bool;
-use crate::scope::{OwnedSlot, Scope};
-use crate::seconds::Seconds;
 use crate::settings::{choice, set_by_name};
 use crate::slot::Close;
+use crate::slot::{OwnedSlot, Scope};
 use crate::subscription::Subscription;
-use crate::wait;
+use crate::values::Seconds;
+use crate::values::py_bool;
+use crate::{error, exit, wait};
 
 /// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
 ///
@@ -479,5 +476,55 @@ impl Archive {
 
     fn __repr__(&self) -> String {
         format!("Archive(is_closed={})", py_bool(self.is_closed()))
+    }
+}
+
+/// A recording.
+#[pyclass(frozen, get_all, module = "rusteron")]
+pub(crate) struct RecordingDescriptor {
+    recording_id: i64,
+    start_time: SystemTime,
+    stop_time: Option<SystemTime>,
+    start_position: i64,
+    stop_position: Option<i64>,
+    initial_term_id: i32,
+    segment_file_length: usize,
+    term_buffer_length: usize,
+    mtu_length: usize,
+    session_id: i32,
+    stream_id: i32,
+    stripped_channel: String,
+    original_channel: String,
+    source_identity: String,
+}
+
+impl From<rust::RecordingDescriptor> for RecordingDescriptor {
+    fn from(found: rust::RecordingDescriptor) -> Self {
+        Self {
+            recording_id: found.recording_id,
+            start_time: found.start_time,
+            stop_time: found.stop_time,
+            start_position: found.start_position,
+            stop_position: found.stop_position,
+            initial_term_id: found.initial_term_id,
+            segment_file_length: found.segment_file_length,
+            term_buffer_length: found.term_buffer_length,
+            mtu_length: found.mtu_length,
+            session_id: found.session_id,
+            stream_id: found.stream_id,
+            stripped_channel: found.stripped_channel,
+            original_channel: found.original_channel,
+            source_identity: found.source_identity,
+        }
+    }
+}
+
+#[pymethods]
+impl RecordingDescriptor {
+    fn __repr__(&self) -> String {
+        format!(
+            "RecordingDescriptor(recording_id={}, stripped_channel={:?}, stream_id={}, session_id={})",
+            self.recording_id, self.stripped_channel, self.stream_id, self.session_id
+        )
     }
 }

@@ -22,7 +22,7 @@ use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
 use crate::error;
-use crate::scope::OwnedSlot;
+use crate::slot::OwnedSlot;
 
 /// Keeps the publication of a claim alive, with the driver and the client.
 enum Owner {

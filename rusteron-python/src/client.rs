@@ -17,11 +17,11 @@ use crate::driver::MediaDriver;
 use crate::error;
 use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
-use crate::repr::py_bool;
-use crate::scope::{Owned, OwnedSlot, Scope};
 use crate::settings::set_by_name;
 use crate::slot::{Close, Slot};
+use crate::slot::{Owned, OwnedSlot, Scope};
 use crate::subscription::Subscription;
+use crate::values::py_bool;
 use crate::wait;
 
 /// Most recent errors that are kept for `Aeron.errors()`.

@@ -10,7 +10,7 @@ use rusteron_client as rust;
 use crate::counter::CountersReader;
 use crate::error;
 use crate::exit;
-use crate::seconds::Seconds;
+use crate::values::Seconds;
 
 /// The CnC file of a driver, dead or alive: its counters, its errors and its losses.
 ///

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use rusteron_client as rust;
 
-use crate::repr::py_bool;
-use crate::scope::{OwnedSlot, Scope};
 use crate::slot::Close;
+use crate::slot::{OwnedSlot, Scope};
+use crate::values::py_bool;
 
 /// A counter that this client owns, and all processes can read.
 ///
@@ -23,7 +23,11 @@ use crate::slot::Close;
 #[pyclass(frozen, module = "rusteron")]
 pub(crate) struct Counter {
     slot: Arc<OwnedSlot<rust::Counter>>,
+    /// The number of the counter, for a `CountersReader`.
+    #[pyo3(get)]
     counter_id: i32,
+    /// The id that the driver knows the counter by.
+    #[pyo3(get)]
     registration_id: i64,
 }
 
@@ -76,18 +80,6 @@ impl Counter {
     /// Sets the value if the proposed one is greater, and returns whether it was.
     fn propose_max(&self, proposed: i64) -> PyResult<bool> {
         Ok(self.slot.enter()?.propose_max(proposed))
-    }
-
-    /// The number of the counter, for a `CountersReader`.
-    #[getter]
-    fn counter_id(&self) -> i32 {
-        self.counter_id
-    }
-
-    /// The id that the driver knows the counter by.
-    #[getter]
-    fn registration_id(&self) -> i64 {
-        self.registration_id
     }
 
     /// True if the counter was closed, by `close()` or with its client.

@@ -12,10 +12,10 @@ use rusteron_media_driver::{Preset, ThreadingMode};
 use crate::cnc::CncFile;
 use crate::error;
 use crate::exit;
-use crate::repr::py_bool;
-use crate::scope::DriverSlot;
 use crate::settings::set_by_name;
+use crate::slot::DriverSlot;
 use crate::slot::{Close, Slot};
+use crate::values::py_bool;
 
 /// Drivers that are open at the end of the interpreter are closed then, so that no directory is left behind.
 static DRIVERS: Mutex<Vec<Weak<DriverSlot>>> = Mutex::new(Vec::new());

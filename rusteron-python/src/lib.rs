@@ -36,14 +36,11 @@ mod exit;
 mod message;
 mod notifier;
 mod publication;
-mod recording;
 mod replay_merge;
-mod repr;
-mod scope;
-mod seconds;
 mod settings;
 mod slot;
 mod subscription;
+mod values;
 mod wait;
 
 use pyo3::prelude::*;
@@ -51,7 +48,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<archive::Archive>()?;
-    module.add_class::<recording::RecordingDescriptor>()?;
+    module.add_class::<archive::RecordingDescriptor>()?;
     module.add_class::<replay_merge::ReplayMerge>()?;
     module.add_class::<channel_uri::ChannelUri>()?;
     module.add_class::<claim::Claim>()?;

@@ -15,7 +15,7 @@ use rusteron_client::__private::PerProcess;
 use rusteron_client::{Action, Header, IdleStrategy, IdleStrategyKind};
 
 use crate::exit;
-use crate::scope::OwnedSlot;
+use crate::slot::OwnedSlot;
 
 pub(crate) type SubscriptionSlot = OwnedSlot<rusteron_client::Subscription>;
 

@@ -10,10 +10,10 @@ use crate::buffer::{Buffer, Lengths, Payload};
 use crate::channel_uri::Channel;
 use crate::claim::{self, Claim};
 use crate::error;
-use crate::repr::py_bool;
-use crate::scope::{OwnedSlot, Scope};
-use crate::seconds::Seconds;
 use crate::slot::Close;
+use crate::slot::{OwnedSlot, Scope};
+use crate::values::Seconds;
+use crate::values::py_bool;
 use crate::wait::{self, Deadline};
 
 /// Messages that are passed to Rust at a time.
@@ -63,14 +63,32 @@ macro_rules! publication {
         #[pyclass(frozen, module = "rusteron")]
         pub(crate) struct $name {
             slot: Arc<OwnedSlot<$handle>>,
+            /// The channel.
+            #[pyo3(get)]
             channel: String,
+            /// The stream id within the channel.
+            #[pyo3(get)]
             stream_id: i32,
+            /// The session id, which tells publishers of the same stream apart.
+            #[pyo3(get)]
             session_id: i32,
+            /// The id that the driver knows this publication by.
+            #[pyo3(get)]
             registration_id: i64,
+            /// The registration id of the publication that made the log buffer.
+            #[pyo3(get)]
             original_registration_id: i64,
+            /// Greatest length of a message, in bytes.
+            #[pyo3(get)]
             max_message_length: usize,
+            /// Greatest length of a message that is not sent in fragments, and of a claim, in bytes.
+            #[pyo3(get)]
             max_payload_length: usize,
+            /// Length of a term of the log buffer, in bytes.
+            #[pyo3(get)]
             term_buffer_length: usize,
+            /// The number of the counter with the position limit.
+            #[pyo3(get)]
             publication_limit_counter_id: i32,
         }
 
@@ -286,60 +304,6 @@ macro_rules! publication {
             #[getter]
             fn channel_status(&self) -> PyResult<String> {
                 Ok(format!("{:?}", self.slot.enter()?.channel_status()).to_lowercase())
-            }
-
-            /// The channel.
-            #[getter]
-            fn channel(&self) -> &str {
-                &self.channel
-            }
-
-            /// The stream id within the channel.
-            #[getter]
-            fn stream_id(&self) -> i32 {
-                self.stream_id
-            }
-
-            /// The session id, which tells publishers of the same stream apart.
-            #[getter]
-            fn session_id(&self) -> i32 {
-                self.session_id
-            }
-
-            /// The id that the driver knows this publication by.
-            #[getter]
-            fn registration_id(&self) -> i64 {
-                self.registration_id
-            }
-
-            /// The registration id of the publication that made the log buffer.
-            #[getter]
-            fn original_registration_id(&self) -> i64 {
-                self.original_registration_id
-            }
-
-            /// Greatest length of a message, in bytes.
-            #[getter]
-            fn max_message_length(&self) -> usize {
-                self.max_message_length
-            }
-
-            /// Greatest length of a message that is not sent in fragments, and of a claim, in bytes.
-            #[getter]
-            fn max_payload_length(&self) -> usize {
-                self.max_payload_length
-            }
-
-            /// Length of a term of the log buffer, in bytes.
-            #[getter]
-            fn term_buffer_length(&self) -> usize {
-                self.term_buffer_length
-            }
-
-            /// The number of the counter with the position limit.
-            #[getter]
-            fn publication_limit_counter_id(&self) -> i32 {
-                self.publication_limit_counter_id
             }
 
             /// Adds a destination, to a channel with `control-mode=manual`. Returns the destination's id.

@@ -10,10 +10,10 @@ use crate::error;
 use crate::exit;
 use crate::message::Header;
 use crate::notifier::SubscriptionSlot;
-use crate::scope::{DriverSlot, Owned, OwnedSlot, Scope};
-use crate::seconds::Seconds;
 use crate::slot::Close;
+use crate::slot::{DriverSlot, Owned, OwnedSlot, Scope};
 use crate::subscription::poll_with;
+use crate::values::Seconds;
 use crate::wait::{self, Deadline};
 
 /// The slots that a merge has taken its session and its subscription from.

@@ -7,7 +7,7 @@ use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{InferableBoolean, ThreadingMode};
 
 use crate::error;
-use crate::seconds::Seconds;
+use crate::values::Seconds;
 
 /// A value of a setting.
 pub(crate) trait Setting: Sized {

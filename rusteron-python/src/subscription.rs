@@ -20,10 +20,10 @@ use crate::error;
 use crate::exit;
 use crate::message::{Header, MessageView};
 use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
-use crate::repr::py_bool;
-use crate::scope::Scope;
-use crate::seconds::Seconds;
 use crate::slot::Close;
+use crate::slot::Scope;
+use crate::values::Seconds;
+use crate::values::py_bool;
 use crate::wait::{self, Deadline, Idle};
 
 /// Fragments that a batch polls at a time. The publisher learns after each poll how far it may write.
@@ -75,8 +75,14 @@ pub(crate) fn poll_with(
 #[pyclass(frozen, module = "rusteron")]
 pub(crate) struct Subscription {
     slot: Arc<SubscriptionSlot>,
+    /// The channel.
+    #[pyo3(get)]
     channel: String,
+    /// The stream id within the channel.
+    #[pyo3(get)]
     stream_id: i32,
+    /// The id that the driver knows this subscription by.
+    #[pyo3(get)]
     registration_id: i64,
 }
 
@@ -397,24 +403,6 @@ impl Subscription {
     fn local_addresses(&self) -> PyResult<Vec<String>> {
         let addresses = self.slot.enter()?.local_addresses().map_err(error::client)?;
         Ok(addresses.iter().map(ToString::to_string).collect())
-    }
-
-    /// The channel.
-    #[getter]
-    fn channel(&self) -> &str {
-        &self.channel
-    }
-
-    /// The stream id within the channel.
-    #[getter]
-    fn stream_id(&self) -> i32 {
-        self.stream_id
-    }
-
-    /// The id that the driver knows this subscription by.
-    #[getter]
-    fn registration_id(&self) -> i64 {
-        self.registration_id
     }
 
     /// Adds a destination, to a channel with `control-mode=manual`.

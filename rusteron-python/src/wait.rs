@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use rusteron_client::{AnyIdleStrategy, IdleStrategy, IdleStrategyKind};
 
 use crate::exit;
-use crate::seconds::Seconds;
 use crate::settings::Setting;
+use crate::values::Seconds;
 
 /// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);

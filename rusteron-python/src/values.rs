@@ -1,4 +1,4 @@
-//! Durations as arguments.
+//! Durations as arguments, and values as `repr` shows them.
 
 use std::time::Duration;
 
@@ -23,4 +23,8 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
             .map_err(|reason| error::invalid(&format!("{seconds} seconds: {reason}")))?;
         Ok(Self(duration))
     }
+}
+
+pub(crate) fn py_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
 }
