@@ -5,6 +5,8 @@ use std::fmt;
 use rusteron_client::{CloseCause, Error, ErrorKind};
 use rusteron_sys::archive as sys;
 
+use crate::phrases;
+
 /// The result of an operation of an archive.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 
@@ -120,16 +122,11 @@ impl ArchiveError {
 
     /// Converts the error of a function of C's archive client.
     pub(crate) fn from_c(error: &Error, operation: &'static str) -> Self {
-        let text = error.message();
         let code = archive_code(error);
-        let kind = code.and_then(ArchiveErrorKind::from_code).unwrap_or_else(|| kind_of(error));
-        let words = without_locations(text);
-        let kind = refine(kind, &words);
-        let mut content = Self::new(kind, operation, words).0;
-        content.code = code.unwrap_or(0);
-        content.relevant_id = named_recording(kind, &content.message);
-        content.correlation_id = number_after(text, &["correlationId=", "correlation_id="]);
-        Self(content)
+        let words = without_locations(error.message());
+        let kind = code.and_then(|code| kind_of_code(code, &words));
+        let kind = kind.unwrap_or_else(|| kind_of(error, &words));
+        Self::answered(operation, kind, code, error.message(), words)
     }
 
     /// Creates the error for an argument that is refused before a request is sent.
@@ -140,13 +137,26 @@ impl ArchiveError {
     /// Creates the error for a report of the archive that belongs to no request. Its number is
     /// moved up by 200.
     pub(crate) fn reported(operation: &'static str, code: i32, text: &str) -> Self {
-        let known = ArchiveErrorKind::from_code(code);
+        const GENERIC: i32 = sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as i32;
         let words = without_locations(text);
-        let kind = refine(known.unwrap_or(ArchiveErrorKind::Refused), &words);
+        let known = kind_of_code(code, &words);
+        let kind = known.or_else(|| kind_of_code(GENERIC, &words));
+        let kind = kind.unwrap_or(ArchiveErrorKind::Refused);
+        Self::answered(operation, kind, known.map(|_| code), text, words)
+    }
+
+    fn answered(
+        operation: &'static str,
+        kind: ArchiveErrorKind,
+        code: Option<i32>,
+        text: &str,
+        words: String,
+    ) -> Self {
         let mut content = Self::new(kind, operation, words).0;
-        content.code = if known.is_some() { code } else { 0 };
+        content.code = code.unwrap_or(0);
         content.relevant_id = named_recording(kind, &content.message);
-        content.correlation_id = number_after(text, &["correlationId="]);
+        content.correlation_id = number_after(text, phrases::CORRELATION_ID)
+            .or_else(|| number_after(text, phrases::LISTING_CORRELATION_ID));
         Self(content)
     }
 
@@ -308,65 +318,42 @@ fn archive_code(error: &Error) -> Option<i32> {
         return negated;
     }
     // The answer says only that there is no such recording or subscription.
-    if error.message().contains("unexpected response code: 2") {
-        return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_RECORDING as i32);
+    match number_after(error.message(), phrases::RESPONSE_CODE) {
+        Some(2) => return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_RECORDING as i32),
+        Some(3) => return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_SUBSCRIPTION as i32),
+        _ => {}
     }
-    if error.message().contains("unexpected response code: 3") {
-        return Some(sys::AERON_ARCHIVE_ERROR_CODE_UNKNOWN_SUBSCRIPTION as i32);
-    }
-    let as_it_is = error.message().contains("correlation_id=");
+    let as_it_is = error.message().contains(phrases::LISTING_CORRELATION_ID);
     error.code().checked_add(200).filter(|code| as_it_is && is_known(code))
 }
 
-/// Finds a better kind by the text. Archives up to 1.51, at least, have no number for a bad
-/// position, and C reports it as an invalid argument.
-fn refine(kind: ArchiveErrorKind, words: &str) -> ArchiveErrorKind {
-    use ArchiveErrorKind::{InvalidArgument, InvalidPosition, Refused};
-    const BAD_POSITION: [&str; 7] = [
-        "invalid position ",
-        "earlier than last observed live position",
-        "earlier than last seen position",
-        "requested replay start position",
-        "invalid segment start:",
-        "invalid detach: newStartPosition",
-        "position not aligned to a data header",
-    ];
-    let is_bad_position = BAD_POSITION.iter().any(|text| words.contains(text));
-    match kind {
-        Refused | InvalidArgument if is_bad_position => InvalidPosition,
-        kind => kind,
+/// Returns the kind for a number of the archive. The text tells more than the number of refusals
+/// for no particular reason.
+fn kind_of_code(code: i32, words: &str) -> Option<ArchiveErrorKind> {
+    match ArchiveErrorKind::from_code(code)? {
+        ArchiveErrorKind::Refused => phrases::kind(words).or(Some(ArchiveErrorKind::Refused)),
+        kind => Some(kind),
     }
 }
 
-/// Returns the kind of an error that C itself reports, partly by its text.
-fn kind_of(error: &Error) -> ArchiveErrorKind {
+/// Returns the kind of an error that C itself reports.
+fn kind_of(error: &Error, words: &str) -> ArchiveErrorKind {
     const REENTRANT: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_REENTRANT_CALL as i32);
     const NOT_CONNECTED: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_NOT_CONNECTED as i32);
     const ILLEGAL_STATE: i32 = -(sys::AERON_ARCHIVE_CLIENT_ERROR_ILLEGAL_STATE as i32);
-    const TIMED_OUT: ErrorKind = ErrorKind::Io(std::io::ErrorKind::TimedOut);
-    let text = error.message();
     match error.code() {
-        REENTRANT => ArchiveErrorKind::Reentrant,
-        sys::RUSTERON_ARCHIVE_MALFORMED_MESSAGE => ArchiveErrorKind::MalformedMessage,
+        REENTRANT => return ArchiveErrorKind::Reentrant,
+        sys::RUSTERON_ARCHIVE_MALFORMED_MESSAGE => return ArchiveErrorKind::MalformedMessage,
         // The second says that the first was reported before.
-        NOT_CONNECTED | ILLEGAL_STATE => ArchiveErrorKind::NotConnected,
-        _ if text.contains("awaiting response") => ArchiveErrorKind::Timeout,
-        _ if text.contains("awaiting recording descriptors") => ArchiveErrorKind::Timeout,
-        _ if text.contains("connect timeout") => ArchiveErrorKind::Timeout,
-        _ if text.contains("waiting for ") => ArchiveErrorKind::Timeout,
-        _ if text.contains("too many retries") => ArchiveErrorKind::Timeout,
-        _ if text.contains("no progress") => ArchiveErrorKind::Timeout,
-        _ if text.contains("offer failed with result") => ArchiveErrorKind::NotConnected,
-        _ if text.contains("archive is not connected") => ArchiveErrorKind::NotConnected,
-        _ if text.contains("authentication rejected") => ArchiveErrorKind::AuthenticationRejected,
-        _ if text.contains("invalid client version") => ArchiveErrorKind::IncompatibleVersion,
-        // The message has another schema.
-        _ if text.contains("match expected id") => ArchiveErrorKind::IncompatibleVersion,
-        _ if text.contains("unknown recording id") => ArchiveErrorKind::UnknownRecording,
-        _ if error.kind() == TIMED_OUT => ArchiveErrorKind::Timeout,
-        _ if error.kind() == ErrorKind::InvalidArgument => ArchiveErrorKind::InvalidArgument,
-        _ => ArchiveErrorKind::Client(error.kind()),
+        NOT_CONNECTED | ILLEGAL_STATE => return ArchiveErrorKind::NotConnected,
+        _ => {}
     }
+    phrases::kind(words).unwrap_or(match error.kind() {
+        ErrorKind::Io(std::io::ErrorKind::TimedOut) => ArchiveErrorKind::Timeout,
+        ErrorKind::Io(std::io::ErrorKind::NotConnected) => ArchiveErrorKind::NotConnected,
+        ErrorKind::InvalidArgument => ArchiveErrorKind::InvalidArgument,
+        kind => ArchiveErrorKind::Client(kind),
+    })
 }
 
 /// Returns the text without locations in C's sources and without numbers that the error has
@@ -379,7 +366,7 @@ fn without_locations(text: &str) -> String {
             None if index == 0 && line.starts_with('(') || line.starts_with("(-") => "",
             None => line,
         };
-        let words = words.split_once(", error: ").map_or(words, |(_numbers, words)| words);
+        let words = words.split_once(phrases::ERROR_TEXT).map_or(words, |(_numbers, words)| words);
         (!words.is_empty()).then_some(words)
     });
     lines.collect::<Vec<_>>().join(": ")
@@ -388,11 +375,13 @@ fn without_locations(text: &str) -> String {
 /// Returns the id of the unknown recording in the archive's text.
 fn named_recording(kind: ArchiveErrorKind, words: &str) -> Option<i64> {
     let is_unknown = kind == ArchiveErrorKind::UnknownRecording;
-    is_unknown.then(|| number_after(words, &["recording id: ", "recording id "])).flatten()
+    is_unknown.then(|| number_after(words, phrases::RECORDING_ID)).flatten()
 }
 
-fn number_after(text: &str, names: &[&str]) -> Option<i64> {
-    let (_, rest) = names.iter().find_map(|name| text.split_once(name))?;
+/// Returns the number behind a name. A colon or spaces can stand between them.
+fn number_after(text: &str, name: &str) -> Option<i64> {
+    let (_, rest) = text.split_once(name)?;
+    let rest = rest.trim_start_matches([':', ' ']);
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
     rest[..end].parse().ok()
 }
@@ -529,8 +518,8 @@ mod tests {
                     correlationId=17, errorCode=5, error: unknown recording id: 3\n\
                     [aeron_archive_truncate_recording, aeron_archive_client.c:1700] ";
         assert_eq!(without_locations(text), "unknown recording id: 3");
-        assert_eq!(number_after(text, &["correlationId="]), Some(17));
-        assert_eq!(number_after("correlation_id=-1 x", &["correlation_id="]), Some(-1));
-        assert_eq!(number_after("nothing", &["correlationId="]), None);
+        assert_eq!(number_after(text, "correlationId="), Some(17));
+        assert_eq!(number_after("correlation_id=-1 x", "correlation_id="), Some(-1));
+        assert_eq!(number_after("nothing", "correlationId="), None);
     }
 }

@@ -34,6 +34,7 @@ mod events;
 #[cfg(doctest)]
 mod misuse;
 mod persistent_subscription;
+mod phrases;
 mod recording_descriptor;
 mod recording_event;
 mod recording_pos;

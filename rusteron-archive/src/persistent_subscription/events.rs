@@ -8,6 +8,7 @@ use rusteron_client::Error;
 use rusteron_sys::archive as sys;
 
 use crate::error::ArchiveError;
+use crate::phrases;
 
 /// An event of a persistent subscription.
 #[doc(alias = "PersistentSubscriptionListener")]
@@ -72,16 +73,11 @@ pub(super) const EINVAL: c_int = 22;
 /// lost its sign, or is 11 in place of any other number. One is a text of C's own, with a system
 /// error.
 pub(super) fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
-    const ANSWERS: [&str; 3] = [
-        "Get max recorded position request failed:",
-        "Replay request failed:",
-        "Replay token request failed:",
-    ];
     /// The numbers of the media driver, which are negative in C's texts.
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
     /// The archive's number for no particular error, which C uses for one of its own texts.
     const GENERIC: c_int = -(sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as c_int);
-    let error = if ANSWERS.iter().any(|answer| text.starts_with(answer)) {
+    let error = if phrases::ANSWERS.iter().any(|answer| text.starts_with(answer)) {
         // Without words, the answer is no error, and the number is the id of a recording.
         let is_error = !text.trim_end().ends_with(':');
         ArchiveError::reported(OPERATION, if is_error { code } else { 0 }, text)

@@ -1,0 +1,98 @@
+//! Phrases of Aeron's error texts, for failures that Aeron does not number.
+//!
+//! The archive sends most of its refusals as text with the number of "no particular error", and C's client uses `-1` and
+//! `EINVAL` for several of its own failures. A test looks each phrase up in Aeron's sources, so that a release that words
+//! a failure differently is noticed.
+
+use crate::error::ArchiveErrorKind::{
+    self, AuthenticationRejected, IncompatibleVersion, InvalidPosition, NotConnected, Timeout,
+    UnknownRecording,
+};
+
+/// Phrases that name a kind.
+const KINDS: [(&str, ArchiveErrorKind); 14] = [
+    ("connect timeout", Timeout),
+    ("too many retries", Timeout),
+    ("archive is not connected", NotConnected),
+    ("authentication rejected", AuthenticationRejected),
+    ("invalid client version", IncompatibleVersion),
+    // The message has another schema.
+    ("match expected id", IncompatibleVersion),
+    ("unknown recording id", UnknownRecording),
+    // Archives up to 1.51, at least, have no number for a bad position.
+    ("invalid position ", InvalidPosition),
+    ("earlier than last observed live position", InvalidPosition),
+    ("earlier than last seen position", InvalidPosition),
+    ("requested replay start position", InvalidPosition),
+    ("invalid segment start:", InvalidPosition),
+    ("invalid detach: newStartPosition", InvalidPosition),
+    ("position not aligned to a data header", InvalidPosition),
+];
+
+/// Begin the texts in which a persistent subscription passes on an answer of the archive.
+pub(crate) const ANSWERS: [&str; 3] = [
+    "Get max recorded position request failed:",
+    "Replay request failed:",
+    "Replay token request failed:",
+];
+
+/// Stands before the code of an answer without a text.
+pub(crate) const RESPONSE_CODE: &str = "unexpected response code: ";
+
+/// Stands before the correlation id in answers to most requests.
+pub(crate) const CORRELATION_ID: &str = "correlationId=";
+
+/// Stands before the correlation id in answers to listings and merges.
+pub(crate) const LISTING_CORRELATION_ID: &str = "correlation_id=";
+
+/// Stands between the numbers of an answer and its text.
+pub(crate) const ERROR_TEXT: &str = ", error: ";
+
+/// Stands before the id of a recording that the archive does not have.
+pub(crate) const RECORDING_ID: &str = "recording id";
+
+/// Returns the kind that a text names.
+pub(crate) fn kind(text: &str) -> Option<ArchiveErrorKind> {
+    KINDS.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use rusteron_test_support::{aeron_source, skip_drift_test};
+
+    use super::*;
+
+    /// Returns the text of all C and Java files below a folder.
+    fn sources(dir: &Path) -> String {
+        let entries = fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry"));
+        let texts = entries.map(|entry| match entry.path() {
+            dir if dir.is_dir() => sources(&dir),
+            file if file.extension().is_some_and(|ending| ending == "c" || ending == "java") => {
+                fs::read_to_string(file).expect("a readable file")
+            }
+            _ => String::new(),
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn phrases_stand_in_aerons_sources() {
+        let archive = aeron_source().join("aeron-archive/src/main");
+        if !archive.join("java").is_dir() {
+            return skip_drift_test("the tree has no Java sources");
+        }
+        let sources = sources(&archive);
+        let markers =
+            [RESPONSE_CODE, CORRELATION_ID, LISTING_CORRELATION_ID, ERROR_TEXT, RECORDING_ID];
+        let kinds = KINDS.iter().map(|(phrase, _)| *phrase);
+        let lost: Vec<_> = kinds
+            .chain(ANSWERS)
+            .chain(markers)
+            .filter(|phrase| !sources.contains(phrase))
+            .collect();
+        assert_eq!(lost, [""; 0], "Aeron words these failures differently now");
+    }
+}
