@@ -39,6 +39,10 @@ bindings:
 drift:
     cargo test -p rusteron-sys --features bindgen,driver,archive -- --nocapture
 
+# Move to another release of Aeron: `just update-aeron 1.55.0` (needs libclang and cmake 3.30)
+update-aeron version:
+    .ci/update-aeron "$1"
+
 # Make the .crate files of the last commit, Aeron's C sources included, in target/package
 package:
     .ci/package
