@@ -288,7 +288,7 @@ impl Context {
     /// C is not asking for credentials at the moment.
     pub(crate) unsafe fn take_credentials_failure(&self) -> Option<Error> {
         let supplier = self.credentials.as_ref()?;
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that C is not in a call of the supplier, so this is its only user.
         unsafe { Retained::<Supplier>::exclusive(supplier.clientd()) }.take_failure()
     }
 
@@ -306,7 +306,7 @@ pub(crate) unsafe fn set_error_handler(
 ) -> Result<()> {
     let handler: rusteron_sys::aeron_error_handler_t = Some(events::on_error);
     let clientd = events.map_or(ptr::null_mut(), Events::clientd);
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees that the context is live, and that the events outlive its use.
     unsafe {
         sys::aeron_archive_context_set_error_handler(
             context,
@@ -321,7 +321,7 @@ pub(crate) unsafe fn set_error_handler(
 /// # Safety
 /// `state` comes from a live `Retained<AnyIdleStrategy>` with no other user.
 unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the state that it was given, one call at a time; the context retains it.
     let strategy = unsafe { Retained::<AnyIdleStrategy>::exclusive(state) };
     strategy.idle(work_count.max(0) as usize);
 }
@@ -330,7 +330,7 @@ unsafe extern "C" fn idle(state: *mut c_void, work_count: c_int) {
 /// `clientd` comes from a live `Retained<Invoker>` with no other user.
 unsafe extern "C" fn invoke(clientd: *mut c_void) {
     const ROLE: &str = "delegating invoker";
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the `clientd` that it was given, one call at a time; the context retains the invoker.
     let invoker = unsafe { Retained::<Invoker>::exclusive(clientd) };
     if let Some(connecting) = &mut invoker.connecting {
         connecting.check_client();

@@ -109,7 +109,7 @@ fn check(supplied: Option<Vec<u8>>) -> Result<Vec<u8>> {
 pub(crate) unsafe extern "C" fn encoded_credentials(
     clientd: *mut c_void,
 ) -> *mut sys::aeron_archive_encoded_credentials_t {
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the `clientd` that it was given, one call at a time; the context retains the supplier.
     let supplier = unsafe { Retained::<Supplier>::exclusive(clientd) };
     supplier.supply(|supplier| supplier.encoded_credentials())
 }
@@ -120,7 +120,7 @@ pub(crate) unsafe extern "C" fn on_challenge(
     challenge: *mut sys::aeron_archive_encoded_credentials_t,
     clientd: *mut c_void,
 ) -> *mut sys::aeron_archive_encoded_credentials_t {
-    // SAFETY: handed on to the caller.
+    // SAFETY: as in `encoded_credentials`.
     let supplier = unsafe { Retained::<Supplier>::exclusive(clientd) };
     // SAFETY: C's own, live during the call, and as long as it says.
     let challenge = unsafe {

@@ -123,7 +123,8 @@ pub(crate) unsafe extern "C" fn on_recording_signal(
     signal: *mut sys::aeron_archive_recording_signal_t,
     clientd: *mut c_void,
 ) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the `clientd` of the context's `Events`, which outlive its session, and a signal that lives
+    // during the call.
     let (events, signal) = unsafe { (&*clientd.cast::<Events>(), &*signal) };
     events.push_signal(signal);
 }
@@ -135,7 +136,7 @@ pub(crate) unsafe extern "C" fn on_error(
     code: c_int,
     message: *const c_char,
 ) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the `clientd` of the context's `Events`, which outlive its session, and a text with a NUL.
     let (events, message) = unsafe { (&*clientd.cast::<Events>(), lossy(message)) };
     events.push(Event::Error(ArchiveError::reported("archive", code, &message)));
 }

@@ -48,7 +48,7 @@ impl RecordingDescriptor {
     /// # Safety
     /// The texts of `raw` are as long as it says.
     pub(crate) unsafe fn from_raw(raw: &sys::aeron_archive_recording_descriptor_t) -> Self {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees texts of these lengths.
         let text = |start: *mut c_char, length: usize| unsafe { text(start, length) };
         Self {
             recording_id: raw.recording_id,
@@ -136,7 +136,7 @@ impl RecordingSubscriptionDescriptor {
         Self {
             subscription_id: raw.subscription_id,
             stream_id: raw.stream_id,
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller guarantees a text of this length.
             stripped_channel: unsafe { text(raw.stripped_channel, raw.stripped_channel_length) },
         }
     }
@@ -148,7 +148,7 @@ unsafe fn text(start: *const c_char, length: usize) -> String {
     if start.is_null() {
         return String::new();
     }
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees `length` bytes at `start`.
     let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) };
     String::from_utf8_lossy(bytes).into_owned()
 }

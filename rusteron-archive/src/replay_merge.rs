@@ -268,7 +268,8 @@ unsafe fn close(
 ) -> Result<()> {
     archive
         .undelivered_request(OPERATION, None, |_archive| {
-            // SAFETY: handed on to the caller; C has freed nothing if it fails.
+            // SAFETY: the caller guarantees a live structure that it does not use again, unless this fails: C has freed
+            // nothing then.
             unsafe { sys::rusteron_replay_merge_close(raw.as_ptr(), is_subscription_kept) }
                 .into_result()
         })

@@ -163,6 +163,8 @@ pub use service::{
 pub mod __private {
     #[cfg(feature = "service")]
     pub use crate::codec::mark_file::*;
+    #[cfg(feature = "service")]
+    pub use crate::codec::recording_log::*;
     pub use crate::codec::*;
     #[cfg(feature = "service")]
     pub use crate::service::mark_file::{MarkFile, MarkFileSettings};

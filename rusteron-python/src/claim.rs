@@ -89,7 +89,7 @@ impl Claim {
         let mut entered = slot.enter()?;
         let claim = entered.try_claim(length).map_err(error::offer)?;
         // SAFETY: a claim points into the log buffer and not to the publication. The slot is reserved from here until the
-        // claim has ended. Therefore nobody offers meanwhile, and closing waits.
+        // claim has ended. Therefore offers are refused meanwhile, and closing waits.
         let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
         drop(entered);
         slot.reserve();
@@ -170,7 +170,7 @@ pub(crate) fn new(py: Python<'_>, claimed: Claimed) -> PyResult<Py<Claim>> {
 
 #[pymethods]
 impl Claim {
-    /// An ended claim. Publications make others.
+    /// An ended claim.
     #[new]
     fn empty() -> Self {
         Self(Mutex::default())
@@ -253,7 +253,7 @@ impl Claim {
             return self.abort_now(py);
         }
         self.commit_now(py).map(drop).inspect_err(|_| {
-            // The block is over, so nobody would end the claim.
+            // The `with` block is over, so the claim has to end here.
             let _ = self.abort_now(py);
         })
     }

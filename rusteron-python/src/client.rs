@@ -241,7 +241,7 @@ impl Aeron {
         exit::detached(py, move || aeron.next_session_id(stream_id)).map_err(error::client)
     }
 
-    /// Returns a number that this driver has given to no other request.
+    /// Returns a number that is unique among all clients of the driver.
     fn next_correlation_id(&self) -> PyResult<i64> {
         Ok(self.slot.enter()?.next_correlation_id())
     }

@@ -139,7 +139,7 @@ impl MessageView {
                 buffer.len()
             )));
         }
-        // SAFETY: the range lies within the writable buffer. Frames of the log are nobody's writable buffer.
+        // SAFETY: the range lies within the writable buffer. Frames of the log are never lent as a writable buffer.
         unsafe {
             ptr::copy_nonoverlapping(message.as_ptr(), buffer.as_ptr().add(offset), message.len())
         };

@@ -78,7 +78,7 @@ impl<T: Send> Slot<T> {
         value.as_mut().map(function)
     }
 
-    /// Keeps others from using the handle, until `release`.
+    /// Makes calls of other threads raise `InUse`, until `release`.
     pub(crate) fn reserve(&self) {
         self.is_busy.store(true, Ordering::SeqCst);
     }

@@ -52,7 +52,7 @@ pub(crate) fn poll_with(
 ) -> PyResult<usize> {
     let mut failure = None;
     let polled = poll(&mut |message, header| {
-        // Of this and other publishers, nothing more is taken.
+        // The failed message stays, and so do all messages behind it, of every publisher.
         if failure.is_some() {
             return Action::Abort;
         }
@@ -269,7 +269,7 @@ impl Subscription {
             while count < limit && !is_full {
                 let fragments = BATCH_FRAGMENTS.min(limit - count);
                 let copy = |message: &[u8], _: &rust::Header<'_>| {
-                    // Of this and other publishers, nothing more is taken.
+                    // The failed message stays, and so do all messages behind it, of every publisher.
                     if is_full {
                         return Action::Abort;
                     }

@@ -324,7 +324,8 @@ unsafe extern "C" fn push_recording(
     descriptor: *mut sys::aeron_archive_recording_descriptor_t,
     clientd: *mut c_void,
 ) {
-    // SAFETY: handed on to the caller; C's texts are as long as it says.
+    // SAFETY: C passes the `clientd` of the request, a `Vec` that only this handler uses, and a descriptor whose
+    // texts are as long as it says.
     unsafe {
         let found = &mut *clientd.cast::<Vec<RecordingDescriptor>>();
         found.push(RecordingDescriptor::from_raw(&*descriptor));
@@ -337,7 +338,7 @@ unsafe extern "C" fn push_subscription(
     descriptor: *mut sys::aeron_archive_recording_subscription_descriptor_t,
     clientd: *mut c_void,
 ) {
-    // SAFETY: as above.
+    // SAFETY: as in `push_recording`.
     unsafe {
         let found = &mut *clientd.cast::<Vec<RecordingSubscriptionDescriptor>>();
         found.push(RecordingSubscriptionDescriptor::from_raw(&*descriptor));

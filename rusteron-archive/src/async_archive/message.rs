@@ -139,6 +139,6 @@ pub(super) unsafe fn bytes<'a>(buffer: *const u8, length: usize) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees `length` readable bytes.
     unsafe { slice::from_raw_parts(buffer, length) }
 }

@@ -386,7 +386,8 @@ unsafe extern "C" fn on_message(
     length: usize,
     _header: *mut rusteron_sys::aeron_header_t,
 ) -> rusteron_sys::aeron_controlled_fragment_handler_action_t {
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the `clientd` that its poll was given, a `Messages` that only this handler uses, and a
+    // message of `length` bytes.
     let (messages, message) =
         unsafe { (&mut *clientd.cast::<Messages<'_>>(), bytes(buffer, length)) };
     if let Some(message) = Message::decode(message, messages.archive.control_session_id()) {

@@ -34,21 +34,21 @@ pub(crate) enum Event {
 /// # Safety
 /// `clientd` comes from a live `Retained` of events with no other user.
 pub(super) unsafe fn exclusive_events<'a>(clientd: *mut c_void) -> &'a mut VecDeque<Event> {
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees a live `Retained` that is used by this call only.
     unsafe { Retained::exclusive(clientd) }
 }
 
 /// # Safety
 /// As for [`exclusive_events`].
 pub(crate) unsafe extern "C" fn on_live_joined(clientd: *mut c_void) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: C passes the `clientd` that it was given, one call at a time; the subscription retains the events.
     unsafe { exclusive_events(clientd) }.push_back(Event::LiveJoined);
 }
 
 /// # Safety
 /// As for [`exclusive_events`].
 pub(crate) unsafe extern "C" fn on_live_left(clientd: *mut c_void) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: as in `on_live_joined`.
     unsafe { exclusive_events(clientd) }.push_back(Event::LiveLeft);
 }
 
@@ -59,7 +59,7 @@ pub(crate) unsafe extern "C" fn on_error(
     code: c_int,
     message: *const c_char,
 ) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: as in `on_live_joined`; the text ends with a NUL.
     let (events, text) = unsafe { (exclusive_events(clientd), lossy(message)) };
     events.push_back(Event::Error(code, text.into_owned()));
 }

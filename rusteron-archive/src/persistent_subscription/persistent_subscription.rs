@@ -384,7 +384,8 @@ unsafe extern "C" fn on_message<F>(
 where
     F: FnMut(&[u8], &MessageInfo) -> Action,
 {
-    // SAFETY: handed on to the caller; C fills in the values.
+    // SAFETY: C passes the `clientd` of the poll, a `Poll<F>` that only this handler uses, a live message and a live
+    // header, whose values it fills in.
     let (poll, message, info) = unsafe {
         let mut values = MaybeUninit::zeroed();
         rusteron_sys::aeron_header_values(header, values.as_mut_ptr());

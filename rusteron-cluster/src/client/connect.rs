@@ -88,7 +88,7 @@ pub(crate) trait ConnectIo {
         handler: &mut dyn FnMut(&[u8], i64) -> bool,
     ) -> Result<(), PollError>;
 
-    /// Returns a number that no other client of the media driver gets.
+    /// Returns a number that is unique among all clients of the media driver.
     fn next_correlation_id(&mut self) -> i64;
 }
 
@@ -251,7 +251,7 @@ impl Connect {
             };
             if !has_proceeded {
                 if self.state != ConnectState::AwaitResponse {
-                    // Messages to others on the stream, which this subscriber must not hold up.
+                    // Messages to other clients on the stream are passed over, or they would pile up.
                     let _ = io.poll_responses(&mut |_, _| false);
                 }
                 return Ok(None);
@@ -459,7 +459,7 @@ impl Connect {
             ClusterError::new(ClusterErrorKind::Rejected, text)
         };
         if self.ingress.media() != Media::Udp {
-            return Err(unusable("IPC reaches no other member"));
+            return Err(unusable("IPC reaches only the member on this media driver"));
         }
         let endpoints =
             endpoints.parse().map_err(|error: ClusterError| unusable(error.message()))?;

@@ -13,6 +13,8 @@ mod fields;
 pub(crate) mod mark_file;
 mod message_table;
 mod messages;
+#[cfg(feature = "service")]
+pub(crate) mod recording_log;
 
 pub use fields::{
     DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,

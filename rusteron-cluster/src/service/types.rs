@@ -5,7 +5,7 @@
 /// Corresponds to `io.aeron.cluster.service.Cluster.Role`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Follows a leader. The answers of its services reach nobody.
+    /// Follows a leader. The answers of its services are dropped.
     Follower,
     /// Stands for election.
     Candidate,

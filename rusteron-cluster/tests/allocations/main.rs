@@ -16,16 +16,16 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on.
+// SAFETY: passes each call on to `System`, which is a valid allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees what `GlobalAlloc::alloc` asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees what `GlobalAlloc::dealloc` asks for.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

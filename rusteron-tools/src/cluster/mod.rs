@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusteron_client::CncFile;
+use rusteron_cluster::__private::RECORDING_LOG;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverStatus};
@@ -59,15 +60,15 @@ impl Cluster {
     fn read(dir: &Path, driver_dir: Option<&Path>, timeout: Duration) -> Result<Self, Failure> {
         let mut problems = Vec::new();
         let marks = MarkFiles::read(dir, &mut problems);
-        let log = mark_files::read_if_there(&dir.join(recording_log::NAME), &mut problems);
+        let log = mark_files::read_if_there(&dir.join(RECORDING_LOG), &mut problems);
         if marks.components.is_empty() && log.is_none() && problems.is_empty() {
-            let missing = format!("neither {} nor {}", mark_files::NAME, recording_log::NAME);
+            let missing = format!("neither {} nor {}", mark_files::NAME, RECORDING_LOG);
             return Err(Failure::Run(format!("no cluster in {}: {missing}", dir.display())));
         }
         let (terms, snapshots) = match recording_log::parse(&log.unwrap_or_default()) {
             Ok(entries) => recording_log::sort(entries),
             Err(error) => {
-                problems.push(Problem::new(&dir.join(recording_log::NAME), error));
+                problems.push(Problem::new(&dir.join(RECORDING_LOG), error));
                 (Vec::new(), Vec::new())
             }
         };

@@ -540,7 +540,7 @@ fn unusable_redirects_end_attempt() {
         ("aeron:udp?endpoint=a:1", "nonsense", "endpoints are written"),
         ("aeron:udp?endpoint=a:1", "0=a:1,2=c:3", "the leader has no endpoint"),
         ("aeron:udp?endpoint=a:1", "0=a:1,1=b:c", "endpoint=b:c"),
-        ("aeron:ipc", "1=b:2", "IPC reaches no other member"),
+        ("aeron:ipc", "1=b:2", "IPC reaches only the member on this media driver"),
     ] {
         let mut attempt = Attempt::new(channel, None);
         attempt.poll();

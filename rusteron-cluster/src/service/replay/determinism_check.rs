@@ -208,7 +208,7 @@ impl<S: ClusteredService> Run<S> {
             timestamp: entry.map_or(0, |entry| entry.timestamp),
             snapshot_recording_id: entry.map(|entry| entry.recording_id),
         };
-        let snapshot = entry.map(|entry| check.log.load(&entry)).transpose()?;
+        let snapshot = entry.map(|entry| check.log.load(entry)).transpose()?;
         let mut run = Self {
             core: Core::new(factory(), settings.clone()),
             recorder: Recorder::default(),

@@ -4,6 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::codec::recording_log::{
+    RECORDING_LOG, RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
+};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::files;
 use crate::service::replay::recorder::Snapshot;
@@ -17,7 +20,8 @@ use crate::service::replay::recorder::Snapshot;
 #[must_use]
 pub struct RecordedLog {
     archive_dir: PathBuf,
-    recording_log: RecordingLog,
+    /// The valid snapshots, in the order of the recording log.
+    snapshots: Vec<RecordingLogEntry>,
     recording: Recording,
 }
 
@@ -32,14 +36,16 @@ impl RecordedLog {
     pub fn open(cluster_dir: impl AsRef<Path>, archive_dir: impl AsRef<Path>) -> Result<Self> {
         let path = cluster_dir.as_ref().join(RECORDING_LOG);
         let bytes = files::read(&path).map_err(|error| io_error(&path, &error))?;
-        let recording_log = RecordingLog::parse(&bytes)
+        let mut entries = parse_recording_log(&bytes)
             .map_err(|error| invalid(format!("{}: {error}", path.display())))?;
-        let Some(recording_id) = recording_log.log_recording_id else {
+        let Some(recording_id) = last_term(&entries) else {
             return Err(invalid(format!("{}: no term of a leader", path.display())));
         };
         let archive_dir = archive_dir.as_ref().to_owned();
         let recording = Recording::open(&archive_dir, recording_id)?;
-        Ok(Self { archive_dir, recording_log, recording })
+        let is_snapshot = |entry: &RecordingLogEntry| entry.kind == RecordingLogEntryKind::Snapshot;
+        entries.retain(|entry| is_snapshot(entry) && entry.is_valid);
+        Ok(Self { archive_dir, snapshots: entries, recording })
     }
 
     /// Returns the snapshot from which a run begins. `None` for the beginning of the log.
@@ -47,21 +53,22 @@ impl RecordedLog {
         &self,
         service_id: i32,
         is_last_snapshot_wanted: bool,
-    ) -> Result<Option<SnapshotEntry>> {
+    ) -> Result<Option<&RecordingLogEntry>> {
         let first = self.recording.first_position();
-        let is_usable =
-            |entry: &&SnapshotEntry| entry.service_id == service_id && entry.log_position >= first;
-        let snapshots = self.recording_log.snapshots.iter().filter(is_usable);
+        let is_usable = |entry: &&RecordingLogEntry| {
+            entry.service_id == service_id && entry.log_position >= first
+        };
+        let snapshots = self.snapshots.iter().filter(is_usable);
         if is_last_snapshot_wanted {
             let last = snapshots.max_by_key(|entry| entry.log_position);
             let text = || invalid(format!("no snapshot of service {service_id}"));
-            return last.copied().map(Some).ok_or_else(text);
+            return last.map(Some).ok_or_else(text);
         }
         // The first file of a log that began at a snapshot is empty up to there.
         if first == 0 && self.recording.read(0, |_, _| Ok(false))? > 0 {
             return Ok(None);
         }
-        let oldest = snapshots.min_by_key(|entry| entry.log_position).copied();
+        let oldest = snapshots.min_by_key(|entry| entry.log_position);
         oldest.map(Some).ok_or_else(|| {
             let text = format!(
                 "the log begins at position {first}: no snapshot of service {service_id} is there"
@@ -71,7 +78,7 @@ impl RecordedLog {
     }
 
     /// Loads a snapshot.
-    pub(super) fn load(&self, entry: &SnapshotEntry) -> Result<Snapshot> {
+    pub(super) fn load(&self, entry: &RecordingLogEntry) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         let recording = Recording::open(&self.archive_dir, entry.recording_id)?;
         recording.read(recording.first_position(), |_, message| {
@@ -239,83 +246,11 @@ pub(super) fn invalid(text: impl Into<String>) -> ClusterError {
     ClusterError::new(ClusterErrorKind::InvalidRecording, text)
 }
 
-/// The file in the cluster directory.
-const RECORDING_LOG: &str = "recording.log";
-
-/// Length of an entry in bytes, without the endpoint of an archive.
-const FIELDS_LENGTH: usize = 48;
-/// Entries begin at multiples of this number of bytes.
-const ALIGNMENT: usize = 64;
-
-const TERM: i32 = 0;
-const SNAPSHOT: i32 = 1;
-const STANDBY_SNAPSHOT: i32 = 2;
-/// The type of a removed entry.
-const REMOVED: i32 = -1;
-
-/// A snapshot of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SnapshotEntry {
-    pub(super) recording_id: i64,
-    pub(super) leadership_term_id: i64,
-    pub(super) log_position: i64,
-    pub(super) timestamp: i64,
-    pub(super) service_id: i32,
-}
-
-/// The valid entries of a recording log.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct RecordingLog {
-    /// The recording of the last term, which holds all terms of the member.
-    pub(super) log_recording_id: Option<i64>,
-    /// In the order of the file.
-    pub(super) snapshots: Vec<SnapshotEntry>,
-}
-
-impl RecordingLog {
-    /// The text of an error says why the bytes are not a recording log.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut log = Self::default();
-        let mut last_term = i64::MIN;
-        let mut offset = 0;
-        while offset < bytes.len() {
-            let entry = &bytes[offset..];
-            let truncated = || format!("the file ends within the entry at byte {offset}");
-            let i32_at = |at: usize| {
-                let field = entry.get(at..).and_then(|field| field.first_chunk());
-                field.copied().map(i32::from_le_bytes).ok_or_else(truncated)
-            };
-            let i64_at = |at: usize| {
-                let field = entry.get(at..).and_then(|field| field.first_chunk());
-                field.copied().map(i64::from_le_bytes).ok_or_else(truncated)
-            };
-            let (recording_id, leadership_term_id) = (i64_at(0)?, i64_at(8)?);
-            let mut length = FIELDS_LENGTH;
-            // Entries that are not valid have the sign bit set.
-            match i32_at(44)? {
-                TERM if leadership_term_id > last_term => {
-                    last_term = leadership_term_id;
-                    log.log_recording_id = Some(recording_id);
-                }
-                SNAPSHOT => log.snapshots.push(SnapshotEntry {
-                    recording_id,
-                    leadership_term_id,
-                    log_position: i64_at(24)?,
-                    timestamp: i64_at(32)?,
-                    service_id: i32_at(40)?,
-                }),
-                code if code != REMOVED && code & i32::MAX == STANDBY_SNAPSHOT => {
-                    let endpoint = i32_at(FIELDS_LENGTH)?;
-                    length += 4 + usize::try_from(endpoint).map_err(|_| {
-                        format!("the entry at byte {offset} has an endpoint of {endpoint} bytes")
-                    })?;
-                }
-                _ => {}
-            }
-            offset += length.next_multiple_of(ALIGNMENT);
-        }
-        Ok(log)
-    }
+/// Returns the recording of the last term, which holds all terms of the member.
+fn last_term(entries: &[RecordingLogEntry]) -> Option<i64> {
+    let is_term = |entry: &&RecordingLogEntry| entry.kind == RecordingLogEntryKind::Term;
+    let terms = entries.iter().filter(is_term).filter(|entry| entry.is_valid);
+    terms.max_by_key(|term| term.leadership_term_id).map(|term| term.recording_id)
 }
 
 #[cfg(test)]
@@ -395,39 +330,26 @@ mod tests {
         assert!(Recording::open(dir.path(), 8).is_err());
     }
 
-    fn entry(kind: i32, recording_id: i64, term: i64, position: i64, service_id: i32) -> Vec<u8> {
-        let mut entry: Vec<u8> =
-            [recording_id, term, 0, position, 77].iter().flat_map(|x| x.to_le_bytes()).collect();
-        entry.extend([service_id, kind].iter().flat_map(|x| x.to_le_bytes()));
-        if kind & i32::MAX == STANDBY_SNAPSHOT {
-            entry.extend(20_i32.to_le_bytes());
-            entry.extend([b'x'; 20]);
+    fn entry(kind: RecordingLogEntryKind, recording_id: i64, term: i64) -> RecordingLogEntry {
+        RecordingLogEntry {
+            kind,
+            is_valid: true,
+            recording_id,
+            leadership_term_id: term,
+            term_base_log_position: 0,
+            log_position: 640,
+            timestamp: 77,
+            service_id: -1,
+            archive_endpoint: None,
         }
-        entry.resize(entry.len().next_multiple_of(ALIGNMENT), 0);
-        entry
     }
 
     #[test]
-    fn last_term_and_valid_snapshots() {
-        let invalid = SNAPSHOT | i32::MIN;
-        let bytes = [
-            entry(TERM, 4, 0, 640, -1),
-            entry(SNAPSHOT, 8, 0, 320, 0),
-            entry(invalid, 9, 0, 640, 0),
-            entry(REMOVED, 9, 0, 640, 0),
-            entry(STANDBY_SNAPSHOT, 9, 0, 640, 0),
-            entry(STANDBY_SNAPSHOT | i32::MIN, 9, 0, 640, 0),
-            entry(TERM, 5, 1, -1, -1),
-            entry(SNAPSHOT, 10, 1, 960, 1),
-        ]
-        .concat();
-        let log = RecordingLog::parse(&bytes).expect("a recording log");
-        assert_eq!(log.log_recording_id, Some(5));
-        let snapshots: Vec<_> =
-            log.snapshots.iter().map(|x| (x.recording_id, x.log_position, x.service_id)).collect();
-        assert_eq!(snapshots, [(8, 320, 0), (10, 960, 1)]);
-        let error = RecordingLog::parse(&bytes[..100]).expect_err("it is truncated");
-        assert_eq!(error, "the file ends within the entry at byte 64");
-        assert_eq!(RecordingLog::parse(&[]), Ok(RecordingLog::default()));
+    fn last_valid_term_has_the_log() {
+        use RecordingLogEntryKind::{Snapshot, Term};
+        let invalid = RecordingLogEntry { is_valid: false, ..entry(Term, 9, 7) };
+        let entries = [entry(Term, 5, 1), entry(Term, 4, 0), entry(Snapshot, 8, 3), invalid];
+        assert_eq!(last_term(&entries), Some(5));
+        assert_eq!(last_term(&entries[2..]), None);
     }
 }
