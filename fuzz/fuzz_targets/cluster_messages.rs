@@ -3,9 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rusteron_cluster::__private::{
-    LAYOUTS, MessageHeader, SCHEMA_ID, decode_values, encode_values,
-};
+use rusteron_cluster::codec::{LAYOUTS, MessageHeader, SCHEMA_ID, decode_values, encode_values};
 
 fuzz_target!(|bytes: &[u8]| {
     let decoded = decode_values(bytes);

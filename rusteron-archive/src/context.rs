@@ -6,10 +6,10 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use rusteron_client::__private::{
-    Fallible, RawClient, Retained, catch, last_error, lock_context_init, run,
-};
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyKind, Result};
+use rusteron_core::ffi::callback::{catch, run};
+use rusteron_core::ffi::{Fallible, Retained, last_error, lock_context_init};
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
 

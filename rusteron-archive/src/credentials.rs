@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::slice;
 
-use rusteron_client::__private::{Error, ErrorKind, Result, Retained, run};
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::Retained;
+use rusteron_core::ffi::callback::run;
 use rusteron_sys::archive as sys;
 
 /// Maximum length of credentials. With the longest channel, more bytes would not fit into a

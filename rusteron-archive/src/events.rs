@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rusteron_client::__private::lossy;
+use rusteron_core::ffi::lossy;
 use rusteron_sys::archive as sys;
 
 use crate::error::ArchiveError;

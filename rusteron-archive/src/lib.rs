@@ -48,8 +48,8 @@ mod settings {
     use std::ffi::c_int;
     use std::time::Duration;
 
-    use rusteron_client::__private::{self as ffi, Fallible};
     use rusteron_client::Result;
+    use rusteron_core::ffi::{self, Fallible};
     use rusteron_sys::archive as sys;
 
     use crate::Context;

@@ -18,13 +18,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use std::{fmt, thread};
 
-use rusteron_client::__private::{
-    Fallible, RawClient, SharedBetweenThreads, c_string, catch, last_error, millis,
-    receive_destination,
-};
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
 };
+use rusteron_core::channel::ChannelUse;
+use rusteron_core::ffi::callback::catch;
+use rusteron_core::ffi::{Fallible, c_string, last_error, millis};
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -500,7 +501,7 @@ impl ReplayMergeBuilder {
 
 /// Returns the checked text of a channel: C parses it without a check.
 fn channel(channel: &impl AsChannel) -> Result<CString> {
-    let text = receive_destination(channel)?;
+    let text = channel.to_c_string(ChannelUse::ReceiveDestination)?;
     text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
     Ok(text)
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::aeron::Aeron;
-use crate::agent::{Agent, AgentError};
-use crate::error::{Error, ErrorKind, Result};
+use rusteron_core::agent::{Agent, AgentError};
+use rusteron_core::error::{Error, ErrorKind, Result};
 
 /// The conductor of a client without a conductor thread, as an [`Agent`].
 ///

@@ -2,7 +2,7 @@
 
 use rusteron_sys as sys;
 
-use crate::ffi;
+use rusteron_core::ffi;
 
 /// Declares a structure and its copy of C's. `unsafe`, and a field in braces, are for a string to which C's structure
 /// points.
@@ -108,32 +108,6 @@ constants! {
     registration_id: i64,
     /// The counter's number, by which a reader finds it.
     counter_id: i32,
-}
-
-constants! {
-    /// What does not change in a media driver's files while it runs, as it is written.
-    #[doc(alias = "aeron_cnc_constants_t")]
-    CncConstants = aeron_cnc_constants_t;
-    /// The version of the layout, `major << 16 | minor << 8 | patch`.
-    cnc_version: i32,
-    /// The length in bytes of the buffer of commands to the driver.
-    to_driver_buffer_length: i32,
-    /// The length in bytes of the buffer of announcements to clients.
-    to_clients_buffer_length: i32,
-    /// The length in bytes of the buffer with the counters' types, keys and labels.
-    counter_metadata_buffer_length: i32,
-    /// The length in bytes of the buffer with the counters' values.
-    counter_values_buffer_length: i32,
-    /// The length in bytes of the buffer with the errors.
-    error_log_buffer_length: i32,
-    /// After how many nanoseconds of silence the driver gives a client up for dead.
-    client_liveness_timeout: i64,
-    /// When the driver was started, in milliseconds since 1970.
-    start_timestamp: i64,
-    /// The number of the driver's process.
-    pid: i64,
-    /// The size in bytes that the lengths of files are multiples of.
-    file_page_size: i32,
 }
 
 constants! {

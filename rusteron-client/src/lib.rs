@@ -187,64 +187,52 @@
 //! # }
 //! ```
 
-#[doc(hidden)]
-pub mod __private;
 mod aeron;
-pub mod agent;
-mod channel;
 mod client;
-mod cnc;
 mod conductor_agent;
 mod constants;
 mod context;
-mod error;
-mod ffi;
-#[cfg(feature = "__hangup")]
-mod hangup;
-mod idle;
-mod log_buffer;
 #[cfg(doctest)]
 mod misuse;
-mod nearest;
 mod publication;
+pub mod raw_client;
 mod subscription;
-mod threads;
-mod version;
 
 pub use aeron::{Aeron, AsyncConnect};
-pub use channel::status::ChannelStatus;
-pub use channel::uri::{
-    AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind,
-    CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
-    SessionId, TimestampOffset, UncheckedChannel,
-};
 pub use client::{
     Counter, DestinationRegistration, NextSessionId, Registration, Resource, WaitError, WaitState,
-    request_driver_termination,
-};
-pub use cnc::{
-    CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader, ErrorLogEntry,
-    LossReportEntry, PositionKind, StreamPosition, StreamPositions, SystemCounter,
 };
 pub use conductor_agent::ConductorAgent;
 pub use constants::{
-    CncConstants, CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
+    CounterConstants, ImageConstants, PublicationConstants, SubscriptionConstants,
 };
-pub use context::{Context, NewResource, PublicationError, load_properties, load_properties_file};
-pub use error::{
-    BlockFault, CloseCause, Error, ErrorKind, OfferError, PollError, Position, Result,
-};
-pub use ffi::handlers::Handler;
-pub use idle::{
-    AnyIdleStrategy, Backoff, BusySpin, IdleFn, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
-    UnknownIdleStrategy, Yielding, idle_fn,
-};
+pub use context::{Context, NewResource, PublicationError};
 pub use publication::{
     AnyPublication, BufferClaim, ExclusivePublication, OfferedBatch, Publication,
     PublicationHandle, Publisher,
+};
+#[doc(inline)]
+pub use rusteron_core::{
+    AERON_VERSION, AeronVersion, agent,
+    channel::{
+        AsChannel, ChannelStatus, ChannelUri, ChannelUriBuilder, ChannelUriError,
+        ChannelUriErrorKind, CongestionControl, ControlMode, FlowControl, Group, Media, Parameter,
+        ResponseCorrelationId, SessionId, TimestampOffset, UncheckedChannel,
+    },
+    cnc::{
+        CncConstants, CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader,
+        ErrorLogEntry, LossReportEntry, PositionKind, StreamPosition, StreamPositions,
+        SystemCounter, request_driver_termination,
+    },
+    error::{BlockFault, CloseCause, Error, ErrorKind, OfferError, PollError, Position, Result},
+    ffi::handlers::Handler,
+    idle::{
+        AnyIdleStrategy, Backoff, BusySpin, IdleFn, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,
+        UnknownIdleStrategy, Yielding, idle_fn,
+    },
+    load_properties, load_properties_file,
 };
 pub use subscription::{
     Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
     Subscription, SubscriptionBuilder,
 };
-pub use version::{AERON_VERSION, AeronVersion};

@@ -136,7 +136,7 @@
 
 mod channel;
 mod client;
-mod codec;
+pub mod codec;
 mod error;
 #[cfg(feature = "service")]
 mod service;
@@ -152,20 +152,8 @@ pub use error::{ClusterError, ClusterErrorKind, Result};
 #[cfg(feature = "service")]
 pub use service::{
     AppVersion, ClientSession, CloseReason, Cluster, ClusterTimeUnit, ClusteredService, Comparison,
-    DeterminismCheck, Divergence, Effect, ErrorPolicy, LeadershipTerm, Lifecycle, MessageClaim,
-    MessageSource, NotSent, RecordedLog, Role, Sent, ServiceAgent, ServiceContainer,
-    ServiceContext, ServiceError, ServiceResult, SessionClaim, SessionInfo, SessionMessage,
-    SnapshotReader, SnapshotWriter, TerminationCause,
+    DeterminismCheck, Divergence, Effect, ErrorPolicy, LeadershipTerm, Lifecycle, MarkFile,
+    MarkFileSettings, MessageClaim, MessageSource, NotSent, RecordedLog, Role, Sent, ServiceAgent,
+    ServiceContainer, ServiceContext, ServiceError, ServiceResult, SessionClaim, SessionInfo,
+    SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
 };
-
-/// The parts of this crate that its tests and fuzz targets need. They may change in every release.
-#[doc(hidden)]
-pub mod __private {
-    #[cfg(feature = "service")]
-    pub use crate::codec::mark_file::*;
-    #[cfg(feature = "service")]
-    pub use crate::codec::recording_log::*;
-    pub use crate::codec::*;
-    #[cfg(feature = "service")]
-    pub use crate::service::mark_file::{MarkFile, MarkFileSettings};
-}

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::{CncFile, ErrorKind, Result};
+use rusteron_core::cnc::CncFile;
+use rusteron_core::{ErrorKind, Result};
 
 /// Returns whether a media driver is using a directory: its files are there, and its last heartbeat
 /// is within the timeout. The timeout is usually the [driver
 /// timeout](crate::Context::driver_timeout), 10 s.
 ///
 /// A driver that was closed is not active. A driver that was killed stays active until the timeout
-/// is over, unless its process has [provably ended](rusteron_client::CncFile::has_died). Files of
+/// is over, unless its process has [provably ended](rusteron_core::cnc::CncFile::has_died). Files of
 /// another program, or of another version of the protocol, do not count.
 ///
 /// If a driver is creating its files, waits for it up to the timeout.

@@ -2,8 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use rusteron_client::__private::{self as ffi, Fallible, Retained};
-use rusteron_client::Result;
+use rusteron_core::Result;
+use rusteron_core::ffi::{self, Fallible, Retained};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
@@ -191,7 +191,7 @@ unsafe extern "C" fn termination_hook(clientd: *mut c_void) {
     // SAFETY: C passes the pointer that it was given, while the context lives. Only the one
     // conductor calls this.
     let hook = unsafe { Retained::<TerminationHook>::exclusive(clientd) };
-    ffi::run("termination hook", hook);
+    ffi::callback::run("termination hook", hook);
 }
 
 unsafe extern "C" fn termination_validator(
@@ -212,7 +212,7 @@ unsafe extern "C" fn termination_validator(
         _ => return false,
     };
     let mut agrees = false;
-    ffi::run("termination validator", || agrees = validator(&token));
+    ffi::callback::run("termination validator", || agrees = validator(&token));
     agrees
 }
 
@@ -224,5 +224,5 @@ unsafe extern "C" fn agent_on_start(clientd: *mut c_void, role: *const c_char) {
     let start = unsafe { Retained::<AgentStart>::shared(clientd) };
     // SAFETY: the role is a terminated string, for the duration of the call.
     let role = unsafe { CStr::from_ptr(role) };
-    ffi::run("agent start hook", || start(role));
+    ffi::callback::run("agent start hook", || start(role));
 }

@@ -4,8 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use rusteron_client::__private::{self as ffi, Fallible};
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_core::channel::is_safe_for_c;
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
@@ -158,12 +159,12 @@ fn resolver(context: &Context) -> Option<String> {
             return Some(format!("{setting}: unset, and NameResolver::Driver needs it"));
         }
     }
-    if !ffi::is_safe_address(&interface, true) {
+    if !is_safe_for_c(&interface, true) {
         return Some(format!("resolver_interface: {interface:?} is no address"));
     }
     let text = context.resolver_bootstrap_neighbor();
     let neighbors = || text.split(',').filter(|neighbor| !neighbor.is_empty());
-    if let Some(neighbor) = neighbors().find(|neighbor| !ffi::is_safe_address(neighbor, false)) {
+    if let Some(neighbor) = neighbors().find(|neighbor| !is_safe_for_c(neighbor, false)) {
         return Some(format!("resolver_bootstrap_neighbor: {neighbor:?} is no address"));
     }
     // C allocates one byte for each byte of the text and one for each neighbor, and writes

@@ -5,8 +5,8 @@ use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
-use rusteron_client::__private::{self as ffi, Fallible, last_error};
-use rusteron_client::Result;
+use rusteron_core::Result;
+use rusteron_core::ffi::{self, Fallible, last_error};
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::ptr::NonNull;
 
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;

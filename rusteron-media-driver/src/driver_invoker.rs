@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::__private::Fallible;
-use rusteron_client::agent::{Agent, AgentError};
-use rusteron_client::{CncFile, Result};
+use rusteron_core::Result;
+use rusteron_core::agent::{Agent, AgentError};
+use rusteron_core::cnc::CncFile;
+use rusteron_core::ffi::Fallible;
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
@@ -26,7 +27,7 @@ use crate::launch::Running;
 /// (`set_use_conductor_agent_invoker`) and polled registrations work in such a loop.
 ///
 /// A `DriverInvoker` can be moved between threads. One thread uses it at a time. It is an
-/// [`Agent`]: a [`CompositeAgent`](rusteron_client::agent::CompositeAgent) runs driver, conductor
+/// [`Agent`]: a [`CompositeAgent`](rusteron_core::agent::CompositeAgent) runs driver, conductor
 /// and application on one thread.
 ///
 /// ```
@@ -93,7 +94,7 @@ impl DriverInvoker {
     /// If the main agent is the whole driver, sends first and receives last, so that messages of the
     /// application's loop wait least. After a duty cycle in which the conductor had no work, skips
     /// it for 2 µs. Poll subscriptions right after this call. Call
-    /// [`Aeron::do_work`](rusteron_client::Aeron::do_work) when the polls found nothing, and at
+    /// `Aeron::do_work` of the client when the polls found nothing, and at
     /// least every few milliseconds: a client without duty cycles times out.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusteron_client::Result;
+use rusteron_core::Result;
 
 use crate::Context;
 

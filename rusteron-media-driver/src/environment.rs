@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_core::{Error, ErrorKind, Result};
 
 /// Refuses environment variables with which C would write out of bounds, or fail without a reason.
 pub(crate) fn check() -> Result<()> {

@@ -21,10 +21,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rusteron_client::__private::{
-    self as ffi, Fallible, ForkGuard, PerProcess, Process, last_error,
-};
-use rusteron_client::{CncFile, Error, ErrorKind, Result};
+use rusteron_core::cnc::CncFile;
+use rusteron_core::ffi::{self, Fallible, ForkGuard, PerProcess, Process, last_error};
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::checks;
@@ -113,7 +112,7 @@ impl Running {
     /// returns an error, and another thread does the work.
     pub(crate) fn close(mut self) -> Result<()> {
         self.check_process()?;
-        if ffi::is_running() {
+        if ffi::callback::is_running() {
             // Dropping `self` hands the driver to another thread.
             let message = "a close waits for the driver's threads, and this may be one of them; \
                            another thread closes the driver";
@@ -161,7 +160,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.context.is_some() && ffi::is_running() && self.check_process().is_ok() {
+        if self.context.is_some() && ffi::callback::is_running() && self.check_process().is_ok() {
             // This can be one of the driver's own threads, which the close would wait for. If no
             // thread can be started, leaking the driver is better than a deadlock. Dropping the
             // closure must therefore not drop the driver.

@@ -92,7 +92,8 @@ pub use loss::{Loss, UdpInterceptor};
 pub use media_driver::MediaDriver;
 pub use preset::Preset;
 pub use properties::load_properties_from;
-pub use rusteron_client::{Error, ErrorKind, Result, request_driver_termination};
+#[doc(inline)]
+pub use rusteron_core::{Error, ErrorKind, Result, cnc::request_driver_termination};
 pub use settings::Setting;
 pub use strategy::{CongestionControlStrategy, FlowControlStrategy, NameResolver};
 pub use term_cleaning::TermCleaning;

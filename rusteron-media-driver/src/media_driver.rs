@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::{CncFile, Error, ErrorKind, IdleStrategyKind, Result};
+use rusteron_core::cnc::CncFile;
+use rusteron_core::idle::IdleStrategyKind;
+use rusteron_core::{Error, ErrorKind, Result};
 
 use crate::context::Context;
 use crate::launch::Running;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs;
 
-use rusteron_client::Result;
+use rusteron_core::Result;
 
 use crate::names::named;
 use crate::{Context, Setting};

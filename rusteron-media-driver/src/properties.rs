@@ -1,14 +1,14 @@
 //! Settings from the sources of Aeron's own driver.
 
-use rusteron_client::__private::{self as ffi, Fallible};
-use rusteron_client::{Result, load_properties_file};
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::{Result, load_properties_file};
 use rusteron_sys::driver as sys;
 
 /// Sets environment variables from the properties at a location, for contexts that are made
 /// afterwards. The location is a path, `file://` and a path, or the `http://` URL of a text, which
 /// is fetched without encryption.
 ///
-/// The properties have the form of [`load_properties`](rusteron_client::load_properties).
+/// The properties have the form of [`load_properties`](rusteron_core::load_properties).
 ///
 /// # Errors
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) and others if the location cannot be read or fetched;

@@ -4,8 +4,8 @@ use std::env;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{self, NonNull};
 
-use rusteron_client::__private::{self as ffi, Fallible};
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
@@ -168,7 +168,7 @@ impl Context {
 unsafe extern "C" fn on_refused(error_code: c_int, address: *const c_char) {
     // SAFETY: C passes a terminated string, for the duration of the call.
     let address = unsafe { CStr::from_ptr(address) }.to_string_lossy();
-    ffi::run("segmentation offload", || {
+    ffi::callback::run("segmentation offload", || {
         let error = std::io::Error::from_raw_os_error(error_code);
         log::warn!(
             "segmentation offload to {address}: refused, the channel sends single datagrams: {error}"

@@ -2,8 +2,8 @@
 
 use std::ffi::CString;
 
-use rusteron_client::__private::Fallible;
-use rusteron_client::Result;
+use rusteron_core::Result;
+use rusteron_core::ffi::Fallible;
 use rusteron_sys::driver as sys;
 
 use crate::Context;

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_client::__private as ffi;
-use rusteron_client::Result;
+use rusteron_core::Result;
+use rusteron_core::cnc::gone_driver;
+use rusteron_core::ffi;
 use rusteron_sys as sys;
 
 /// A lock on the parent of a driver's directory. While it is held, no other driver of this project
@@ -36,7 +37,7 @@ impl Takeover {
         };
         let takeover = Self(lock);
         let name = ffi::c_path("dir", dir)?;
-        if let Some((start_timestamp, pid)) = ffi::gone_driver(&name) {
+        if let Some((start_timestamp, pid)) = gone_driver(&name) {
             // SAFETY: a terminated string.
             unsafe { sys::rusteron_driver_mark_gone(name.as_ptr(), start_timestamp, pid) };
         }

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use rusteron_client::{Error, Result};
+use rusteron_core::{Error, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;

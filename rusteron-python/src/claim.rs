@@ -17,7 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
-use rusteron_client::__private::Process;
+use rusteron_core::ffi::Process;
 use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rusteron_client::__private::PerProcess;
+use rusteron_core::ffi::PerProcess;
 use rusteron_sys as sys;
 
 /// The time that threads get to return from Python code.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pyo3::prelude::*;
-use rusteron_client::__private::PerProcess;
+use rusteron_core::ffi::PerProcess;
 use rusteron_client::{Action, Header, IdleStrategy, IdleStrategyKind};
 
 use crate::exit;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use pyo3::prelude::*;
-use rusteron_client::__private::Process;
+use rusteron_core::ffi::Process;
 use rusteron_media_driver as driver;
 
 use crate::{error, exit};

@@ -5,7 +5,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use rusteron_client::__private::keep_hangup_ignored;
+use rusteron_core::hangup::keep_hangup_ignored;
 
 use crate::failure::Failure;
 use crate::options::WatchOptions;

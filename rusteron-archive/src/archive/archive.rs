@@ -7,8 +7,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-use rusteron_client::__private::{Fallible, RawClient, lossy};
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, Error};
+use rusteron_core::ffi::{Fallible, lossy};
 use rusteron_sys::archive as sys;
 
 use crate::archive::connect::AsyncConnect;

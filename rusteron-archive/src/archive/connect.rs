@@ -10,11 +10,12 @@ use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::task::{self, Poll};
 
-use rusteron_client::__private::{
-    Fallible, RawClient, SharedBetweenThreads, last_error, publication_channel,
-    subscription_channel, wake_soon,
-};
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, Error, ErrorKind};
+use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::ffi::wake::soon as wake_soon;
+use rusteron_core::ffi::{Fallible, last_error};
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
 use crate::archive::archive::{Archive, Connection};
@@ -164,8 +165,8 @@ pub(crate) fn check(context: &Context) -> Result<()> {
     let response = context.control_response_channel();
     required("control_request_channel", &request)?;
     required("control_response_channel", &response)?;
-    publication_channel(&request)?;
-    subscription_channel(&response)?;
+    request.to_c_string(ChannelUse::Publication)?;
+    response.to_c_string(ChannelUse::Subscription)?;
     if context.message_retry_attempts() == 0 {
         let text = "message_retry_attempts: 0; the minimum is 1";
         return Err(ArchiveError::new(ArchiveErrorKind::InvalidArgument, OPERATION, text));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::{CString, c_void};
 use std::fmt;
 
-use rusteron_client::__private::{Fallible, c_string};
+use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;

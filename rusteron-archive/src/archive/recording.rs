@@ -4,11 +4,12 @@ use std::ffi::{CString, c_int};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_client::__private::{Fallible, subscription_channel};
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
     PublicationConstants,
 };
+use rusteron_core::channel::ChannelUse;
+use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -57,7 +58,7 @@ impl Archive {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Publication> {
-        let text = subscription_channel(&channel)?;
+        let text = channel.to_c_string(ChannelUse::Subscription)?;
         let publication = self.aeron().add_publication(channel, stream_id)?;
         if publication.original_registration_id() != publication.registration_id() {
             return Err(Error::new(
@@ -86,7 +87,7 @@ impl Archive {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<ExclusivePublication> {
-        let text = subscription_channel(&channel)?;
+        let text = channel.to_c_string(ChannelUse::Subscription)?;
         let publication = self.aeron().add_exclusive_publication(channel, stream_id)?;
         self.record(&text, publication.constants())?;
         Ok(publication)
@@ -130,7 +131,7 @@ impl Archive {
         source_location: SourceLocation,
         auto_stop: bool,
     ) -> Result<i64> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let mut subscription_id = NULL_VALUE;
         self.request("start_recording", None, |raw| {
             // SAFETY: `request` passes the live structure; the channel lives during the call.
@@ -172,7 +173,7 @@ impl Archive {
         source_location: SourceLocation,
         auto_stop: bool,
     ) -> Result<i64> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let mut subscription_id = NULL_VALUE;
         self.request("extend_recording", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: as in `start_recording`.
@@ -249,7 +250,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_stop_recording_channel_and_stream`.
     #[doc(alias = "aeron_archive_stop_recording_channel_and_stream")]
     pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<()> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         self.request("stop_recording", None, |raw| {
             // SAFETY: as in `start_recording`.
             unsafe {
@@ -273,7 +274,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_try_stop_recording_channel_and_stream`.
     #[doc(alias = "aeron_archive_try_stop_recording_channel_and_stream")]
     pub fn try_stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<bool> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         self.try_stop("try_stop_recording", None, |stopped, raw| {
             // SAFETY: `try_stop` passes the live structure; the channel lives during the call.
             unsafe {

@@ -3,8 +3,9 @@
 use std::ffi::CString;
 use std::fmt;
 
-use rusteron_client::__private::{Fallible, publication_channel, subscription_channel};
 use rusteron_client::{AsChannel, ChannelUri, ControlMode, Error, Position, Subscription};
+use rusteron_core::channel::ChannelUse;
+use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -317,12 +318,12 @@ impl Archive {
 /// Returns the text for C, and whether it is a response channel. A response channel gets its
 /// address from the subscriber, not from the publisher.
 pub(crate) fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
-    let text = subscription_channel(channel)?;
+    let text = channel.to_c_string(ChannelUse::Subscription)?;
     let uri: ChannelUri = text.to_string_lossy().parse().map_err(Error::from)?;
     if matches!(uri.control_mode(), Ok(Some(ControlMode::Response))) {
         return Ok((text, true));
     }
-    Ok((publication_channel(channel)?, false))
+    Ok((channel.to_c_string(ChannelUse::Publication)?, false))
 }
 
 /// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's image

@@ -4,8 +4,9 @@ use std::ffi::{CStr, CString};
 use std::fmt;
 use std::ptr;
 
-use rusteron_client::__private::{Fallible, c_string, publication_channel};
 use rusteron_client::{AsChannel, Position};
+use rusteron_core::channel::ChannelUse;
+use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -250,7 +251,7 @@ pub(crate) fn with_raw<T>(
     params: &ReplicationParams,
     call: impl FnOnce(&CStr, &mut sys::aeron_archive_replication_params_t) -> T,
 ) -> Result<T> {
-    let src_control_channel = publication_channel(src_control_channel)?;
+    let src_control_channel = src_control_channel.to_c_string(ChannelUse::Publication)?;
     let texts = Texts::new(params)?;
     texts.check(&src_control_channel, &params.encoded_credentials)?;
     let mut credentials = sys::aeron_archive_encoded_credentials_t {

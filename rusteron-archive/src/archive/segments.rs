@@ -2,8 +2,9 @@
 
 use std::ffi::c_int;
 
-use rusteron_client::__private::{Fallible, subscription_channel};
 use rusteron_client::{AsChannel, Position};
+use rusteron_core::channel::ChannelUse;
+use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -163,7 +164,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_update_channel`.
     #[doc(alias = "aeron_archive_update_channel")]
     pub fn update_channel(&self, recording_id: i64, new_channel: impl AsChannel) -> Result<()> {
-        let channel = subscription_channel(&new_channel)?;
+        let channel = new_channel.to_c_string(ChannelUse::Subscription)?;
         self.request("update_channel", Some(("recording_id", recording_id)), |raw| {
             // SAFETY: `request` passes the live structure; the channel lives during the call.
             unsafe { sys::aeron_archive_update_channel(raw, recording_id, channel.as_ptr()) }

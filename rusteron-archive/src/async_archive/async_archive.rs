@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rusteron_client::__private::subscription_channel;
 use rusteron_client::{Aeron, AsChannel, Position};
+use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
 
 use crate::archive::ReplaySessionId;
@@ -147,7 +147,7 @@ impl AsyncArchive {
         source_location: SourceLocation,
         auto_stop: bool,
     ) -> Result<Request<i64>> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let is_local = source_location == SourceLocation::Local;
         self.send("start_recording", None, number, |proxy, id| {
             // SAFETY: `send` passes the live structure; the channel lives during the call.
@@ -173,7 +173,7 @@ impl AsyncArchive {
         source_location: SourceLocation,
         auto_stop: bool,
     ) -> Result<Request<i64>> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let is_local = source_location == SourceLocation::Local;
         let about = Some(("recording_id", recording_id));
         self.send("extend_recording", about, number, |proxy, id| {
@@ -201,7 +201,7 @@ impl AsyncArchive {
 
     /// As [`Archive::stop_recording`].
     pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<Request<()>> {
-        let channel = subscription_channel(&channel)?;
+        let channel = channel.to_c_string(ChannelUse::Subscription)?;
         self.send("stop_recording", None, drop, |proxy, id| {
             // SAFETY: as in `start_recording`.
             unsafe {
@@ -596,7 +596,7 @@ impl AsyncArchive {
         recording_id: i64,
         new_channel: impl AsChannel,
     ) -> Result<Request<()>> {
-        let channel = subscription_channel(&new_channel)?;
+        let channel = new_channel.to_c_string(ChannelUse::Subscription)?;
         let about = Some(("recording_id", recording_id));
         self.send("update_channel", about, drop, |proxy, id| {
             // SAFETY: `send` passes the live structure; the channel lives during the call.

@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{self, Poll};
 
-use rusteron_client::__private::{Fallible, RawClient, last_error, wake_soon};
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Error, ErrorKind};
+use rusteron_core::ffi::wake::soon as wake_soon;
+use rusteron_core::ffi::{Fallible, last_error};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;

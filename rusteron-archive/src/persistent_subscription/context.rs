@@ -5,10 +5,10 @@ use std::ffi::{CString, c_int};
 use std::fmt;
 use std::ptr::{self, NonNull};
 
-use rusteron_client::__private::{
-    Fallible, RawClient, Retained, counter_into_raw, last_error, subscription_channel,
-};
+use rusteron_client::raw_client::{RawClient, counter_into_raw};
 use rusteron_client::{Aeron, AsChannel, ChannelUri, Error, Position};
+use rusteron_core::channel::ChannelUse;
+use rusteron_core::ffi::{Fallible, Retained, last_error};
 use rusteron_sys::archive as sys;
 
 use crate::argument::not_negative;
@@ -102,7 +102,7 @@ impl PersistentSubscriptionContext {
 }
 
 fn checked(channel: &impl AsChannel) -> Result<CString> {
-    let text = subscription_channel(channel)?;
+    let text = channel.to_c_string(ChannelUse::Subscription)?;
     text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
     Ok(text)
 }

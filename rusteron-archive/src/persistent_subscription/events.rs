@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 
-use rusteron_client::__private::{Retained, lossy};
 use rusteron_client::Error;
+use rusteron_core::ffi::{Retained, lossy};
 use rusteron_sys::archive as sys;
 
 use crate::error::ArchiveError;

@@ -8,10 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 use std::{fmt, slice};
 
-use rusteron_client::__private::{
-    Fallible, RawClient, Retained, SharedBetweenThreads, last_error, lossy, mark,
-};
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Action, Aeron, ErrorKind, Position};
+use rusteron_core::ffi::callback::mark;
+use rusteron_core::ffi::{Fallible, Retained, last_error, lossy};
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
 use crate::context::Context;

@@ -6,17 +6,17 @@ use std::sync::atomic::AtomicBool;
 
 use rusteron_sys as sys;
 
-use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::connect::connect;
 use crate::client::{Client, NextSessionId, Registration, next_session_id};
 use crate::context::Context;
-#[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::{CloseCause, Result};
-use crate::ffi::callback;
-use crate::ffi::handlers::{Handler, Handlers};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::{Subscription, SubscriptionBuilder};
+use rusteron_core::channel::{AsChannel, ChannelUse};
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::{CloseCause, Result};
+use rusteron_core::ffi::callback;
+use rusteron_core::ffi::handlers::{Handler, Handlers};
 
 /// A client of a media driver: the factory of publications and subscriptions.
 ///

@@ -12,8 +12,8 @@ use crate::aeron::Aeron;
 use crate::client::background::Background;
 use crate::context::Context;
 #[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::Result;
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::Result;
 
 impl Aeron {
     /// Starts connecting on a thread of its own, which ends with the outcome. Poll or await the

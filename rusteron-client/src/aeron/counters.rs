@@ -4,14 +4,14 @@ use rusteron_sys as sys;
 
 use crate::aeron::Aeron;
 use crate::client::{Counter, Registration, counter};
-use crate::cnc::CountersReader;
 #[cfg(doc)]
 use crate::context::Context;
+use rusteron_core::cnc::CountersReader;
 #[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::Result;
-use crate::ffi::callback;
-use crate::ffi::handlers::Handler;
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::callback;
+use rusteron_core::ffi::handlers::Handler;
 
 impl Aeron {
     /// Adds a counter, and waits for the media driver's confirmation.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::Process;
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::Process;
 
 /// A blocking call on a thread of its own. Dropping this cancels the call, and does not wait.
 pub(crate) struct Background<T: Send + 'static> {

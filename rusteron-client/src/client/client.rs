@@ -12,8 +12,8 @@ use rusteron_sys as sys;
 use crate::client::conductor_idle::ConductorIdle;
 use crate::client::subscription_callbacks::CallbackList;
 use crate::context::{Context, close_state};
-use crate::error::{CloseCause, Error, ErrorKind, Result};
-use crate::ffi::{Fallible, ForkGuard, Process, callback, last_error};
+use rusteron_core::error::{CloseCause, Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, ForkGuard, Process, callback, last_error};
 
 /// The client that all handles share. The client closes when the last handle of any kind is
 /// dropped.

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use crate::context::Context;
 use crate::context::close_state::CloseState;
-use crate::error::Result;
-use crate::ffi::Fallible;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::Fallible;
 use rusteron_sys as sys;
 
 /// Longest duration of a wait on Windows, however short the requested wait is.

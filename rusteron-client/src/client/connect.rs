@@ -24,11 +24,11 @@ use std::time::{Duration, Instant, SystemTime};
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::cnc::refusal::{Access, Refusal};
-use crate::cnc::{CncFile, epoch, gone_driver};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{c_path, last_error};
+use rusteron_core::cnc::refusal::{Access, Refusal};
+use rusteron_core::cnc::{CncFile, epoch, gone_driver};
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{c_path, last_error};
 
 /// Connects, and blocks meanwhile. Fails soon after the attempt was cancelled.
 pub(crate) fn connect(context: Context, is_cancelled: &AtomicBool) -> Result<Client> {

@@ -10,11 +10,11 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Registration, Resource, poll_for_address, sealed};
-use crate::cnc::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
 use crate::constants::CounterConstants;
-use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, SendPtr};
-use crate::log_buffer::CounterValue;
+use rusteron_core::cnc::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, SendPtr};
+use rusteron_core::log_buffer::CounterValue;
 
 /// A number in shared memory that this client changes and all processes can read.
 ///

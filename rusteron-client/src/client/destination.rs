@@ -11,9 +11,9 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Deadline, wait_for};
-use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, SendPtr, last_error, wake};
-use crate::threads::SharedBetweenThreads;
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, SendPtr, last_error, wake};
+use rusteron_core::threads::SharedBetweenThreads;
 
 /// A pending request to the media driver to add or to remove a destination.
 ///

@@ -16,7 +16,6 @@ pub(crate) mod destination;
 pub(crate) mod next_session_id;
 pub(crate) mod registration;
 pub(crate) mod subscription_callbacks;
-mod termination;
 pub(crate) mod wait;
 
 pub(crate) use client::Client;
@@ -24,5 +23,4 @@ pub use counter::Counter;
 pub use destination::DestinationRegistration;
 pub use next_session_id::NextSessionId;
 pub use registration::{Registration, Resource};
-pub use termination::request_driver_termination;
 pub use wait::{WaitError, WaitState};

@@ -7,8 +7,8 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Registration, Resource, sealed};
-use crate::error::Result;
-use crate::ffi::Fallible;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::Fallible;
 
 /// A session id that the media driver has given out for a later publication.
 ///

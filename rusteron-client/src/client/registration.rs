@@ -14,9 +14,9 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::subscription_callbacks::CallbackList;
-use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{Fallible, SendPtr, callback, last_error, lossy, wake};
-use crate::threads::SharedBetweenThreads;
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, SendPtr, callback, last_error, lossy, wake};
+use rusteron_core::threads::SharedBetweenThreads;
 
 /// A pending request for a publication, subscription, counter or session id.
 ///

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rusteron_sys as sys;
 
-use crate::ffi::callback;
+use rusteron_core::ffi::callback;
 
 /// A closure that is called with a live image, whose log buffer is mapped.
 type OnImage = Box<dyn FnMut(*mut sys::aeron_image_t) + Send>;

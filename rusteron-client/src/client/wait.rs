@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::channel::status::ChannelStatus;
 use crate::client::Client;
-use crate::error::{CloseCause, Error, ErrorKind, OfferError};
-use crate::ffi::callback;
-use crate::idle::IdleStrategy;
+use rusteron_core::channel::ChannelStatus;
+use rusteron_core::error::{CloseCause, Error, ErrorKind, OfferError};
+use rusteron_core::ffi::callback;
+use rusteron_core::idle::IdleStrategy;
 
 /// The reason why a wait with a deadline ended without its result.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use rusteron_sys as sys;
 
-use crate::cnc::{CountersReader, DriverWatch};
-use crate::error::{CloseCause, Error, ErrorKind};
+use rusteron_core::cnc::{CountersReader, DriverWatch};
+use rusteron_core::error::{CloseCause, Error, ErrorKind};
 
 /// A client's cause of closing.
 ///

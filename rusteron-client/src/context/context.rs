@@ -9,10 +9,10 @@ use rusteron_sys as sys;
 use crate::context::CounterHandlers;
 use crate::context::close_state::CloseState;
 use crate::context::events::{self, ContextHandlers, OnClose};
-use crate::error::Result;
-use crate::ffi::handlers::{Handler, Handlers};
-use crate::ffi::{self, Fallible, last_error};
-use crate::idle::IdleStrategyKind;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::handlers::{Handler, Handlers};
+use rusteron_core::ffi::{self, Fallible, last_error};
+use rusteron_core::idle::IdleStrategyKind;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::cnc::CountersReader;
 use crate::context::Context;
-use crate::error::Result;
-use crate::ffi::Fallible;
-use crate::ffi::handlers::Handlers;
+use rusteron_core::cnc::CountersReader;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::Fallible;
+use rusteron_core::ffi::handlers::Handlers;
 
 /// A handler of counters that come or go. It gets the registration id and the counter id.
 pub(crate) type CounterHandler = dyn FnMut(&CountersReader<'_>, i64, i32) + Send;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rusteron_sys as sys;
 
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::ffi::handlers::Handlers;
-use crate::ffi::{self, Fallible, Retained, callback};
+use rusteron_core::error::{Error, Result};
+use rusteron_core::ffi::handlers::Handlers;
+use rusteron_core::ffi::{self, Fallible, Retained, callback};
 
 /// A publication or subscription that the media driver has added for this client.
 #[derive(Debug, Clone, PartialEq, Eq)]

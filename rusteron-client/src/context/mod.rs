@@ -4,10 +4,8 @@ pub(crate) mod close_state;
 mod context;
 mod counter_handlers;
 mod events;
-mod properties;
 mod settings;
 
 pub use context::Context;
 pub(crate) use counter_handlers::CounterHandlers;
 pub use events::{NewResource, PublicationError};
-pub use properties::{load_properties, load_properties_file};

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rusteron_sys as sys;
 
 use crate::context::Context;
-use crate::error::Result;
-use crate::ffi::{self, Fallible};
-use crate::idle::IdleStrategyKind;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::idle::IdleStrategyKind;
 
 include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 

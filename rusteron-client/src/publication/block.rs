@@ -1,7 +1,7 @@
 //! Blocks of frames that are offered as they are.
 
-use crate::error::{BlockFault, OfferError};
-use crate::log_buffer::{self, HEADER_LENGTH, align};
+use rusteron_core::error::{BlockFault, OfferError};
+use rusteron_core::log_buffer::{self, HEADER_LENGTH, align};
 
 /// Header values that the frames of an accepted block must have.
 pub(crate) struct Expected {

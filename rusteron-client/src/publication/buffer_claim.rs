@@ -8,8 +8,8 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::Ordering;
 
-use crate::error::{OfferError, Position};
-use crate::log_buffer::{self, HEADER_LENGTH, protocol};
+use rusteron_core::error::{OfferError, Position};
+use rusteron_core::log_buffer::{self, HEADER_LENGTH, protocol};
 
 /// A range of the stream claimed for one message, which is written into it without a copy.
 ///

@@ -14,15 +14,15 @@ use rusteron_sys as sys;
 use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
 use crate::client::wait::WaitError;
-use crate::error::{OfferError, Position, Result};
-use crate::idle::IdleStrategy;
-use crate::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
 use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
 use crate::publication::{
     BufferClaim, PublicationHandle, Publisher, RawPublication, message_parts, reserved_value,
 };
-use crate::threads::SharedBetweenThreads;
+use rusteron_core::error::{OfferError, Position, Result};
+use rusteron_core::idle::IdleStrategy;
+use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
+use rusteron_core::threads::SharedBetweenThreads;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///

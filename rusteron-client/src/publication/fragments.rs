@@ -4,11 +4,11 @@ use std::mem;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use crate::error::{OfferError, Position};
-use crate::log_buffer::{
+use crate::publication::{ExclusivePublication, Publication};
+use rusteron_core::error::{OfferError, Position};
+use rusteron_core::log_buffer::{
     self, BEGIN_FLAG, END_FLAG, FLAGS, FrameIds, HEADER_LENGTH, align, protocol,
 };
-use crate::publication::{ExclusivePublication, Publication};
 
 impl ExclusivePublication {
     /// Sends a message of several fragments; see [`Publication::offer_fragments`].

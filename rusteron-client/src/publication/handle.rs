@@ -10,17 +10,17 @@ use std::time::Instant;
 
 use rusteron_sys as sys;
 
-use crate::channel::status::{ChannelStatus, local_addresses};
-use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::Client;
 use crate::client::destination::DestinationRegistration;
 use crate::client::wait::{self, Refusal, WaitError};
 use crate::constants::PublicationConstants;
-use crate::error::{Error, ErrorKind, OfferError, Position, Result};
-use crate::ffi::callback::{self, Notification, notify};
-use crate::ffi::{Fallible, ForkGuard};
-use crate::idle::IdleStrategy;
-use crate::log_buffer::{CounterValue, HEADER_LENGTH, align};
+use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::channel::{ChannelStatus, local_addresses};
+use rusteron_core::error::{Error, ErrorKind, OfferError, Position, Result};
+use rusteron_core::ffi::callback::{self, Notification, notify};
+use rusteron_core::ffi::{Fallible, ForkGuard};
+use rusteron_core::idle::IdleStrategy;
+use rusteron_core::log_buffer::{CounterValue, HEADER_LENGTH, align};
 
 /// The common part of a [`Publication`](crate::Publication) and an
 /// [`ExclusivePublication`](crate::ExclusivePublication): state, ids, lengths and destinations.

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::slice;
 
-use crate::log_buffer;
+use rusteron_core::log_buffer;
 
 /// Returns the length of the message in bytes. Returns `usize::MAX` if the sum overflows, which it
 /// can because slices can overlap.

@@ -15,12 +15,14 @@ use rusteron_sys as sys;
 use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
 use crate::client::wait::WaitError;
-use crate::error::{OfferError, Position, Result};
-use crate::idle::IdleStrategy;
-use crate::log_buffer::protocol::{Tail, Terms};
-use crate::log_buffer::{self, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align};
 use crate::publication::{
     BufferClaim, PublicationHandle, Publisher, RawPublication, message_parts, reserved_value,
+};
+use rusteron_core::error::{OfferError, Position, Result};
+use rusteron_core::idle::IdleStrategy;
+use rusteron_core::log_buffer::protocol::{Tail, Terms};
+use rusteron_core::log_buffer::{
+    self, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align,
 };
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use crate::client::wait::{self, WaitError};
 use crate::constants::PublicationConstants;
-use crate::error::{OfferError, Position};
-use crate::idle::{Backoff, IdleStrategy};
 use crate::publication::{
     BufferClaim, ExclusivePublication, OfferedBatch, Publication, PublicationHandle,
 };
+use rusteron_core::error::{OfferError, Position};
+use rusteron_core::idle::{Backoff, IdleStrategy};
 
 /// A publication of either kind: the parameter of functions that send messages.
 ///

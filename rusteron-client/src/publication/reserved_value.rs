@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::log_buffer;
+use rusteron_core::log_buffer;
 
 /// Returns a function that fills fragments: it writes the payload, and then the reserved value that
 /// the supplier returns for it. A panic of the supplier goes through.

@@ -1,10 +1,10 @@
 //! Assembly of long messages from their fragments.
 
-use crate::error::Position;
-use crate::log_buffer::{BEGIN_FLAG, END_FLAG};
 use crate::subscription::image::Action;
 use crate::subscription::image::header::{FrameHeader, Header};
 use crate::subscription::message_buffer::MessageBuffer;
+use rusteron_core::error::Position;
+use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG};
 
 /// Greatest length of an assembled message in bytes, as in C and Java. No offered message is as
 /// long. But fragments that were claimed one by one could go on for ever.

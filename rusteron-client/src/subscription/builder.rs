@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::subscription_callbacks::SubscriptionCallbacks;
 use crate::client::{Client, Registration};
-use crate::error::Result;
-use crate::ffi::callback;
 use crate::subscription::Subscription;
 use crate::subscription::image::ImageInfo;
-use crate::threads::SharedBetweenThreads;
+use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::error::Result;
+use rusteron_core::ffi::callback;
+use rusteron_core::threads::SharedBetweenThreads;
 
 /// Builds a subscription with handlers for available and unavailable images.
 ///

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use rusteron_sys as sys;
 
-use crate::channel::status::{ChannelStatus, local_addresses};
-use crate::channel::uri::{AsChannel, ChannelUse};
 use crate::client::destination::DestinationRegistration;
-use crate::error::Result;
-use crate::ffi::{Fallible, callback};
 use crate::subscription::Subscription;
+use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::channel::{ChannelStatus, local_addresses};
+use rusteron_core::error::Result;
+use rusteron_core::ffi::{Fallible, callback};
 
 /// Sufficient length for a numeric address with its port and a NUL byte.
 const ADDRESS_LENGTH: usize = sys::AERON_CLIENT_MAX_LOCAL_ADDRESS_STR_LEN as usize;

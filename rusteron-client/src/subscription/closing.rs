@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rusteron_sys as sys;
 
 use crate::client::subscription_callbacks::{CallbackHandle, CallbackList, on_close_complete};
-use crate::error::{ErrorKind, Result};
-use crate::ffi::{Fallible, SendPtr};
+use rusteron_core::error::{ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, SendPtr};
 
 /// A subscription that is being handed to the conductor, which frees it and its images.
 pub(crate) struct Closing {

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::{ptr, slice};
 
-use crate::log_buffer::FRAME_ALIGNMENT;
+use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
 /// Bytes that start at a multiple of 32 in memory, as messages in the log buffer do.
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::Header;
 use crate::subscription::image::frames::{Frame, Frames};
-use crate::threads::UsedByOtherThreads;
+use rusteron_core::threads::UsedByOtherThreads;
 
 /// The messages of one publisher that a batch poll has found, with their headers, in order.
 ///

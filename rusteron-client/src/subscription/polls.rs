@@ -1,8 +1,8 @@
 //! The polls of a subscription.
 
-use crate::error::{PollError, Position, Result};
 use crate::subscription::image::{Action, Header, SubscribedImage};
 use crate::subscription::{Messages, Subscription};
+use rusteron_core::error::{PollError, Position, Result};
 
 impl Subscription {
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.

@@ -18,15 +18,15 @@ use crate::client::subscription_callbacks::{
 };
 use crate::client::wait::{self, WaitError};
 use crate::constants::SubscriptionConstants;
-use crate::error::Result;
-use crate::ffi::{Fallible, SendPtr};
-use crate::idle::IdleStrategy;
-use crate::log_buffer;
 use crate::subscription::assembly::Assembly;
 use crate::subscription::closing::{Closing, clientd};
 use crate::subscription::image::fields::ImageFields;
 use crate::subscription::image::{Image, Images, SubscribedImage};
-use crate::threads::SharedBetweenThreads;
+use rusteron_core::error::Result;
+use rusteron_core::ffi::{Fallible, SendPtr};
+use rusteron_core::idle::IdleStrategy;
+use rusteron_core::log_buffer;
+use rusteron_core::threads::SharedBetweenThreads;
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
 ///

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
-use rusteron_client::__private::wake_soon;
 use rusteron_client::{
     Action, Aeron, ChannelUri, Error, Header, OfferError, PollError, Registration, Subscription,
 };
+use rusteron_core::ffi::wake::soon as wake_soon;
 
 use crate::channel::IngressChannel;
 use crate::client::cluster_client::ClusterClient;

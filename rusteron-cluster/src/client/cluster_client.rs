@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use rusteron_client::__private::RawClient;
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Action, Aeron, IdleStrategy, OfferError, Position, Subscription};
 
 use crate::client::async_connect::AsyncConnect;

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rusteron_client::__private::Process;
 use rusteron_client::OfferError;
+use rusteron_core::ffi::Process;
 
 use crate::client::session::{CloseCause, ClusterState, Session};
 

@@ -10,11 +10,11 @@
 
 mod fields;
 #[cfg(feature = "service")]
-pub(crate) mod mark_file;
+pub mod mark_file;
 mod message_table;
 mod messages;
 #[cfg(feature = "service")]
-pub(crate) mod recording_log;
+pub mod recording_log;
 
 pub use fields::{
     DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,

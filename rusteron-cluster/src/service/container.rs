@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use rusteron_client::__private::Process;
 use rusteron_client::ErrorKind;
+use rusteron_core::ffi::Process;
 
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::agent::ServiceAgent;

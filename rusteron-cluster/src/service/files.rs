@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
-use rusteron_client::__private::ForkGuard;
+use rusteron_core::ffi::ForkGuard;
 
 /// The first bytes of a file, mapped for reading and writing. This process accesses them by atomic
 /// operations only.

@@ -24,10 +24,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::__private::PerProcess;
-use rusteron_client::__private::error_log::{
+use rusteron_core::cnc::error_log::{
     self, ALIGNMENT, FIRST_OBSERVATION, LAST_OBSERVATION, LENGTH, OBSERVATION_COUNT,
 };
+use rusteron_core::ffi::PerProcess;
 
 use crate::codec::mark_file::{
     ACTIVITY_OFFSET, ComponentType, ENDED, ERROR_BUFFER_LENGTHS, HEADER_LENGTH, MEMBER_ID_OFFSET,
@@ -490,7 +490,7 @@ fn cut(text: &str) -> &str {
 mod tests {
     use std::io::{Read, Seek, Write};
 
-    use rusteron_client::__private::error_log;
+    use rusteron_core::cnc::error_log;
 
     use super::*;
 

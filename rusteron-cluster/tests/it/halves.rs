@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{OfferError, Position};
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::{
     SessionCloseRequest, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{

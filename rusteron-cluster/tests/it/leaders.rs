@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rusteron_client::{Action, Aeron, OfferError};
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::{
     MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{

@@ -14,12 +14,12 @@ use std::thread;
 use std::time::Instant;
 use std::time::{Duration, SystemTime};
 
-use rusteron_client::__private::error_log;
-use rusteron_cluster::__private::{
-    ComponentType, ENDED, HEADER_LENGTH, MarkFile, MarkFileHeader, MarkFileSettings, STARTING,
-    VERSION, VERSION_FAILED,
-};
 use rusteron_cluster::ClusterErrorKind;
+use rusteron_cluster::codec::mark_file::{
+    ComponentType, ENDED, HEADER_LENGTH, MarkFileHeader, STARTING, VERSION, VERSION_FAILED,
+};
+use rusteron_cluster::{MarkFile, MarkFileSettings};
+use rusteron_core::cnc::error_log;
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild};
 use tempfile::TempDir;

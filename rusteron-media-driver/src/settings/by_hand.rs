@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use rusteron_client::__private::Fallible;
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_core::ffi::Fallible;
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;

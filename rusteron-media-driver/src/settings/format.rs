@@ -7,7 +7,7 @@ use std::env;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use rusteron_client::IdleStrategyKind;
+use rusteron_core::idle::IdleStrategyKind;
 
 /// The form of a setting's value, and its range.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use std::ffi::{CStr, c_int};
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::__private::{self as ffi, Fallible};
-use rusteron_client::{Error, ErrorKind, IdleStrategyKind, Result};
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::idle::IdleStrategyKind;
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use self::format::{

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rusteron_client::IdleStrategyKind;
+use rusteron_core::idle::IdleStrategyKind;
 
 use super::format;
 use crate::{DirAccess, InferableBoolean, TermCleaning, ThreadNaming, ThreadingMode};

@@ -3,10 +3,8 @@
 use std::io::IoSlice;
 
 use rusteron_client::{Aeron, ExclusivePublication, Header, Subscription};
-use rusteron_cluster::__private::{
-    NewLeaderEvent, SessionConnectRequest, SessionEvent, decode_values,
-};
 use rusteron_cluster::SessionHeader;
+use rusteron_cluster::codec::{NewLeaderEvent, SessionConnectRequest, SessionEvent, decode_values};
 
 use crate::{await_some, await_that};
 

@@ -1,7 +1,7 @@
 //! A stand-in for a consensus module, which sends what the test says.
 
 use rusteron_client::{Aeron, Counter, ExclusivePublication, Header, Position, Subscription};
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::{
     JoinLog, MessageHeader, ServiceAck, ServiceTerminationPosition, SessionMessageHeader,
     SessionOpenEvent, TimerEvent,
 };

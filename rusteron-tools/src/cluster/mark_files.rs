@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::__private::error_log;
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::mark_file::{
     ComponentType, ENDED, HEADER_LENGTH, MarkFileHeader, STARTING, VERSION_FAILED,
 };
+use rusteron_core::cnc::error_log;
 use serde::Serialize;
 
 use crate::errors::DistinctError;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusteron_client::CncFile;
-use rusteron_cluster::__private::RECORDING_LOG;
+use rusteron_cluster::codec::recording_log::RECORDING_LOG;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverStatus};

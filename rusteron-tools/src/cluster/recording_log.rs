@@ -1,6 +1,6 @@
 //! The recording log: the terms and snapshots of a node.
 
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::recording_log::{
     RecordingLogEntry, RecordingLogEntryKind, RecordingLogError, parse_recording_log,
 };
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rusteron_cluster::__private::{ComponentType, MarkFileHeader, STARTING, VERSION};
+use rusteron_cluster::codec::mark_file::{ComponentType, MarkFileHeader, STARTING, VERSION};
 use serde_json::Value;
 
 use crate::support::{Finished, array, command, json, launch, run, text_of};

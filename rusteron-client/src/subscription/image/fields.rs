@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusteron_sys as sys;
 
-use crate::error::{Error, ErrorKind, Position, Result};
-use crate::log_buffer::{
-    self, CounterValue, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, protocol,
-};
 use crate::subscription::image::frames::{Frame, Progress, Term};
 use crate::subscription::image::{Action, Header};
+use rusteron_core::error::{Error, ErrorKind, Position, Result};
+use rusteron_core::log_buffer::{
+    self, CounterValue, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, protocol,
+};
 
 /// Number of fragments between two checks of whether the image has been closed. C checks at every
 /// fragment. Here that would be a seventh of the cost of a fragment.

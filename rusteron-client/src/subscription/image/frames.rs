@@ -2,11 +2,11 @@
 
 use std::slice;
 
-use crate::error::Position;
-use crate::log_buffer::{self, HEADER_LENGTH, align};
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::Header;
 use crate::subscription::image::fields::ImageFields;
+use rusteron_core::error::Position;
+use rusteron_core::log_buffer::{self, HEADER_LENGTH, align};
 
 /// The end of a term, as an address and as a position.
 #[derive(Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::error::Position;
-use crate::log_buffer::{self, HEADER_LENGTH, align};
 use crate::subscription::image::fields::ImageFields;
-use crate::threads::UsedByOtherThreads;
+use rusteron_core::error::Position;
+use rusteron_core::log_buffer::{self, HEADER_LENGTH, align};
+use rusteron_core::threads::UsedByOtherThreads;
 
 /// The header of a received message or fragment. It is valid during the handler's call only.
 ///

@@ -7,11 +7,11 @@ use std::slice;
 use rusteron_sys as sys;
 
 use crate::constants::ImageConstants;
-use crate::error::{Error, ErrorKind, Position, Result};
-use crate::ffi::{self, Fallible};
 use crate::subscription::image::SubscribedImage;
 use crate::subscription::image::info::raw_constants;
-use crate::threads::SharedBetweenThreads;
+use rusteron_core::error::{Error, ErrorKind, Position, Result};
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::threads::SharedBetweenThreads;
 
 /// The stream of one publisher, as it arrives at a subscription.
 ///

@@ -1,11 +1,11 @@
 //! The polls of a single image.
 
-#[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::{Position, Result};
 use crate::subscription::image::frames::Frame;
 use crate::subscription::image::{Action, Header, Image, SubscribedImage};
 use crate::subscription::messages::Messages;
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::{Position, Result};
 
 impl Image<'_> {
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::error::Position;
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::fields::ImageFields;
 use crate::subscription::image::frames::{Frame, Frames};
 use crate::subscription::image::{Action, Header};
 use crate::subscription::messages::{self, Messages};
+use rusteron_core::error::Position;
 
 /// An image and its partly assembled message.
 ///

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use roxmltree::{Document, Node};
-use rusteron_cluster::__private::{
-    ComponentType, DataKind, FieldKind, HEADER_LENGTH, LAYOUTS, Layout, MarkFileHeader,
-    MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
+use rusteron_cluster::codec::mark_file::{ComponentType, HEADER_LENGTH, MarkFileHeader};
+use rusteron_cluster::codec::{
+    DataKind, FieldKind, LAYOUTS, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
 };
 use rusteron_test_support::{aeron_source, skip_drift_test};
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::{
     DataKind, FieldKind, LAYOUTS, Layout, MessageHeader, SCHEMA_VERSION, decode_values,
     encode_values,
 };

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusteron_client::{CloseCause, CncFile};
-use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
+use rusteron_cluster::codec::mark_file::{ENDED, MarkFileHeader, VERSION};
 use rusteron_cluster::{ServiceContainer, ServiceContext, TerminationCause};
 use rusteron_test_support::cluster::{AeronVersion, Options, SERVICE_CLOSED_FIRST};
 use rusteron_test_support::{ChildProcess, await_that, free_port, has_java, java_run};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rusteron_archive::CredentialsSupplier;
-use rusteron_client::__private::error_log;
-use rusteron_cluster::__private::{ENDED, MarkFileHeader, VERSION};
+use rusteron_cluster::codec::mark_file::{ENDED, MarkFileHeader, VERSION};
 use rusteron_cluster::{
     ClusterErrorKind, ErrorPolicy, ServiceContainer, ServiceContext, TerminationCause,
 };
+use rusteron_core::cnc::error_log;
 use rusteron_test_support::cluster::{AeronVersion, JavaCluster, Options};
 use rusteron_test_support::{await_that, has_java, java_run, launch};
 

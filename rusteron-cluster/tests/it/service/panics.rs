@@ -1,8 +1,8 @@
 //! Panics in each callback, with both error policies.
 
-use rusteron_client::__private::error_log;
 use rusteron_client::ErrorLogEntry;
 use rusteron_cluster::{ErrorPolicy, ServiceContext, TerminationCause};
+use rusteron_core::cnc::error_log;
 use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::Options;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusteron_client::{Aeron, ExclusivePublication, Header, Subscription};
-use rusteron_cluster::__private::{
+use rusteron_cluster::codec::{
     SessionConnectRequest, SessionEvent, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rusteron_client::__private::error_log;
 use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header, OfferError};
-use rusteron_cluster::__private::{MarkFileHeader, decode_values};
+use rusteron_cluster::codec::decode_values;
+use rusteron_cluster::codec::mark_file::MarkFileHeader;
 use rusteron_cluster::{
     Cluster, ClusteredService, ErrorPolicy, Lifecycle, MessageSource, NotSent, ServiceContainer,
     ServiceContext, ServiceError, ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
     TerminationCause,
 };
+use rusteron_core::cnc::error_log;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandInModule;
 use rusteron_test_support::{await_that, connect, free_port, launch};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rusteron_client::{Error, ErrorKind};
+use rusteron_core::{Error, ErrorKind};
 
 /// For the help text.
 pub(crate) const HELP: &str = "Exit status:

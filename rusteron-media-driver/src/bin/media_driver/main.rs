@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_client::__private::keep_hangup_ignored;
-use rusteron_client::{Error, ErrorKind, Result};
+use rusteron_core::hangup::keep_hangup_ignored;
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_media_driver::{Context, DriverInvoker, Setting, ThreadNaming};
 
 use crate::options::Options;

@@ -10,7 +10,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser};
-use rusteron_client::{Error, IdleStrategyKind, load_properties};
+use rusteron_core::idle::IdleStrategyKind;
+use rusteron_core::{Error, load_properties};
 use rusteron_media_driver::{DirAccess, Preset, Setting, TermCleaning, load_properties_from};
 
 use crate::exit_status;

@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-use rusteron_client::__private::nearest;
+use rusteron_core::nearest;
 use rusteron_media_driver::{Context, Setting};
 
 /// Variables of Aeron's C clients and of this project's build. Settings that the driver shares with

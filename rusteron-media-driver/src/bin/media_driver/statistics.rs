@@ -6,10 +6,9 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use rusteron_client::{
-    ChannelUri, CncFile, CountersReader, Error, ErrorKind, PositionKind, Result, StreamPosition,
-    SystemCounter,
-};
+use rusteron_core::channel::ChannelUri;
+use rusteron_core::cnc::{CncFile, CountersReader, PositionKind, StreamPosition, SystemCounter};
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_media_driver::DriverInvoker;
 
 /// A thread that prints a line after each interval, until this is dropped.

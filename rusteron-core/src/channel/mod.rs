@@ -1,0 +1,11 @@
+//! Channels: their URIs and the state of their sockets.
+
+mod status;
+mod uri;
+
+pub use status::{ChannelStatus, local_addresses};
+pub use uri::{
+    AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind, ChannelUse,
+    CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,
+    SessionId, TimestampOffset, UncheckedChannel, is_safe_for_c,
+};

@@ -1,0 +1,200 @@
+//! Parameter values that are more than a number.
+
+use std::fmt;
+
+use crate::channel::uri::scan::{int32, int64};
+
+/// The medium that carries a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Media {
+    /// Shared memory, between the clients of one media driver.
+    Ipc,
+    /// The network.
+    Udp,
+}
+
+impl fmt::Display for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ipc => "ipc",
+            Self::Udp => "udp",
+        })
+    }
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            pub(super) fn read(text: &str) -> Option<Self> {
+                match text {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $word,)+
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// The origin of the destinations of a publication, or of the sources of a subscription: the
+    /// parameter [`ControlMode`](crate::channel::Parameter::ControlMode).
+    ControlMode {
+        /// Calls add and remove them.
+        Manual = "manual",
+        /// Receivers join at the control address.
+        Dynamic = "dynamic",
+        /// They are the answers to a request.
+        Response = "response",
+    }
+}
+
+words! {
+    /// The congestion control of a subscription: the parameter
+    /// [`CongestionControl`](crate::channel::Parameter::CongestionControl).
+    CongestionControl {
+        /// A window of a fixed length.
+        Static = "static",
+        /// A window that shrinks with loss, and grows by a cubic function of time.
+        Cubic = "cubic",
+    }
+}
+
+words! {
+    /// The group semantics of a subscription: the parameter [`Group`](crate::channel::Parameter::Group).
+    Group {
+        /// The subscription behaves as one of a group.
+        True = "true",
+        /// The subscription behaves as if it were alone.
+        False = "false",
+        /// The channel decides.
+        Infer = "infer",
+    }
+}
+
+/// A session id, or its source: the parameter [`SessionId`](crate::channel::Parameter::SessionId).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SessionId {
+    /// This session id.
+    Id(i32),
+    /// The session id of the publication with this entity tag.
+    Tag(i64),
+}
+
+const TAG_PREFIX: &str = "tag:";
+
+impl SessionId {
+    /// In C, an empty text after `tag:` is 0.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        match text.strip_prefix(TAG_PREFIX) {
+            Some("") => Some(Self::Tag(0)),
+            Some(tag) => int64(tag, 0).map(Self::Tag),
+            None => int32(text).map(Self::Id),
+        }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => write!(f, "{id}"),
+            Self::Tag(tag) => write!(f, "{TAG_PREFIX}{tag}"),
+        }
+    }
+}
+
+impl From<i32> for SessionId {
+    fn from(id: i32) -> Self {
+        Self::Id(id)
+    }
+}
+
+/// The offset of a timestamp in a message: the type of parameters such as
+/// [`ChannelSendTimestampOffset`](crate::channel::Parameter::ChannelSendTimestampOffset).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TimestampOffset {
+    /// In the reserved value of the frame's header.
+    Reserved,
+    /// This number of bytes behind the frame's header.
+    Bytes(i32),
+}
+
+/// `AERON_UDP_CHANNEL_RESERVED_VALUE_OFFSET`: before the end of the header.
+const RESERVED_VALUE_OFFSET: i32 = -8;
+
+impl TimestampOffset {
+    pub(super) fn read(text: &str) -> Option<Self> {
+        match text {
+            "reserved" => Some(Self::Reserved),
+            _ => super::scan::timestamp_offset(text).map(|offset| match offset {
+                RESERVED_VALUE_OFFSET => Self::Reserved,
+                offset => Self::Bytes(offset),
+            }),
+        }
+    }
+
+    /// Returns the offset as in C. There, −1 stands for no offset.
+    pub(super) fn bytes(self) -> i32 {
+        match self {
+            Self::Reserved => RESERVED_VALUE_OFFSET,
+            Self::Bytes(offset) => offset,
+        }
+    }
+}
+
+impl fmt::Display for TimestampOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reserved | Self::Bytes(RESERVED_VALUE_OFFSET) => f.write_str("reserved"),
+            Self::Bytes(offset) => write!(f, "{offset}"),
+        }
+    }
+}
+
+/// The subscription or image that a publication of requests or of answers belongs to: the parameter
+/// [`ResponseCorrelationId`](crate::channel::Parameter::ResponseCorrelationId).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResponseCorrelationId {
+    /// None: the publication only reserves the channel of the answers.
+    Prototype,
+    /// The subscription or image with this id. −1 stands for none.
+    Id(i64),
+}
+
+impl ResponseCorrelationId {
+    pub(super) fn read(text: &str) -> Option<Self> {
+        match text {
+            "prototype" => Some(Self::Prototype),
+            _ => int64(text, 0).filter(|&id| id >= -1).map(Self::Id),
+        }
+    }
+}
+
+impl fmt::Display for ResponseCorrelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prototype => f.write_str("prototype"),
+            Self::Id(id) => write!(f, "{id}"),
+        }
+    }
+}
+
+impl From<i64> for ResponseCorrelationId {
+    fn from(id: i64) -> Self {
+        Self::Id(id)
+    }
+}

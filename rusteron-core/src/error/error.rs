@@ -1,0 +1,493 @@
+//! Errors outside the message path.
+
+use std::fmt;
+use std::io;
+
+use rusteron_sys as sys;
+
+use crate::error::CloseCause;
+
+/// The result of every operation outside the message path.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failed operation: its kind, Aeron's error number and Aeron's own text.
+///
+/// The text is captured when the operation fails. An `Error` is one machine word, so a `Result` of
+/// a handle stays small.
+///
+/// ```
+/// use rusteron_client::{Aeron, Context, Error, ErrorKind};
+///
+/// /// Connects, and returns `None` if no media driver runs.
+/// fn connect(context: Context) -> Result<Option<Aeron>, Error> {
+///     match Aeron::connect(context) {
+///         Ok(aeron) => Ok(Some(aeron)),
+///         Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
+#[doc(alias(
+    "AeronException",
+    "DriverTimeoutException",
+    "RegistrationException",
+    "aeron_errcode",
+    "aeron_errmsg"
+))]
+#[derive(Clone)]
+pub struct Error(Box<Content>);
+
+#[derive(Clone)]
+struct Content {
+    kind: ErrorKind,
+    code: i32,
+    message: Box<str>,
+    close_cause: Option<CloseCause>,
+}
+
+/// The kinds of [`Error`], independent of the wording.
+#[doc(alias = "ErrorCode")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An argument or a setting is out of its range. The text names it.
+    InvalidArgument,
+    /// No media driver answered within the driver timeout, or the driver has stopped.
+    DriverTimeout,
+    /// The media driver heard nothing from this client in time, and regards the client as dead.
+    ClientTimeout,
+    /// The client's conductor thread was not scheduled for longer than the driver tolerates.
+    ConductorServiceTimeout,
+    /// The command queue of the client's own conductor is full. The operation can be repeated.
+    BufferFull,
+    /// The command queue of the media driver is full. The operation can be repeated.
+    DriverBufferFull,
+    /// A message was rejected: no subscriber is connected. The operation can be repeated.
+    NotConnected,
+    /// A message was rejected: back pressure. The operation can be repeated.
+    BackPressured,
+    /// A message was rejected: the log buffer is being rotated. The operation can be repeated.
+    AdminAction,
+    /// A message was rejected: the media driver has unblocked its range. The operation can be
+    /// repeated.
+    Unblocked,
+    /// A message was rejected: the stream has reached its maximum position. Add a new publication.
+    MaxPositionExceeded,
+    /// The metadata of a publication's log buffer is not what the media driver and publishers write
+    /// there: another process has overwritten it. Add a new publication.
+    CorruptLogBuffer,
+    /// The client is closed, or a fatal error has ended it. Make a new client.
+    ClientClosed,
+    /// The client fell too far behind the media driver's broadcasts.
+    BroadcastReceiverIllegalState,
+    /// The media driver of the directory has another version of the protocol.
+    IncompatibleDriver,
+    /// Another media driver is running in the directory.
+    ActiveDriver,
+    /// The media driver of the directory died so recently that it still counts as running.
+    StaleDirectory,
+    /// The channel URI is not valid, or the media driver rejects it.
+    InvalidChannel,
+    /// The media driver does not know the subscription.
+    UnknownSubscription,
+    /// The media driver does not know the publication.
+    UnknownPublication,
+    /// A socket of the channel could not be set up.
+    ChannelEndpoint,
+    /// The media driver does not know the counter.
+    UnknownCounter,
+    /// The media driver does not know the command.
+    UnknownCommand,
+    /// The media driver could not read the command.
+    MalformedCommand,
+    /// The media driver does not support the operation.
+    NotSupported,
+    /// A host name could not be resolved.
+    UnknownHost,
+    /// A resource of the media driver is temporarily unavailable. The operation can be repeated.
+    ResourceTemporarilyUnavailable,
+    /// There is not enough space for the log buffers.
+    StorageSpace,
+    /// A subscriber rejected the image.
+    ImageRejected,
+    /// The publication has been revoked.
+    PublicationRevoked,
+    /// The archive reported an error. [`Error::code`] is the archive's own code, negated.
+    Archive,
+    /// A blocking operation was called from a callback on the conductor thread. The operation would
+    /// wait for its own thread.
+    CalledFromConductor,
+    /// The operation does not fit the state of its object. Example: a finished registration is
+    /// polled again.
+    IllegalState,
+    /// The operating system refused an operation.
+    Io(io::ErrorKind),
+    /// An Aeron error without a kind of its own.
+    Other,
+}
+
+impl Error {
+    /// Makes an error that arises on the Rust side of the FFI.
+    #[doc(hidden)]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::with_code(kind, 0, message.into())
+    }
+
+    /// Makes an error from a number and a text that C reports directly. C leaves other errors in a
+    /// thread-local of the calling thread.
+    #[doc(hidden)]
+    pub fn from_code(code: i32, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let kind = match ErrorKind::from_code(code) {
+            // The driver passes on errors that it has no code for, together with their cause.
+            ErrorKind::Other => ErrorKind::of_cause(&message).unwrap_or(ErrorKind::Other),
+            kind => kind,
+        };
+        Self::with_code(kind, code, message)
+    }
+
+    /// Makes an error that C reports through a callback. C passes the code without its sign.
+    pub fn from_callback(code: i32, message: String) -> Self {
+        Self::from_code(code.wrapping_neg(), message)
+    }
+
+    /// Returns the same failure with a kind that is more precise than its number.
+    #[doc(hidden)]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    /// Returns the same failure with one more line of text.
+    #[doc(hidden)]
+    pub fn with_line(mut self, line: &str) -> Self {
+        self.0.message = format!("{}\n{line}", self.0.message).into();
+        self
+    }
+
+    fn with_code(kind: ErrorKind, code: i32, message: String) -> Self {
+        Self(Box::new(Content { kind, code, message: message.into(), close_cause: None }))
+    }
+
+    /// Makes an error of a closed client. The text names the cause.
+    pub fn closed(cause: CloseCause, message: String) -> Self {
+        let mut error = Self::new(ErrorKind::ClientClosed, message);
+        error.0.close_cause = Some(cause);
+        error
+    }
+
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns Aeron's error number.
+    ///
+    /// The number is negative for Aeron's own codes and positive for an `errno`. It is 0 if the
+    /// failure was noticed before C was called.
+    pub fn code(&self) -> i32 {
+        self.0.code
+    }
+
+    /// Returns the whole text, with the places in Aeron's source that it comes from, one per line.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Returns the reason why the client is closed, if the kind is [`ErrorKind::ClientClosed`].
+    pub fn close_cause(&self) -> Option<CloseCause> {
+        self.0.close_cause
+    }
+
+    /// Returns whether the same call may succeed if it is simply repeated.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::BufferFull
+                | ErrorKind::DriverBufferFull
+                | ErrorKind::ResourceTemporarilyUnavailable
+                | ErrorKind::NotConnected
+                | ErrorKind::BackPressured
+                | ErrorKind::AdminAction
+                | ErrorKind::Unblocked
+        )
+    }
+}
+
+impl ErrorKind {
+    fn from_code(code: i32) -> Self {
+        match code {
+            0 => Self::Other,
+            1.. => Self::from_errno(code),
+            ..0 => Self::from_aeron_code(code.unsigned_abs()),
+        }
+    }
+
+    /// Returns the kind of the first OS error code in the text.
+    fn of_cause(message: &str) -> Option<Self> {
+        let errno = message.lines().filter_map(numbered).find(|&number| number > 0)?;
+        Some(Self::from_errno(errno))
+    }
+
+    fn from_errno(errno: i32) -> Self {
+        // `ERANGE`: a number is too large for its type. The value is the same on all operating
+        // systems.
+        const ERANGE: i32 = 34;
+        if errno == ERANGE {
+            return Self::InvalidArgument;
+        }
+        match io::Error::from_raw_os_error(errno).kind() {
+            io::ErrorKind::InvalidInput => Self::InvalidArgument,
+            io::ErrorKind::StorageFull => Self::StorageSpace,
+            kind => Self::Io(kind),
+        }
+    }
+
+    fn from_aeron_code(code: u32) -> Self {
+        match code {
+            sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT => Self::DriverTimeout,
+            sys::AERON_CLIENT_ERROR_CLIENT_TIMEOUT => Self::ClientTimeout,
+            sys::AERON_CLIENT_ERROR_CONDUCTOR_SERVICE_TIMEOUT => Self::ConductorServiceTimeout,
+            sys::AERON_CLIENT_ERROR_BUFFER_FULL => Self::BufferFull,
+            sys::AERON_CLIENT_ERROR_DRIVER_BUFFER_FULL => Self::DriverBufferFull,
+            sys::AERON_CLIENT_ERROR_CLIENT_ILLEGAL_STATE => Self::ClientClosed,
+            sys::AERON_CLIENT_ERROR_BROADCAST_RECEIVER_ILLEGAL_STATE => {
+                Self::BroadcastReceiverIllegalState
+            }
+            sys::AERON_ERROR_CODE_INVALID_CHANNEL => Self::InvalidChannel,
+            sys::AERON_ERROR_CODE_UNKNOWN_SUBSCRIPTION => Self::UnknownSubscription,
+            sys::AERON_ERROR_CODE_UNKNOWN_PUBLICATION => Self::UnknownPublication,
+            sys::AERON_ERROR_CODE_CHANNEL_ENDPOINT_ERROR => Self::ChannelEndpoint,
+            sys::AERON_ERROR_CODE_UNKNOWN_COUNTER => Self::UnknownCounter,
+            sys::AERON_ERROR_CODE_UNKNOWN_COMMAND_TYPE_ID => Self::UnknownCommand,
+            sys::AERON_ERROR_CODE_MALFORMED_COMMAND => Self::MalformedCommand,
+            sys::AERON_ERROR_CODE_NOT_SUPPORTED => Self::NotSupported,
+            sys::AERON_ERROR_CODE_UNKNOWN_HOST => Self::UnknownHost,
+            sys::AERON_ERROR_CODE_RESOURCE_TEMPORARILY_UNAVAILABLE => {
+                Self::ResourceTemporarilyUnavailable
+            }
+            sys::AERON_ERROR_CODE_STORAGE_SPACE => Self::StorageSpace,
+            sys::AERON_ERROR_CODE_IMAGE_REJECTED => Self::ImageRejected,
+            sys::AERON_ERROR_CODE_PUBLICATION_REVOKED => Self::PublicationRevoked,
+            200..=299 | 2000..=2099 => Self::Archive,
+            _ => Self::Other,
+        }
+    }
+
+    fn describe(self) -> Option<&'static str> {
+        Some(match self {
+            Self::InvalidArgument => "invalid argument",
+            Self::DriverTimeout => "driver timeout",
+            Self::ClientTimeout => "client timeout",
+            Self::ConductorServiceTimeout => "conductor service timeout",
+            Self::BufferFull => "client command buffer full",
+            Self::DriverBufferFull => "driver command buffer full",
+            Self::NotConnected => "not connected",
+            Self::BackPressured => "back-pressured",
+            Self::AdminAction => "admin action",
+            Self::Unblocked => "unblocked",
+            Self::MaxPositionExceeded => "maximum position exceeded",
+            Self::ClientClosed => "client closed",
+            Self::BroadcastReceiverIllegalState => "broadcast receiver fell behind",
+            Self::IncompatibleDriver => "incompatible driver",
+            Self::ActiveDriver => "active media driver",
+            Self::StaleDirectory => "stale directory",
+            Self::InvalidChannel => "invalid channel",
+            Self::UnknownSubscription => "unknown subscription",
+            Self::UnknownPublication => "unknown publication",
+            Self::ChannelEndpoint => "channel endpoint error",
+            Self::UnknownCounter => "unknown counter",
+            Self::UnknownCommand => "unknown command",
+            Self::MalformedCommand => "malformed command",
+            Self::NotSupported => "not supported",
+            Self::UnknownHost => "unknown host",
+            Self::ResourceTemporarilyUnavailable => "resource temporarily unavailable",
+            Self::StorageSpace => "insufficient storage space",
+            Self::ImageRejected => "image rejected",
+            Self::PublicationRevoked => "publication revoked",
+            Self::Archive => "archive error",
+            Self::CalledFromConductor => "called from a conductor callback",
+            Self::IllegalState => "illegal state",
+            Self::CorruptLogBuffer => "corrupt log buffer",
+            Self::Io(_) | Self::Other => return None,
+        })
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.describe()) {
+            (_, Some(text)) => f.write_str(text),
+            (Self::Io(kind), None) => write!(f, "{kind}"),
+            (_, None) => f.write_str("error"),
+        }
+    }
+}
+
+/// Writes one line: the kind, then Aeron's description, then Aeron's number.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind())?;
+        let mut last = "";
+        for (index, line) in self.message().lines().enumerate() {
+            let text = without_origin(index == 0, self.code(), line);
+            if !text.is_empty() && text != last {
+                write!(f, ": {text}")?;
+                last = text;
+            }
+        }
+        match self.code() {
+            0 => Ok(()),
+            code => write!(f, " (Aeron error {code})"),
+        }
+    }
+}
+
+/// Returns a line of Aeron's text without `[function, file:line]`.
+///
+/// The result is empty for a first line `(code) summary`, which the other parts of a displayed
+/// error repeat. A first line with an OS error code other than the error's own is a cause, and
+/// stays. Later lines of this form are causes, too.
+fn without_origin(is_first: bool, code: i32, line: &str) -> &str {
+    let line = line.trim();
+    let is_cause = |number| number > 0 && number != code;
+    if is_first && numbered(line).is_some_and(|number| !is_cause(number)) {
+        return "";
+    }
+    match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((_, text)) => text.trim(),
+        None if line.starts_with('[') && line.ends_with(']') => "",
+        None => line,
+    }
+}
+
+/// Returns the number of a line of the form `(number) summary`.
+fn numbered(line: &str) -> Option<i32> {
+    let (number, _summary) = line.trim().strip_prefix('(')?.split_once(')')?;
+    number.parse().ok()
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind())
+            .field("code", &self.code())
+            .field("message", &self.message())
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Io(kind) => kind,
+            ErrorKind::InvalidArgument | ErrorKind::InvalidChannel => io::ErrorKind::InvalidInput,
+            ErrorKind::DriverTimeout => io::ErrorKind::TimedOut,
+            ErrorKind::NotConnected => io::ErrorKind::NotConnected,
+            ErrorKind::BackPressured | ErrorKind::AdminAction => io::ErrorKind::WouldBlock,
+            ErrorKind::StorageSpace => io::ErrorKind::StorageFull,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_machine_word() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn display_is_one_line() {
+        let error = Error::with_code(
+            ErrorKind::DriverTimeout,
+            -1000,
+            "(-1000) driver timeout\n[connect, aeronc.c:91] CnC file not created: /tmp/x\n[f, g.c:1]"
+                .into(),
+        );
+        assert_eq!(
+            error.to_string(),
+            "driver timeout: CnC file not created: /tmp/x (Aeron error -1000)"
+        );
+        assert!(error.message().contains("aeronc.c:91"));
+    }
+
+    #[test]
+    fn error_without_code_has_kind_of_cause() {
+        let text = "(-11) generic error, see message\n[poll, aeron_client.c:1] registration error\n\
+                    (98) Address already in use\n[bind, aeron_udp.c:2] failed to bind";
+        let error = Error::from_code(-11, text);
+        assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
+        let shown = error.to_string();
+        assert!(
+            shown.ends_with(
+                ": registration error: (98) Address already in use: failed to bind (Aeron error -11)"
+            ),
+            "{shown}"
+        );
+        assert_eq!(Error::from_code(-11, "(-11) generic error").kind(), ErrorKind::Other);
+    }
+
+    /// When C calls its error handler, C passes -11 instead of an OS error number.
+    #[test]
+    fn callback_error_reads_first_line() {
+        let text = "(98) Address already in use\n[aeron_open_file, aeron_fileutil.c:1] x.logbuffer";
+        let error = Error::from_callback(11, text.to_owned());
+        assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
+        let shown = error.to_string();
+        assert!(
+            shown.ends_with(": (98) Address already in use: x.logbuffer (Aeron error -11)"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn codes_of_every_origin_get_their_kind() {
+        let cases = [
+            (-1000, ErrorKind::DriverTimeout),
+            (-1005, ErrorKind::ClientClosed),
+            (-1, ErrorKind::InvalidChannel),
+            (-12, ErrorKind::StorageSpace),
+            (-205, ErrorKind::Archive),
+            (-2001, ErrorKind::Archive),
+            (-11, ErrorKind::Other),
+            (0, ErrorKind::Other),
+            (22, ErrorKind::InvalidArgument),
+            (34, ErrorKind::InvalidArgument),
+            (28, ErrorKind::StorageSpace),
+            (2, ErrorKind::Io(io::ErrorKind::NotFound)),
+            (i32::MIN, ErrorKind::Other),
+        ];
+        for (code, kind) in cases {
+            assert_eq!(ErrorKind::from_code(code), kind, "code {code}");
+        }
+    }
+
+    #[test]
+    fn io_error_has_kind_and_text() {
+        for (kind, expected) in [
+            (ErrorKind::Io(io::ErrorKind::AddrInUse), io::ErrorKind::AddrInUse),
+            (ErrorKind::DriverTimeout, io::ErrorKind::TimedOut),
+            (ErrorKind::InvalidChannel, io::ErrorKind::InvalidInput),
+            (ErrorKind::IllegalState, io::ErrorKind::Other),
+        ] {
+            let error = Error::new(kind, "what it says");
+            let words = error.to_string();
+            let error = io::Error::from(error);
+            assert_eq!((error.kind(), error.to_string()), (expected, words));
+        }
+    }
+
+    #[test]
+    fn callback_code_changes_sign() {
+        let code = |code| Error::from_callback(code, String::new()).code();
+        assert_eq!([code(1001), code(-22), code(i32::MIN)], [-1001, 22, i32::MIN]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Runs user code on threads that belong to C.
+//!
+//! A callback must not unwind into C, and must not wait for the conductor that runs it. This module
+//! enforces both rules: [`run`] catches panics and marks the thread, and [`forbid_blocking`] checks
+//! the mark.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use crate::error::{Error, ErrorKind, Result};
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs a callback on the conductor's thread. A panic is caught and logged.
+pub fn run(role: &str, callback: impl FnOnce()) {
+    mark(|| catch(role, callback));
+}
+
+/// Runs user code on a thread that has to continue afterwards. A panic is caught and logged.
+pub fn catch(role: &str, code: impl FnOnce()) {
+    // C cannot remove a callback that panicked, and calls it again for the next event. The
+    // callback's author keeps the captured values consistent.
+    let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
+    // The logger and the payload's `drop` are user code, too. If they panic, their own payload is
+    // not dropped.
+    let report = || {
+        log::error!("the {role} panicked: {}", panic_text(&*payload));
+        drop(payload);
+    };
+    if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
+        std::mem::forget(another);
+    }
+}
+
+/// Runs an action as in a callback: blocking calls in it fail.
+pub fn mark<T>(action: impl FnOnce() -> T) -> T {
+    struct Unmark;
+    impl Drop for Unmark {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let _unmark = Unmark;
+    action()
+}
+
+/// A callback for the close of an object. C calls it once, or dropping this calls it if C never
+/// will.
+pub struct Notification {
+    /// A double box, so that the pointer for C is thin.
+    callback: Option<Box<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Notification {
+    /// Makes a notification that calls `callback`.
+    pub fn new(callback: impl FnOnce() + Send + 'static) -> Self {
+        Self { callback: Some(Box::new(Box::new(callback))) }
+    }
+
+    /// Returns the argument for C that belongs to [`notify`].
+    pub fn into_raw(mut self) -> *mut c_void {
+        self.callback.take().map_or(ptr::null_mut(), |callback| Box::into_raw(callback).cast())
+    }
+
+    /// # Safety
+    /// `clientd` is from [`into_raw`](Self::into_raw), and neither this nor [`notify`] has been
+    /// called with it.
+    pub unsafe fn from_raw(clientd: *mut c_void) -> Self {
+        // SAFETY: handed on to the caller.
+        Self { callback: Some(unsafe { Box::from_raw(clientd.cast()) }) }
+    }
+}
+
+impl fmt::Debug for Notification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notification").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Notification {
+    fn drop(&mut self) {
+        if let Some(callback) = self.callback.take() {
+            run("close notification", *callback);
+        }
+    }
+}
+
+/// Calls and frees a [`Notification`].
+///
+/// # Safety
+/// As for [`Notification::from_raw`].
+pub unsafe extern "C" fn notify(clientd: *mut c_void) {
+    // SAFETY: handed on to the caller.
+    drop(unsafe { Notification::from_raw(clientd) });
+}
+
+/// Returns whether this thread is in a callback of a conductor.
+pub fn is_running() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Returns an error if waiting in this thread would be a deadlock.
+pub fn forbid_blocking(operation: &str) -> Result<()> {
+    if is_running() {
+        return Err(Error::new(
+            ErrorKind::CalledFromConductor,
+            format!("{operation} blocks until the conductor has answered, and this is its thread"),
+        ));
+    }
+    Ok(())
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else {
+        "(no text)"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocking_is_forbidden_in_callbacks() {
+        assert!(forbid_blocking("add_publication").is_ok());
+        let mut inside = None;
+        run("handler", || inside = Some(forbid_blocking("add_publication")));
+        let error = inside.expect("the callback ran").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
+        assert!(forbid_blocking("add_publication").is_ok());
+    }
+
+    #[test]
+    fn notification_runs_and_is_freed_once() {
+        let calls = std::sync::Arc::new(());
+        let (sender, called) = std::sync::mpsc::channel();
+        let notification = || {
+            let (captured, sender) = (std::sync::Arc::clone(&calls), sender.clone());
+            Notification::new(move || {
+                drop(captured);
+                sender.send(is_running()).expect("a receiver");
+            })
+        };
+        let clientd = notification().into_raw();
+        assert!(called.try_recv().is_err(), "not yet");
+        // SAFETY: from `into_raw` just now, and used once.
+        unsafe { notify(clientd) };
+        assert_eq!(called.try_iter().collect::<Vec<_>>(), [true]);
+        drop(notification());
+        assert_eq!(called.try_iter().collect::<Vec<_>>(), [true]);
+        assert_eq!(std::sync::Arc::strong_count(&calls), 1);
+    }
+
+    #[test]
+    fn panic_ends_in_callback() {
+        run("handler", || panic!("on purpose"));
+        assert!(!is_running());
+    }
+}

@@ -1,0 +1,36 @@
+//! The layer below rusteron's crates: what the Aeron client, the media driver, the archive, the cluster and the tools
+//! share, and what needs no client.
+//!
+//! Programs use [`rusteron-client`](https://docs.rs/rusteron-client), which re-exports what they need of this crate.
+//! This crate is for those who wrap further C code of Aeron. It may change in every release: the other crates depend on
+//! its exact version.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`error`] | errors of calls that may wait, and of the message path |
+//! | [`idle`] | idle strategies of loops |
+//! | [`agent`] | agents, their runners and invokers, the shutdown signal |
+//! | [`ffi`] | results, texts, arguments and closures of C functions; forks |
+//! | [`log_buffer`] | frames, and the atomic steps by which processes share them |
+//! | [`channel`] | channel URIs, and the checks before C reads them |
+//! | [`cnc`] | a driver's command-and-control file: counters, errors, losses |
+//! | [`threads`] | bounds that explain why a type stays on its thread |
+
+pub mod agent;
+pub mod channel;
+pub mod cnc;
+pub mod error;
+pub mod ffi;
+#[cfg(feature = "hangup")]
+pub mod hangup;
+pub mod idle;
+pub mod log_buffer;
+mod nearest;
+mod properties;
+pub mod threads;
+mod version;
+
+pub use error::{Error, ErrorKind, Result};
+pub use nearest::nearest;
+pub use properties::{load_properties, load_properties_file};
+pub use version::{AERON_VERSION, AeronVersion};
