@@ -1,4 +1,15 @@
 //! An agent on a thread of its own.
+//!
+//! A runner has one flag, its `ShutdownSignal`. Runners that share it end together, and each gives it when its
+//! own agent ends, so a thread that waits for the signal also learns of a failed agent. An idle strategy's
+//! sleep is not interrupted.
+//!
+//! The runner catches a panic at each step: work, close, drop. Each step runs whatever happened before it. A
+//! composite catches panics of members in `on_start` and `on_close`, so that the other members are started and
+//! closed, and lets the first panic continue. An invoker catches nothing in `invoke`, because the loop is the
+//! caller's.
+//!
+//! A runner whose agent owns the runner would wait for itself. `drop` then gives the signal and does not wait.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -3,6 +3,17 @@
 //! The age of a heartbeat cannot tell a dead driver from a paused one, and a process id means nothing
 //! in another container. The kernel knows: a driver maps its loss report for writing from its start
 //! to its end, and no other process does. See `rusteron_driver_watch` in the shim.
+//!
+//! A driver, also Aeron's own, maps `loss-report.dat` for writing before it writes the version into `cnc.dat`.
+//! The kernel grants a read lease (`F_SETLEASE`) only while no process has the file open or mapped for writing,
+//! in any namespace. So "`cnc.dat` has its version, and its `loss-report.dat` has no writer" proves that the
+//! process has ended. A stopped driver keeps its mapping, and a forked child of this project's drivers drops
+//! it. The two files belong together if `cnc.dat` is still the same file after the loss report was opened,
+//! because a driver deletes both before it makes either.
+//!
+//! Everything else is unknown, and Aeron's timeouts decide: another operating system, a file of another user
+//! without `CAP_LEASE`, a file system other than tmpfs, ext4, XFS and Btrfs. While one of Aeron's C tools has
+//! the loss report open for writing, the driver counts as alive.
 
 use std::ffi::{CStr, c_int};
 use std::time::Instant;

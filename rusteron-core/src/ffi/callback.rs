@@ -3,6 +3,10 @@
 //! A callback must not unwind into C, and must not wait for the conductor that runs it. This module
 //! enforces both rules: [`run`] catches panics and marks the thread, and [`forbid_blocking`] checks
 //! the mark.
+//!
+//! A panic is logged, and so is a panic of its payload's drop. If the last handle is dropped in a callback,
+//! another thread closes the client. The notification of a close is called exactly once, by C or by Rust, and
+//! freed by that call.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -3,6 +3,17 @@
 //! A forked child inherits handles, but not the threads behind them. There a drop does nothing, and a
 //! use is an error. The message path needs no check: a [`ForkGuard`] makes what it reads say that the
 //! handle is closed, before the child runs.
+//!
+//! Zeros replace memory in the child before `fork` returns: the CnC file, the log buffers of publications, the
+//! files by which a driver is known to run, and mark files (`pthread_atfork` in `rusteron_fork.c`). The
+//! registration ids beside positions are then those of no handle, and the frame of the parent's claim is gone.
+//! Whatever the child writes there stays its own. If a poll handler forks, the poll goes on in both processes,
+//! and in the child its message can turn into zeros.
+//!
+//! Locks of static values begin anew in the child, as a thread of the parent may have held them; locks of
+//! handles are not taken. A `CncFile` and an unconnected `Context` stay usable. `vfork` and `posix_spawn` are
+//! unaffected, and a fork that bypasses libc goes unnoticed. Until it ends or executes another program, the
+//! child keeps the sockets of an embedded driver open.
 
 use std::fmt;
 use std::ops::Deref;

@@ -2,6 +2,11 @@
 //!
 //! Each function stands for one C function and reads the same parameters. Parameters that C ignores
 //! are ignored here, too.
+//!
+//! `parse` checks the form only. `check_publication` and `check_subscription` check the parameters that such a
+//! resource reads, because the driver ignores the others, even invalid ones. Destinations are checked when they
+//! are added and when they are removed; the driver would accept some endpoints of publication destinations that
+//! it cannot read.
 
 use std::borrow::Cow;
 

@@ -3,6 +3,15 @@
 //! The driver ignores a misspelled key, and a value that it does not read. A publication and a
 //! subscription often have the same channel, so a valid value that only the other one reads gives no
 //! warning.
+//!
+//! | Part of the channel | Warning |
+//! |---|---|
+//! | a key close to a known one: `term-lenght=64k` | yes |
+//! | another unknown key: `colour=green` | no, because programs put their own parameters into channels |
+//! | an invalid value that this use does not read: `reliable=maybe` of a publication | yes |
+//! | an invalid value that the driver never refuses: `cc=cubicc`, `nak-delay=1sec`, `group=yes` | yes, with its effect |
+//! | a parameter of UDP in an IPC channel | yes |
+//! | flow control of a publication with one receiver | yes; not for a host name, which can be a multicast group's |
 
 use std::borrow::Cow;
 
