@@ -82,7 +82,7 @@ named! {
     /// timeouts themselves, such as that of clients that have gone, are Aeron's.
     ///
     /// Log buffers are not sparse: each takes 3 MiB when it is added, or is refused with
-    /// [`ErrorKind::StorageSpace`]. A sparse log buffer would end the program with SIGBUS if the file
+    /// [`ErrorKind::StorageSpace`](crate::ErrorKind::StorageSpace). A sparse log buffer would end the program with SIGBUS if the file
     /// system becomes full. The space is no more than a stream takes that has passed its third term. For
     /// many streams with few messages, or for long terms, `sparse=true` in a channel or
     /// [`set_term_buffer_sparse_file(true)`](Context::set_term_buffer_sparse_file) saves the space.
