@@ -16,7 +16,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libfuzzer_sys::fuzz_target;
-use rusteron_client::{Aeron, Context, Counter, ExclusivePublication, Publication, Subscription};
+use rusteron_client::{
+    Aeron, Context, Counter, ExclusivePublication, Publication, Publisher, Subscription,
+};
 use rusteron_fuzz::input::Input;
 use rusteron_fuzz::patch::patch;
 use rusteron_fuzz::polls;
@@ -378,43 +380,39 @@ fn change_log(log: &mut Shared, input: &mut Input<'_>) {
     log.change(input, offset, LOG_LENGTH);
 }
 
-// Publish in one of all ways. The cause of a refused message is of no interest here.
-
-fn publish_shared(publication: &mut Publication, input: &mut Input<'_>) {
-    let length = usize::from(input.half()) % (TERM_LENGTH as usize / 8);
-    let message = vec![b'o'; length];
-    match input.byte() % 5 {
-        0 => _ = publication.offer(&message),
-        1 => _ = publication.offer_parts(&[IoSlice::new(&message), IoSlice::new(b"part")]),
-        2 => _ = black_box(publication.offer_batch(&[&message, &message])),
+/// Publishes in one of the five ways of both kinds. The cause of a refused message is of no interest here.
+fn publish(publisher: &mut impl Publisher, way: u8, message: &[u8], input: &mut Input<'_>) {
+    match way {
+        0 => _ = publisher.offer(message),
+        1 => _ = publisher.offer_parts(&[IoSlice::new(message), IoSlice::new(b"part")]),
+        2 => _ = black_box(publisher.offer_batch(&[message, message])),
         3 => {
-            if let Ok(mut claim) = publication.try_claim(length % 1024) {
+            if let Ok(mut claim) = publisher.try_claim(message.len() % 1024) {
                 claim.fill(b'c');
                 if input.byte() % 2 == 0 {
                     let _ = claim.commit();
                 }
             }
         }
-        _ => _ = publication.offer_with_reserved_value(&message, |_| 7),
+        _ => _ = publisher.offer_with_reserved_value(message, |_| 7),
     }
 }
 
+fn message(input: &mut Input<'_>) -> Vec<u8> {
+    vec![b'o'; usize::from(input.half()) % (TERM_LENGTH as usize / 8)]
+}
+
+fn publish_shared(publication: &mut Publication, input: &mut Input<'_>) {
+    let message = message(input);
+    let way = input.byte() % 5;
+    publish(publication, way, &message, input);
+}
+
 fn publish_exclusive(publication: &mut ExclusivePublication, input: &mut Input<'_>) {
-    let length = usize::from(input.half()) % (TERM_LENGTH as usize / 8);
-    let message = vec![b'o'; length];
+    let message = message(input);
+    let length = message.len();
     match input.byte() % 7 {
-        0 => _ = publication.offer(&message),
-        1 => _ = publication.offer_parts(&[IoSlice::new(&message), IoSlice::new(b"part")]),
-        2 => _ = black_box(publication.offer_batch(&[&message, &message])),
-        3 => {
-            if let Ok(mut claim) = publication.try_claim(length % 1024) {
-                claim.fill(b'c');
-                if input.byte() % 2 == 0 {
-                    let _ = claim.commit();
-                }
-            }
-        }
-        4 => _ = publication.offer_with_reserved_value(&message, |_| 7),
+        way @ 0..5 => publish(publication, way, &message, input),
         5 => _ = publication.append_padding(length),
         _ => {
             // One frame as it has to be at this position.

@@ -6,7 +6,7 @@
     reason = "a module of a program, of which a part is used"
 )]
 
-#[path = "../../rusteron-tools/src/log_file/mod.rs"]
+#[path = "../../rusteron-tools/src/log_file.rs"]
 mod log_file;
 
 use std::hint::black_box;
@@ -31,7 +31,7 @@ pub fn read(source: impl Read + Seek, payload_limit: usize) {
                     black_box((frame.flags.to_string(), frame.frame_type.to_string()));
                     (
                         frame.offset,
-                        u64::from(frame.length).next_multiple_of(log_file::frame::HEADER_LENGTH),
+                        u64::from(frame.length).next_multiple_of(log_file::HEADER_LENGTH),
                     )
                 }
                 log_file::Entry::Gap { offset, length, .. } => (*offset, *length),

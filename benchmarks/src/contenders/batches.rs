@@ -1,9 +1,6 @@
 //! Messages in batches: the loop that offers them, and the poll that receives them.
 
-use rusteron_client::{
-    ExclusivePublication, IdleStrategy, OfferError, OfferedBatch, PollError, Publication,
-    Subscription,
-};
+use rusteron_client::{IdleStrategy, OfferError, PollError, Publisher, Subscription};
 
 use crate::measuring::message_path::Poll;
 use crate::measuring::publisher::{self, Published};
@@ -12,31 +9,11 @@ use crate::measuring::run::Run;
 /// How many messages are offered at once.
 pub const BATCH_LENGTH: usize = 16;
 
-/// Sends messages in batches.
-pub trait PublishBatch: Send {
-    /// Offers messages, and returns how many of them were accepted.
-    fn offer_batch(&mut self, messages: &[&[u8]]) -> OfferedBatch;
-}
-
-impl PublishBatch for ExclusivePublication {
-    #[inline(always)]
-    fn offer_batch(&mut self, messages: &[&[u8]]) -> OfferedBatch {
-        ExclusivePublication::offer_batch(self, messages)
-    }
-}
-
-impl PublishBatch for &Publication {
-    #[inline(always)]
-    fn offer_batch(&mut self, messages: &[&[u8]]) -> OfferedBatch {
-        Publication::offer_batch(self, messages)
-    }
-}
-
 /// As [`publisher::publish`], in batches.
 ///
 /// # Errors
 /// Errors that do not pass by waiting.
-pub fn publish<P: PublishBatch, I: IdleStrategy>(
+pub fn publish<P: Publisher, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],
     idle: &mut I,

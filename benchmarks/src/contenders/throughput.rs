@@ -7,11 +7,11 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use rusteron_client::{PollError, Subscription};
+use rusteron_client::{PollError, Publisher, Subscription};
 
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::contenders::batches::{self, Batches, PublishBatch};
+use crate::contenders::batches::{self, Batches};
 use crate::contenders::c_functions::{CConcurrentPublication, CPublication, CSubscription};
 use crate::contenders::c_loops;
 use crate::measuring::channel::Channel;
@@ -313,7 +313,7 @@ fn publishing<'a, P: Publish>(
 }
 
 /// The loop of a publisher in Rust that offers batches.
-fn publishing_batches<'a, P: PublishBatch>(
+fn publishing_batches<'a, P: Publisher>(
     publication: &'a mut P,
     message: &'a [u8],
     plan: &'a Plan,

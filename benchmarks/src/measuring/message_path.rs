@@ -3,9 +3,7 @@
 //! The loops are generic over these traits, so that a comparison of this way with others differs in
 //! nothing but the path.
 
-use rusteron_client::{
-    ExclusivePublication, Header, OfferError, PollError, Publication, Subscription,
-};
+use rusteron_client::{Header, OfferError, PollError, Publisher, Subscription};
 
 /// Sends messages.
 pub trait Publish: Send {
@@ -27,18 +25,10 @@ pub trait Poll: Send {
 }
 
 /// Through Rust.
-impl Publish for ExclusivePublication {
+impl<P: Publisher> Publish for P {
     #[inline(always)]
     fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-        ExclusivePublication::offer(self, message).map(|_| ())
-    }
-}
-
-/// Through Rust, on a publication that other threads use as well.
-impl Publish for &Publication {
-    #[inline(always)]
-    fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-        Publication::offer(self, message).map(|_| ())
+        Publisher::offer(self, message).map(|_| ())
     }
 }
 

@@ -5,7 +5,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_client::{Aeron, Counter, ExclusivePublication, OfferError, Publication, Result};
+use rusteron_client::{Aeron, AnyPublication, Counter, OfferError, Publisher as _, Result};
 
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};
@@ -71,15 +71,15 @@ impl Part for Publisher {
         }
         for stream in STREAMS {
             let channel = stream.channel(&self.endpoint);
-            let sender = if stream.is_shared {
-                Sender::Shared(aeron.add_publication(&channel, stream.id)?)
+            let publisher = if stream.is_shared {
+                AnyPublication::from(aeron.add_publication(&channel, stream.id)?)
             } else {
-                Sender::Exclusive(aeron.add_exclusive_publication(&channel, stream.id)?)
+                AnyPublication::from(aeron.add_exclusive_publication(&channel, stream.id)?)
             };
             self.publications += 1;
             let (index, process) = (u64::from(self.index) + 1, u64::from(process::id()));
             let publication = index << 48 | process << 16 | self.publications;
-            self.flows.push(Flow { stream_id: stream.id, sender, publication, next: 0 });
+            self.flows.push(Flow { stream_id: stream.id, publisher, publication, next: 0 });
         }
         self.announce();
         Ok(())
@@ -187,26 +187,10 @@ fn odd_position(random: &mut Random) -> i64 {
     }
 }
 
-/// A publication of either kind.
-enum Sender {
-    Exclusive(ExclusivePublication),
-    Shared(Publication),
-}
-
-/// Calls the function of that name of either kind of publication.
-macro_rules! either {
-    ($sender:expr, $publication:ident => $call:expr) => {
-        match $sender {
-            Sender::Exclusive($publication) => $call,
-            Sender::Shared($publication) => $call,
-        }
-    };
-}
-
 /// A publication and its sequence of messages.
 struct Flow {
     stream_id: i32,
-    sender: Sender,
+    publisher: AnyPublication,
     publication: u64,
     next: u64,
 }
@@ -241,7 +225,7 @@ impl Flow {
     }
 
     fn message(&self, ahead: u64, checkpoint: u64) -> Message {
-        let session_id = either!(&self.sender, publication => publication.session_id());
+        let session_id = self.publisher.session_id();
         Message {
             stream_id: self.stream_id,
             session_id,
@@ -253,7 +237,7 @@ impl Flow {
 
     fn offer(&mut self, checkpoint: u64) -> std::result::Result<u64, OfferError> {
         let bytes = self.message(0, checkpoint).to_vec();
-        either!(&mut self.sender, publication => publication.offer(&bytes)).map(|_| 1)
+        self.publisher.offer(&bytes).map(|_| 1)
     }
 
     fn offer_parts(
@@ -264,7 +248,7 @@ impl Flow {
         let bytes = self.message(0, checkpoint).to_vec();
         let (first, second) = bytes.split_at(random.below(bytes.len()));
         let parts = [IoSlice::new(first), IoSlice::new(second)];
-        either!(&mut self.sender, publication => publication.offer_parts(&parts)).map(|_| 1)
+        self.publisher.offer_parts(&parts).map(|_| 1)
     }
 
     fn claim(
@@ -274,10 +258,10 @@ impl Flow {
     ) -> std::result::Result<u64, OfferError> {
         let message = self.message(0, checkpoint);
         let length = message.length();
-        if length > either!(&self.sender, publication => publication.max_payload_length()) {
+        if length > self.publisher.max_payload_length() {
             return self.offer(checkpoint);
         }
-        let mut claim = either!(&mut self.sender, publication => publication.try_claim(length))?;
+        let mut claim = self.publisher.try_claim(length)?;
         message.encode(&mut claim);
         if random.percent(5) {
             claim.abort();
@@ -289,7 +273,7 @@ impl Flow {
     fn offer_batch(&mut self, random: &mut Random) -> std::result::Result<u64, OfferError> {
         let count = 1 + random.below(BATCH) as u64;
         let messages: Vec<_> = (0..count).map(|ahead| self.message(ahead, 0).to_vec()).collect();
-        let batch = either!(&mut self.sender, publication => publication.offer_batch(&messages));
+        let batch = self.publisher.offer_batch(&messages);
         match batch.stopped_by {
             Some(error) if batch.accepted == 0 => Err(error),
             // The error that stopped the batch stops the next offer as well.
