@@ -145,8 +145,7 @@ mod variables;
 pub use client::{
     AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,
     ClusterEgress, ClusterState, ConnectState, CredentialsSupplier, Egress, EgressAdapter,
-    EventCode, Ingress, IngressClaim, IngressEndpoints, IngressPublication, JoinError,
-    SessionHeader,
+    EventCode, Ingress, IngressClaim, IngressEndpoints, JoinError, SessionHeader,
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
 #[cfg(feature = "service")]

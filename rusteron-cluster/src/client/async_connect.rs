@@ -7,7 +7,8 @@ use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Action, Aeron, ChannelUri, Error, Header, OfferError, PollError, Registration, Subscription,
+    Action, Aeron, AnyPublication, ChannelUri, Error, Header, OfferError, PollError, Publisher,
+    Registration, Subscription,
 };
 use rusteron_core::ffi::wake::soon as wake_soon;
 
@@ -17,7 +18,7 @@ use crate::client::cluster_egress::ClusterEgress;
 use crate::client::connect::{Connect, ConnectIo, ConnectSettings, ConnectState, Connected};
 use crate::client::context::ClusterContext;
 use crate::client::ingress::{Ingress, IngressParts};
-use crate::client::ingress_publication::{IngressPublication, IngressStream, PendingIngress};
+use crate::client::ingress_publication::{IngressStream, PendingIngress};
 use crate::client::session::Session;
 use crate::client::shared_session::{Leader, SharedSession};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
@@ -212,7 +213,7 @@ impl Network {
     }
 
     /// Returns the publication to a member and the egress, once, after the cluster has answered.
-    pub(crate) fn take(&mut self, member_id: i32) -> Option<(IngressPublication, Subscription)> {
+    pub(crate) fn take(&mut self, member_id: i32) -> Option<(AnyPublication, Subscription)> {
         let publication = self.pending(member_id)?.take()?;
         let egress = self.egress.take()?;
         self.clear();
@@ -288,7 +289,7 @@ impl ConnectIo for Network {
     fn offer(&mut self, member_id: i32, message: &[u8]) -> Result<(), OfferError> {
         let publication = self.pending(member_id).and_then(PendingIngress::added);
         match publication {
-            Some(publication) => publication.offer(&[], message).map(drop),
+            Some(publication) => publication.offer(message).map(drop),
             None => Err(OfferError::NotConnected),
         }
     }

@@ -5,14 +5,13 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, ChannelUri, OfferError, Position};
+use rusteron_client::{Aeron, AnyPublication, ChannelUri, OfferError, Position, Publisher};
 
 use crate::channel::IngressChannel;
 use crate::client::egress::{AdminRequestType, Egress};
 use crate::client::endpoints::find_endpoint;
-use crate::client::ingress_publication::IngressClaim;
 use crate::client::ingress_publication::{
-    IngressPublication, IngressStream, PendingIngress, is_temporary,
+    self, IngressClaim, IngressStream, PendingIngress, is_temporary,
 };
 use crate::client::session::{CloseCause, ClusterState};
 use crate::client::session_header::SessionHeader;
@@ -54,7 +53,7 @@ pub struct Ingress {
     /// The event that announced the leader of `publication`.
     leader_event: u64,
     header: SessionHeader,
-    publication: Option<IngressPublication>,
+    publication: Option<AnyPublication>,
     leader_member_id: i32,
     channel: ChannelUri,
     stream: IngressStream,
@@ -77,7 +76,7 @@ pub(crate) struct IngressParts {
     pub(crate) aeron: Aeron,
     pub(crate) shared: Arc<SharedSession>,
     pub(crate) leader: Leader,
-    pub(crate) publication: IngressPublication,
+    pub(crate) publication: AnyPublication,
     pub(crate) cluster_session_id: i64,
     pub(crate) channel: ChannelUri,
     pub(crate) stream: IngressStream,
@@ -119,7 +118,8 @@ impl Ingress {
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
         let (publication, header) = self.publication_and_header()?;
-        let offered = publication.offer(header.as_bytes(), message);
+        let offered =
+            publication.offer_parts(&[IoSlice::new(header.as_bytes()), IoSlice::new(message)]);
         self.track_publication_result(offered)
     }
 
@@ -132,7 +132,7 @@ impl Ingress {
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         let (publication, header) = self.publication_and_header()?;
-        let offered = publication.offer_parts(header.as_bytes(), parts);
+        let offered = ingress_publication::offer_parts(publication, header.as_bytes(), parts);
         self.track_publication_result(offered)
     }
 
@@ -258,7 +258,7 @@ impl Ingress {
     ///
     /// Corresponds to `AeronCluster.ingressPublication`.
     #[doc(alias = "ingressPublication")]
-    pub fn publication(&self) -> Option<&IngressPublication> {
+    pub fn publication(&self) -> Option<&AnyPublication> {
         self.publication.as_ref()
     }
 
@@ -315,20 +315,20 @@ impl Ingress {
 
     /// Returns whether the publication to the leader is connected.
     pub fn is_connected(&self) -> bool {
-        self.publication.as_ref().is_some_and(IngressPublication::is_connected)
+        self.publication.as_ref().is_some_and(Publisher::is_connected)
     }
 
     /// Returns the length of the longest message that can be claimed, in bytes, without the session
     /// header. Returns 0 while there is no publication.
     pub fn max_payload_length(&self) -> usize {
-        let length = self.publication.as_ref().map_or(0, IngressPublication::max_payload_length);
+        let length = self.publication.as_ref().map_or(0, Publisher::max_payload_length);
         length.saturating_sub(SessionHeader::LENGTH)
     }
 
     /// Returns the length of the longest message that can be offered, in bytes, without the session
     /// header. Returns 0 while there is no publication.
     pub fn max_message_length(&self) -> usize {
-        let length = self.publication.as_ref().map_or(0, IngressPublication::max_message_length);
+        let length = self.publication.as_ref().map_or(0, Publisher::max_message_length);
         length.saturating_sub(SessionHeader::LENGTH)
     }
 
@@ -351,7 +351,7 @@ impl Ingress {
         encode: impl FnOnce(&mut [u8]) -> Option<()>,
     ) -> Result<Position, OfferError> {
         let (publication, _) = self.publication_and_header()?;
-        let sent = publication.send(length, encode);
+        let sent = ingress_publication::send(publication, length, encode);
         self.track_publication_result(sent)
     }
 
@@ -359,7 +359,7 @@ impl Ingress {
     #[inline]
     fn publication_and_header(
         &mut self,
-    ) -> Result<(&mut IngressPublication, &SessionHeader), OfferError> {
+    ) -> Result<(&mut AnyPublication, &SessionHeader), OfferError> {
         self.check_publication()?;
         match &mut self.publication {
             Some(publication) => Ok((publication, &self.header)),
@@ -486,7 +486,10 @@ impl Ingress {
         let Some(publication) = &mut self.publication else { return };
         for _ in 0..ATTEMPTS {
             if !publication.is_connected()
-                || publication.send(request.encoded_length(), |to| request.encode(to)).is_ok()
+                || ingress_publication::send(publication, request.encoded_length(), |to| {
+                    request.encode(to)
+                })
+                .is_ok()
             {
                 return;
             }

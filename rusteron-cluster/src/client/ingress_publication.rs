@@ -1,117 +1,62 @@
-//! The publication to a cluster, shared or exclusive.
+//! The publication to a cluster, and claims on it.
 
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 use std::{fmt, mem};
 
 use rusteron_client::{
-    Aeron, AsChannel, BufferClaim, Error, ErrorKind, ExclusivePublication, OfferError, Position,
-    Publication, Registration, UncheckedChannel,
+    Aeron, AnyPublication, AsChannel, BufferClaim, Error, ErrorKind, ExclusivePublication,
+    OfferError, Position, Publication, Publisher, Registration, UncheckedChannel,
 };
 
 use crate::channel::IngressChannel;
 use crate::client::session_header::SessionHeader;
 
-/// The publication to the leader, of the
-/// [kind in the settings](crate::ClusterContext::set_is_ingress_exclusive).
-#[derive(Debug)]
-pub enum IngressPublication {
-    /// Of this session alone.
-    Exclusive(ExclusivePublication),
-    /// Shared with other publications of the same channel and stream.
-    Shared(Publication),
-}
-
 /// The most parts that are offered in several fragments without allocating.
 const PARTS_ON_STACK: usize = 16;
 
-impl IngressPublication {
-    /// Offers a message behind a header.
-    #[inline]
-    pub(crate) fn offer(&mut self, header: &[u8], message: &[u8]) -> Result<Position, OfferError> {
-        self.offer_all(&[IoSlice::new(header), IoSlice::new(message)])
-    }
-
-    /// Offers the parts of a message behind a header.
-    #[inline]
-    pub(crate) fn offer_parts(
-        &mut self,
-        header: &[u8],
-        parts: &[IoSlice<'_>],
-    ) -> Result<Position, OfferError> {
-        if parts.len() < PARTS_ON_STACK {
-            let mut all = [IoSlice::new(&[]); PARTS_ON_STACK];
-            all[0] = IoSlice::new(header);
-            // `IoSlice` is `Copy`, but its lifetime is that of the array.
-            for (target, part) in all[1..].iter_mut().zip(parts) {
-                *target = IoSlice::new(part);
-            }
-            return self.offer_all(&all[..=parts.len()]);
+/// Offers the parts of a message behind a header.
+#[inline]
+pub(crate) fn offer_parts(
+    publication: &mut AnyPublication,
+    header: &[u8],
+    parts: &[IoSlice<'_>],
+) -> Result<Position, OfferError> {
+    if parts.len() < PARTS_ON_STACK {
+        let mut all = [IoSlice::new(&[]); PARTS_ON_STACK];
+        all[0] = IoSlice::new(header);
+        // `IoSlice` is `Copy`, but its lifetime is that of the array.
+        for (target, part) in all[1..].iter_mut().zip(parts) {
+            *target = IoSlice::new(part);
         }
-        self.offer_many_parts(header, parts)
+        return publication.offer_parts(&all[..=parts.len()]);
     }
+    offer_many_parts(publication, header, parts)
+}
 
-    #[cold]
-    fn offer_many_parts(
-        &mut self,
-        header: &[u8],
-        parts: &[IoSlice<'_>],
-    ) -> Result<Position, OfferError> {
-        let mut all = Vec::with_capacity(parts.len() + 1);
-        all.push(IoSlice::new(header));
-        all.extend(parts.iter().map(|part| IoSlice::new(part)));
-        self.offer_all(&all)
-    }
+#[cold]
+fn offer_many_parts(
+    publication: &mut AnyPublication,
+    header: &[u8],
+    parts: &[IoSlice<'_>],
+) -> Result<Position, OfferError> {
+    let mut all = Vec::with_capacity(parts.len() + 1);
+    all.push(IoSlice::new(header));
+    all.extend(parts.iter().map(|part| IoSlice::new(part)));
+    publication.offer_parts(&all)
+}
 
-    #[inline]
-    fn offer_all(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        match self {
-            Self::Exclusive(publication) => publication.offer_parts(parts),
-            Self::Shared(publication) => publication.offer_parts(parts),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn try_claim(&mut self, length: usize) -> Result<BufferClaim<'_>, OfferError> {
-        match self {
-            Self::Exclusive(publication) => publication.try_claim(length),
-            Self::Shared(publication) => publication.try_claim(length),
-        }
-    }
-
-    /// Sends a message of the protocol in one fragment.
-    pub(crate) fn send(
-        &mut self,
-        length: usize,
-        encode: impl FnOnce(&mut [u8]) -> Option<()>,
-    ) -> Result<Position, OfferError> {
-        let mut claim = self.try_claim(length)?;
-        // The claim is as long as the message.
-        let encoded = encode(&mut claim);
-        debug_assert!(encoded.is_some());
-        claim.commit()
-    }
-
-    pub(crate) fn is_connected(&self) -> bool {
-        match self {
-            Self::Exclusive(publication) => publication.is_connected(),
-            Self::Shared(publication) => publication.is_connected(),
-        }
-    }
-
-    pub(crate) fn max_payload_length(&self) -> usize {
-        match self {
-            Self::Exclusive(publication) => publication.max_payload_length(),
-            Self::Shared(publication) => publication.max_payload_length(),
-        }
-    }
-
-    pub(crate) fn max_message_length(&self) -> usize {
-        match self {
-            Self::Exclusive(publication) => publication.max_message_length(),
-            Self::Shared(publication) => publication.max_message_length(),
-        }
-    }
+/// Sends a message of the protocol in one fragment.
+pub(crate) fn send(
+    publication: &mut AnyPublication,
+    length: usize,
+    encode: impl FnOnce(&mut [u8]) -> Option<()>,
+) -> Result<Position, OfferError> {
+    let mut claim = publication.try_claim(length)?;
+    // The claim is as long as the message.
+    let encoded = encode(&mut claim);
+    debug_assert!(encoded.is_some());
+    claim.commit()
 }
 
 /// The stream and kind of publications to the cluster.
@@ -128,7 +73,7 @@ pub(crate) enum PendingIngress {
     Idle,
     Exclusive(Registration<ExclusivePublication>),
     Shared(Registration<Publication>),
-    Added(Box<IngressPublication>),
+    Added(Box<AnyPublication>),
 }
 
 impl PendingIngress {
@@ -149,12 +94,8 @@ impl PendingIngress {
         }
         let added = match self {
             Self::Idle => Ok(None),
-            Self::Exclusive(registration) => {
-                registration.poll().map(|added| added.map(IngressPublication::Exclusive))
-            }
-            Self::Shared(registration) => {
-                registration.poll().map(|added| added.map(IngressPublication::Shared))
-            }
+            Self::Exclusive(adding) => adding.poll().map(|added| added.map(AnyPublication::from)),
+            Self::Shared(adding) => adding.poll().map(|added| added.map(AnyPublication::from)),
             Self::Added(_) => return Ok(true),
         };
         match added {
@@ -184,7 +125,7 @@ impl PendingIngress {
     }
 
     /// Returns the publication, once, after it has been added.
-    pub(crate) fn take(&mut self) -> Option<IngressPublication> {
+    pub(crate) fn take(&mut self) -> Option<AnyPublication> {
         match mem::replace(self, Self::Idle) {
             Self::Added(publication) => Some(*publication),
             other => {
@@ -194,7 +135,7 @@ impl PendingIngress {
         }
     }
 
-    pub(crate) fn added(&mut self) -> Option<&mut IngressPublication> {
+    pub(crate) fn added(&mut self) -> Option<&mut AnyPublication> {
         match self {
             Self::Added(publication) => Some(publication),
             _ => None,

@@ -34,6 +34,6 @@ pub use context::{ClusterContext, CredentialsSupplier};
 pub use egress::{AdminRequestType, AdminResponseCode, Egress, EgressAdapter, EventCode};
 pub use endpoints::IngressEndpoints;
 pub use ingress::Ingress;
-pub use ingress_publication::{IngressClaim, IngressPublication};
+pub use ingress_publication::IngressClaim;
 pub use session::{CloseCause, ClusterState};
 pub use session_header::SessionHeader;

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rusteron_client::{OfferError, Position};
+use rusteron_client::{AnyPublication, OfferError, Position};
 use rusteron_cluster::codec::{
     SessionCloseRequest, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{
     CloseCause, ClusterClient, ClusterEgress, ClusterErrorKind, ClusterState, Egress, Ingress,
-    IngressPublication, SessionHeader,
+    SessionHeader,
 };
 use rusteron_test_support::cluster::StandIn;
 use rusteron_test_support::{await_some, await_that};
@@ -385,7 +385,7 @@ fn offer_on_publication(ingress: &mut Ingress) -> Position {
         ingress.poll_state_changes();
         let message = [&ingress.session_header().as_bytes()[..], b"own"].concat();
         match ingress.publication() {
-            Some(IngressPublication::Shared(publication)) => publication.offer(&message).ok(),
+            Some(AnyPublication::Shared(publication)) => publication.offer(&message).ok(),
             _ => None,
         }
     })
