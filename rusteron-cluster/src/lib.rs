@@ -140,7 +140,7 @@ pub mod codec;
 mod error;
 #[cfg(feature = "service")]
 mod service;
-mod variables;
+mod settings;
 
 pub use client::{
     AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,

@@ -8,7 +8,7 @@ use rusteron_client::{ChannelUri, IdleStrategyKind, Media, Parameter};
 
 use crate::client::endpoints::IngressEndpoints;
 use crate::error::{ClusterError, Result};
-use crate::variables::{duration, from_env, parsed, stream_id, text};
+use crate::settings::{duration, parsed, settings, stream_id, text};
 
 /// Maximum length of a client's name in bytes, as in Java.
 const MAX_CLIENT_NAME_LENGTH: usize = 100;
@@ -16,71 +16,30 @@ const MAX_CLIENT_NAME_LENGTH: usize = 100;
 /// Timeouts beyond this one would overflow the clock.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The configuration of a cluster client: channels, streams, timeouts.
-///
-/// [`new`](Self::new) returns Aeron's defaults, and [`from_env`](Self::from_env) the defaults with
-/// the values of environment variables. Ingress channel and egress channel have no default.
-///
-/// ```
-/// use rusteron_cluster::ClusterContext;
-///
-/// # fn main() -> rusteron_cluster::Result<()> {
-/// let mut context = ClusterContext::new();
-/// context
-///     .set_ingress_channel("aeron:udp")
-///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)
-///     .set_egress_channel("aeron:udp?endpoint=localhost:0");
-/// assert_eq!(context.ingress_stream_id(), 101);
-/// # Ok(())
-/// # }
-/// ```
-///
-/// Corresponds to `io.aeron.cluster.client.AeronCluster.Context`.
-#[doc(alias("AeronCluster.Context", "AeronCluster.Configuration"))]
-#[derive(Clone)]
-pub struct ClusterContext {
-    ingress_channel: String,
-    ingress_stream_id: i32,
-    ingress_endpoints: Option<IngressEndpoints>,
-    is_ingress_exclusive: bool,
-    egress_channel: String,
-    egress_stream_id: i32,
-    message_timeout: Duration,
-    new_leader_timeout: Option<Duration>,
-    client_name: String,
-    credentials: Arc<Mutex<dyn CredentialsSupplier>>,
-    keep_alive_interval: Option<Duration>,
-    idle_strategy: IdleStrategyKind,
-}
-
-impl ClusterContext {
-    /// Returns Aeron's defaults. Reads no environment variables.
-    pub fn new() -> Self {
-        Self {
-            ingress_channel: String::new(),
-            ingress_stream_id: 101,
-            ingress_endpoints: None,
-            is_ingress_exclusive: true,
-            egress_channel: String::new(),
-            egress_stream_id: 102,
-            message_timeout: Duration::from_secs(5),
-            new_leader_timeout: None,
-            client_name: String::new(),
-            credentials: Arc::new(Mutex::new(NoCredentials)),
-            keep_alive_interval: None,
-            idle_strategy: IdleStrategyKind::Backoff,
-        }
-    }
-
-    from_env! {
-        "AERON_CLUSTER_INGRESS_CHANNEL" => set_ingress_channel, ingress_channel, text;
-        "AERON_CLUSTER_INGRESS_STREAM_ID" => set_ingress_stream_id, ingress_stream_id, stream_id;
-        "AERON_CLUSTER_INGRESS_ENDPOINTS" => set_ingress_endpoints, ingress_endpoints,
-            |value| parsed(value).map(Some);
-        "AERON_CLUSTER_EGRESS_CHANNEL" => set_egress_channel, egress_channel, text;
-        "AERON_CLUSTER_EGRESS_STREAM_ID" => set_egress_stream_id, egress_stream_id, stream_id;
-        "AERON_CLUSTER_MESSAGE_TIMEOUT" => set_message_timeout, message_timeout, duration;
-        "AERON_CLUSTER_CLIENT_NAME" => set_client_name, client_name, text;
+settings! {
+    /// The configuration of a cluster client: channels, streams, timeouts.
+    ///
+    /// [`new`](Self::new) returns Aeron's defaults, and [`from_env`](Self::from_env) the defaults with
+    /// the values of environment variables. Ingress channel and egress channel have no default.
+    ///
+    /// ```
+    /// use rusteron_cluster::ClusterContext;
+    ///
+    /// # fn main() -> rusteron_cluster::Result<()> {
+    /// let mut context = ClusterContext::new();
+    /// context
+    ///     .set_ingress_channel("aeron:udp")
+    ///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)
+    ///     .set_egress_channel("aeron:udp?endpoint=localhost:0");
+    /// assert_eq!(context.ingress_stream_id(), 101);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Corresponds to `io.aeron.cluster.client.AeronCluster.Context`.
+    #[doc(alias("AeronCluster.Context", "AeronCluster.Configuration"))]
+    ClusterContext {
+        credentials: Arc<Mutex<dyn CredentialsSupplier>> = Arc::new(Mutex::new(NoCredentials));
     }
 
     /// Sets the channel to the cluster: UDP, multicast or IPC. Has no default.
@@ -88,90 +47,40 @@ impl ClusterContext {
     /// With [endpoints](Self::set_ingress_endpoints) of the members, `aeron:udp` is enough: each
     /// member's endpoint is put in. IPC reaches a leader on the same media driver only, if the
     /// cluster allows it.
-    pub fn set_ingress_channel(&mut self, value: impl Into<String>) -> &mut Self {
-        self.ingress_channel = value.into();
-        self
-    }
-
-    /// Returns the channel to the cluster; empty if it is not set.
-    pub fn ingress_channel(&self) -> &str {
-        &self.ingress_channel
-    }
+    set_ingress_channel, ingress_channel: text = String::new(),
+        "AERON_CLUSTER_INGRESS_CHANNEL" => text;
 
     /// Sets the stream id of the ingress. The default is 101.
-    pub fn set_ingress_stream_id(&mut self, value: i32) -> &mut Self {
-        self.ingress_stream_id = value;
-        self
-    }
-
-    /// Returns the stream id of the ingress.
-    pub fn ingress_stream_id(&self) -> i32 {
-        self.ingress_stream_id
-    }
+    set_ingress_stream_id, ingress_stream_id: value(i32) = 101,
+        "AERON_CLUSTER_INGRESS_STREAM_ID" => stream_id;
 
     /// Sets the ingress endpoints of the members. The default is none: the ingress channel alone
     /// reaches the cluster, by multicast or IPC, or reaches a cluster of one member.
     ///
     /// Endpoints of some members are enough; a follower redirects the client to the leader.
-    pub fn set_ingress_endpoints(&mut self, value: IngressEndpoints) -> &mut Self {
-        self.ingress_endpoints = Some(value);
-        self
-    }
-
-    /// Returns the ingress endpoints of the members, if they are set.
-    pub fn ingress_endpoints(&self) -> Option<&IngressEndpoints> {
-        self.ingress_endpoints.as_ref()
-    }
+    set_ingress_endpoints, ingress_endpoints: optional(IngressEndpoints) = None,
+        "AERON_CLUSTER_INGRESS_ENDPOINTS" => |value| parsed(value).map(Some);
 
     /// Sets whether the ingress is an exclusive publication. The default is true. Sessions of one
     /// client with a shared publication use one stream to the cluster.
-    pub fn set_is_ingress_exclusive(&mut self, value: bool) -> &mut Self {
-        self.is_ingress_exclusive = value;
-        self
-    }
-
-    /// Returns whether the ingress is an exclusive publication.
-    pub fn is_ingress_exclusive(&self) -> bool {
-        self.is_ingress_exclusive
-    }
+    set_is_ingress_exclusive, is_ingress_exclusive: value(bool) = true;
 
     /// Sets the channel on which the client receives. Has no default.
     ///
     /// The cluster publishes to this channel, so its endpoint has to be reachable from all members.
     /// Port 0 lets the operating system choose a port. A UDP channel gets `rejoin=false`: an egress
     /// that was lost must not continue with messages left out.
-    pub fn set_egress_channel(&mut self, value: impl Into<String>) -> &mut Self {
-        self.egress_channel = value.into();
-        self
-    }
-
-    /// Returns the channel on which the client receives; empty if it is not set.
-    pub fn egress_channel(&self) -> &str {
-        &self.egress_channel
-    }
+    set_egress_channel, egress_channel: text = String::new(),
+        "AERON_CLUSTER_EGRESS_CHANNEL" => text;
 
     /// Sets the stream id of the egress. The default is 102.
-    pub fn set_egress_stream_id(&mut self, value: i32) -> &mut Self {
-        self.egress_stream_id = value;
-        self
-    }
-
-    /// Returns the stream id of the egress.
-    pub fn egress_stream_id(&self) -> i32 {
-        self.egress_stream_id
-    }
+    set_egress_stream_id, egress_stream_id: value(i32) = 102,
+        "AERON_CLUSTER_EGRESS_STREAM_ID" => stream_id;
 
     /// Sets the time for connecting, and for the first accepted message to a new leader. The
     /// default is 5 s. From 1 ns to a year.
-    pub fn set_message_timeout(&mut self, value: Duration) -> &mut Self {
-        self.message_timeout = value;
-        self
-    }
-
-    /// Returns the time for connecting, and for the first accepted message to a new leader.
-    pub fn message_timeout(&self) -> Duration {
-        self.message_timeout
-    }
+    set_message_timeout, message_timeout: value(Duration) = Duration::from_secs(5),
+        "AERON_CLUSTER_MESSAGE_TIMEOUT" => duration;
 
     /// Sets the time that a session waits for a new leader after it has lost the connection. From
     /// 1 ns to a year.
@@ -179,37 +88,11 @@ impl ClusterContext {
     /// The default, `None`, is twice the leader's heartbeat timeout, as the leader reports it when
     /// the client connects. Leaders before version 13 of the schema do not report it; the default
     /// is then 20 s.
-    pub fn set_new_leader_timeout(&mut self, value: Option<Duration>) -> &mut Self {
-        self.new_leader_timeout = value;
-        self
-    }
-
-    /// Returns the time that a session waits for a new leader, if it is set.
-    pub fn new_leader_timeout(&self) -> Option<Duration> {
-        self.new_leader_timeout
-    }
+    set_new_leader_timeout, new_leader_timeout: value(Option<Duration>) = None;
 
     /// Sets the name that operators of the cluster see, at most 100 bytes of ASCII. The default is
     /// empty.
-    pub fn set_client_name(&mut self, value: impl Into<String>) -> &mut Self {
-        self.client_name = value.into();
-        self
-    }
-
-    /// Returns the name that operators of the cluster see.
-    pub fn client_name(&self) -> &str {
-        &self.client_name
-    }
-
-    /// Sets the supplier of the credentials for connecting. The default is no credentials. Clones
-    /// of the context share the supplier, which serves one attempt to connect at a time.
-    pub fn set_credentials_supplier(
-        &mut self,
-        value: impl CredentialsSupplier + 'static,
-    ) -> &mut Self {
-        self.credentials = Arc::new(Mutex::new(value));
-        self
-    }
+    set_client_name, client_name: text = String::new(), "AERON_CLUSTER_CLIENT_NAME" => text;
 
     /// Sets how often polls of the egress send a keep-alive. The default, `None`, leaves
     /// keep-alives to the application.
@@ -219,26 +102,22 @@ impl ClusterContext {
     /// A poll then reads the clock. A client that does not poll sends no keep-alives. In a
     /// [split](crate::ClusterClient::split) session,
     /// [`Ingress::poll_state_changes`](crate::Ingress::poll_state_changes) sends them instead.
-    pub fn set_keep_alive_interval(&mut self, value: Option<Duration>) -> &mut Self {
-        self.keep_alive_interval = value;
-        self
-    }
-
-    /// Returns how often polls of the egress send a keep-alive.
-    pub fn keep_alive_interval(&self) -> Option<Duration> {
-        self.keep_alive_interval
-    }
+    set_keep_alive_interval, keep_alive_interval: value(Option<Duration>) = None;
 
     /// Sets the idle strategy of [`ClusterClient::connect`](crate::ClusterClient::connect). The
     /// default is to back off: to spin, then to yield, then to sleep up to a millisecond.
-    pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> &mut Self {
-        self.idle_strategy = value;
-        self
-    }
+    set_idle_strategy, idle_strategy: reference(IdleStrategyKind) = IdleStrategyKind::Backoff;
+}
 
-    /// Returns the idle strategy of connecting.
-    pub fn idle_strategy(&self) -> &IdleStrategyKind {
-        &self.idle_strategy
+impl ClusterContext {
+    /// Sets the supplier of the credentials for connecting. The default is no credentials. Clones
+    /// of the context share the supplier, which serves one attempt to connect at a time.
+    pub fn set_credentials_supplier(
+        &mut self,
+        value: impl CredentialsSupplier + 'static,
+    ) -> &mut Self {
+        self.credentials = Arc::new(Mutex::new(value));
+        self
     }
 
     pub(crate) fn credentials(&self) -> &Mutex<dyn CredentialsSupplier> {
@@ -301,13 +180,6 @@ fn timeout(name: &str, value: Option<Duration>) -> Result<()> {
             Err(ClusterError::invalid(format!("{name}={value:?}: from 1 ns to a year")))
         }
         _ => Ok(()),
-    }
-}
-
-impl Default for ClusterContext {
-    /// As [`new`](Self::new).
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::service::error::ErrorPolicy;
 use crate::service::error::panic_text;
 use crate::service::mark_file::{MarkFile, MarkFileSettings};
 use crate::service::types::AppVersion;
-use crate::variables::{check, duration, from_env, length, number, parsed, path, stream_id, text};
+use crate::settings::{check, duration, length, number, parsed, path, settings, stream_id, text};
 
 /// A consensus module has up to 10 services.
 const SERVICE_IDS: RangeInclusive<i32> = 0..=9;
@@ -37,151 +36,31 @@ pub(crate) type AppVersionValidator = Arc<dyn Fn(AppVersion, AppVersion) -> bool
 type ArchiveConfigurator =
     Arc<dyn Fn(&mut archive::Context) -> rusteron_client::Result<()> + Send + Sync>;
 
-/// The configuration of a service container: its node, ids, channels and error policy.
-///
-/// [`new`](Self::new) returns Aeron's defaults. A container needs the node's media driver, with
-/// [`set_aeron_dir`](Self::set_aeron_dir), and a service id if the node has several services. All
-/// else must be equal to the consensus module's configuration, and is by default.
-///
-/// ```
-/// use rusteron_cluster::{AppVersion, ErrorPolicy, ServiceContext};
-///
-/// let mut context = ServiceContext::new();
-/// context
-///     .set_aeron_dir("/dev/shm/aeron-node-0")
-///     .set_app_version(AppVersion::new(1, 4, 0))
-///     .set_error_policy(ErrorPolicy::Terminate);
-/// assert_eq!(context.service_id(), 0);
-/// ```
-///
-/// Corresponds to `io.aeron.cluster.service.ClusteredServiceContainer.Context`.
-#[doc(alias = "ClusteredServiceContainer.Context")]
-#[derive(Clone)]
-pub struct ServiceContext {
-    aeron_dir: Option<PathBuf>,
-    aeron: Option<Aeron>,
-    cluster_dir: PathBuf,
-    has_mark_file: bool,
-    mark_file_dir: Option<PathBuf>,
-    error_buffer_length: usize,
-    cluster_id: i32,
-    service_id: i32,
-    service_name: String,
-    app_version: AppVersion,
-    app_version_validator: AppVersionValidator,
-    is_responding_service: bool,
-    error_policy: ErrorPolicy,
-    error_handler: Option<ErrorHandler>,
-    idle_strategy: IdleStrategyKind,
-    log_fragment_limit: usize,
-    cycle_threshold: Duration,
-    snapshot_duration_threshold: Duration,
-    control_channel: String,
-    service_stream_id: i32,
-    consensus_module_stream_id: i32,
-    snapshot_channel: String,
-    snapshot_stream_id: i32,
-    replay_channel: String,
-    replay_stream_id: i32,
-    archive_channel: String,
-    archive_stream_id: i32,
-    archive_configurator: Option<ArchiveConfigurator>,
-}
-
-/// Makes a setter and a getter of a plain value.
-macro_rules! setting {
-    ($set:ident, $get:ident: $type:ty, $what:literal, $default:literal) => {
-        #[doc = concat!("Sets ", $what, ". The default is ", $default, ".")]
-        pub fn $set(&mut self, value: $type) -> &mut Self {
-            self.$get = value;
-            self
-        }
-
-        #[doc = concat!("Returns ", $what, ".")]
-        pub fn $get(&self) -> $type {
-            self.$get
-        }
-    };
-}
-
-/// Makes a setter and a getter of a channel.
-macro_rules! channel {
-    ($set:ident, $get:ident, $what:literal, $default:literal) => {
-        #[doc = concat!("Sets ", $what, ". The default is `", $default, "`.")]
-        pub fn $set(&mut self, value: impl Into<String>) -> &mut Self {
-            self.$get = value.into();
-            self
-        }
-
-        #[doc = concat!("Returns ", $what, ".")]
-        pub fn $get(&self) -> &str {
-            &self.$get
-        }
-    };
-}
-
-impl ServiceContext {
-    /// Returns Aeron's defaults. Reads no environment variables.
-    pub fn new() -> Self {
-        Self {
-            aeron_dir: None,
-            aeron: None,
-            cluster_dir: "aeron-cluster".into(),
-            has_mark_file: true,
-            mark_file_dir: None,
-            error_buffer_length: 1024 * 1024,
-            cluster_id: 0,
-            service_id: 0,
-            service_name: "clustered-service".to_owned(),
-            app_version: AppVersion::new(0, 0, 1),
-            app_version_validator: Arc::new(AppVersion::is_compatible),
-            is_responding_service: true,
-            error_policy: ErrorPolicy::default(),
-            error_handler: None,
-            idle_strategy: IdleStrategyKind::Backoff,
-            log_fragment_limit: 50,
-            cycle_threshold: Duration::from_millis(100),
-            snapshot_duration_threshold: Duration::from_secs(1),
-            control_channel: "aeron:ipc?term-length=128k".to_owned(),
-            service_stream_id: 104,
-            consensus_module_stream_id: 105,
-            snapshot_channel: "aeron:ipc?alias=snapshot".to_owned(),
-            snapshot_stream_id: 106,
-            replay_channel: "aeron:ipc".to_owned(),
-            replay_stream_id: 103,
-            archive_channel: "aeron:ipc?term-length=64k".to_owned(),
-            archive_stream_id: 10,
-            archive_configurator: None,
-        }
-    }
-
-    from_env! {
-        "AERON_CLUSTER_ID" => set_cluster_id, cluster_id, number(CLUSTER_IDS);
-        "AERON_CLUSTER_SERVICE_ID" => set_service_id, service_id, number(SERVICE_IDS);
-        "AERON_CLUSTER_SERVICE_NAME" => set_service_name, service_name, text;
-        "AERON_CLUSTER_SERVICE_RESPONDER" => set_is_responding_service, is_responding_service,
-            |value| parsed(value).map_err(|_| "true or false".to_owned());
-        "AERON_CLUSTER_DIR" => set_cluster_dir, cluster_dir, path;
-        "AERON_CLUSTER_MARK_FILE_DIR" => set_mark_file_dir, mark_file_dir, |dir| path(dir).map(Some);
-        "AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH" => set_error_buffer_length,
-            error_buffer_length, length(ERROR_BUFFER_LENGTHS);
-        "AERON_CLUSTER_IDLE_STRATEGY" => set_idle_strategy, idle_strategy, parsed;
-        "AERON_CLUSTER_LOG_FRAGMENT_LIMIT" => set_log_fragment_limit, log_fragment_limit,
-            number(LOG_FRAGMENT_LIMITS);
-        "AERON_CLUSTER_SERVICE_CYCLE_THRESHOLD" => set_cycle_threshold, cycle_threshold, duration;
-        "AERON_CLUSTER_SERVICE_SNAPSHOT_THRESHOLD" => set_snapshot_duration_threshold,
-            snapshot_duration_threshold, duration;
-        "AERON_CLUSTER_CONTROL_CHANNEL" => set_control_channel, control_channel, text;
-        "AERON_CLUSTER_SERVICE_STREAM_ID" => set_service_stream_id, service_stream_id, stream_id;
-        "AERON_CLUSTER_CONSENSUS_MODULE_STREAM_ID" => set_consensus_module_stream_id,
-            consensus_module_stream_id, stream_id;
-        "AERON_CLUSTER_SNAPSHOT_CHANNEL" => set_snapshot_channel, snapshot_channel, text;
-        "AERON_CLUSTER_SNAPSHOT_STREAM_ID" => set_snapshot_stream_id, snapshot_stream_id, stream_id;
-        "AERON_CLUSTER_REPLAY_CHANNEL" => set_replay_channel, replay_channel, text;
-        "AERON_CLUSTER_REPLAY_STREAM_ID" => set_replay_stream_id, replay_stream_id, stream_id;
-        "AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL" => set_archive_channel, archive_channel, text;
-        "AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID" => set_archive_stream_id, archive_stream_id,
-            stream_id;
+settings! {
+    /// The configuration of a service container: its node, ids, channels and error policy.
+    ///
+    /// [`new`](Self::new) returns Aeron's defaults. A container needs the node's media driver, with
+    /// [`set_aeron_dir`](Self::set_aeron_dir), and a service id if the node has several services. All
+    /// else must be equal to the consensus module's configuration, and is by default.
+    ///
+    /// ```
+    /// use rusteron_cluster::{AppVersion, ErrorPolicy, ServiceContext};
+    ///
+    /// let mut context = ServiceContext::new();
+    /// context
+    ///     .set_aeron_dir("/dev/shm/aeron-node-0")
+    ///     .set_app_version(AppVersion::new(1, 4, 0))
+    ///     .set_error_policy(ErrorPolicy::Terminate);
+    /// assert_eq!(context.service_id(), 0);
+    /// ```
+    ///
+    /// Corresponds to `io.aeron.cluster.service.ClusteredServiceContainer.Context`.
+    #[doc(alias = "ClusteredServiceContainer.Context")]
+    ServiceContext {
+        aeron: Option<Aeron> = None;
+        app_version_validator: AppVersionValidator = Arc::new(AppVersion::is_compatible);
+        error_handler: Option<ErrorHandler> = None;
+        archive_configurator: Option<ArchiveConfigurator> = None;
     }
 
     /// Sets the cluster directory of the node, in which the container makes its mark file. Aeron's
@@ -190,52 +69,112 @@ impl ServiceContext {
     ///
     /// With a mark file, a second container with the same service id is refused while the first one
     /// lives. The directory is made if it is missing.
-    pub fn set_cluster_dir(&mut self, value: impl Into<PathBuf>) -> &mut Self {
-        self.cluster_dir = value.into();
-        self
-    }
+    set_cluster_dir, cluster_dir: path = "aeron-cluster".into(), "AERON_CLUSTER_DIR" => path;
 
-    /// Returns the cluster directory of the node.
-    pub fn cluster_dir(&self) -> &Path {
-        &self.cluster_dir
-    }
-
-    setting!(
-        set_has_mark_file, has_mark_file: bool,
-        "whether the container makes a mark file, and the directories for it",
-        "true"
-    );
+    /// Sets whether the container makes a mark file, and the directories for it. The default is
+    /// true.
+    set_has_mark_file, has_mark_file: value(bool) = true;
 
     /// Sets another directory for the mark file, such as one in memory. The cluster directory then
     /// gets a link. The default is the cluster directory.
-    pub fn set_mark_file_dir(&mut self, value: impl Into<PathBuf>) -> &mut Self {
-        self.mark_file_dir = Some(value.into());
-        self
-    }
+    set_mark_file_dir, mark_file_dir: optional_path = None,
+        "AERON_CLUSTER_MARK_FILE_DIR" => |dir| path(dir).map(Some);
 
-    /// Returns the directory of the mark file, if it is set.
-    pub fn mark_file_dir(&self) -> Option<&Path> {
-        self.mark_file_dir.as_deref()
-    }
-
-    setting!(
-        set_error_buffer_length, error_buffer_length: usize,
-        "the length of the mark file's error log in bytes, at least 1 MiB and below 2 GiB",
-        "1 MiB"
-    );
+    /// Sets the length of the mark file's error log in bytes, at least 1 MiB and below 2 GiB. The
+    /// default is 1 MiB.
+    set_error_buffer_length, error_buffer_length: value(usize) = 1024 * 1024,
+        "AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH" => length(ERROR_BUFFER_LENGTHS);
 
     /// Sets the directory of the node's media driver. The default is the directory of
     /// [`rusteron_client::Context`]: the variable `AERON_DIR`, or Aeron's own default.
-    pub fn set_aeron_dir(&mut self, value: impl Into<PathBuf>) -> &mut Self {
-        self.aeron_dir = Some(value.into());
-        self
-    }
+    set_aeron_dir, aeron_dir: optional_path = None;
 
-    /// Returns the directory of the node's media driver, if it is set.
-    pub fn aeron_dir(&self) -> Option<&Path> {
-        self.aeron_dir.as_deref()
-    }
+    /// Sets the id of the cluster on its media driver. The default is 0.
+    set_cluster_id, cluster_id: value(i32) = 0, "AERON_CLUSTER_ID" => number(CLUSTER_IDS);
 
+    /// Sets the id of this service on its node, from 0 below the consensus module's number of
+    /// services, 9 at most. The default is 0.
+    set_service_id, service_id: value(i32) = 0,
+        "AERON_CLUSTER_SERVICE_ID" => number(SERVICE_IDS);
+
+    /// Sets the name of the service: of the container's thread, its Aeron client and its archive
+    /// client. The default is `clustered-service`. Aeron's limit for a client's name is 100 bytes.
+    ///
+    /// A client that [`set_aeron`](Self::set_aeron) sets keeps its own name.
+    set_service_name, service_name: text = "clustered-service".to_owned(),
+        "AERON_CLUSTER_SERVICE_NAME" => text;
+
+    /// Sets the version of the application. An incompatible log or snapshot ends the container. The
+    /// default is 0.0.1, as the consensus module's.
+    set_app_version, app_version: value(AppVersion) = AppVersion::new(0, 0, 1);
+
+    /// Sets whether the service answers clients. Without answers, no publications to clients are
+    /// added. The default is true.
+    set_is_responding_service, is_responding_service: value(bool) = true,
+        "AERON_CLUSTER_SERVICE_RESPONDER" => |value| parsed(value).map_err(|_| "true or false".to_owned());
+
+    /// Sets the reaction to an error or panic in a callback. The default is to end the container.
+    set_error_policy, error_policy: value(ErrorPolicy) = ErrorPolicy::default();
+
+    /// Sets the idle strategy of the container. The default is to back off: to spin, then to yield,
+    /// then to sleep up to a millisecond.
+    set_idle_strategy, idle_strategy: reference(IdleStrategyKind) = IdleStrategyKind::Backoff,
+        "AERON_CLUSTER_IDLE_STRATEGY" => parsed;
+
+    /// Sets the greatest number of fragments of the log in a duty cycle. The default is 50.
+    set_log_fragment_limit, log_fragment_limit: value(usize) = 50,
+        "AERON_CLUSTER_LOG_FRAGMENT_LIMIT" => number(LOG_FRAGMENT_LIMITS);
+
+    /// Sets the duration of a duty cycle beyond which the cycle is counted as slow. The default is
+    /// 100 ms.
+    set_cycle_threshold, cycle_threshold: value(Duration) = Duration::from_millis(100),
+        "AERON_CLUSTER_SERVICE_CYCLE_THRESHOLD" => duration;
+
+    /// Sets the duration of a snapshot beyond which the snapshot is counted as slow. The default is
+    /// 1 s.
+    set_snapshot_duration_threshold, snapshot_duration_threshold: value(Duration) = Duration::from_secs(1),
+        "AERON_CLUSTER_SERVICE_SNAPSHOT_THRESHOLD" => duration;
+
+    /// Sets the channel between consensus module and services. The text must be equal everywhere.
+    /// The default is `aeron:ipc?term-length=128k`.
+    set_control_channel, control_channel: text = "aeron:ipc?term-length=128k".to_owned(),
+        "AERON_CLUSTER_CONTROL_CHANNEL" => text;
+
+    /// Sets the stream id of messages to services. The default is 104.
+    set_service_stream_id, service_stream_id: value(i32) = 104,
+        "AERON_CLUSTER_SERVICE_STREAM_ID" => stream_id;
+
+    /// Sets the stream id of messages to the consensus module. The default is 105.
+    set_consensus_module_stream_id, consensus_module_stream_id: value(i32) = 105,
+        "AERON_CLUSTER_CONSENSUS_MODULE_STREAM_ID" => stream_id;
+
+    /// Sets the channel on which snapshots are recorded. The default is `aeron:ipc?alias=snapshot`.
+    set_snapshot_channel, snapshot_channel: text = "aeron:ipc?alias=snapshot".to_owned(),
+        "AERON_CLUSTER_SNAPSHOT_CHANNEL" => text;
+
+    /// Sets the stream id of snapshots. The default is 106.
+    set_snapshot_stream_id, snapshot_stream_id: value(i32) = 106,
+        "AERON_CLUSTER_SNAPSHOT_STREAM_ID" => stream_id;
+
+    /// Sets the channel on which a snapshot is replayed. The default is `aeron:ipc`.
+    set_replay_channel, replay_channel: text = "aeron:ipc".to_owned(),
+        "AERON_CLUSTER_REPLAY_CHANNEL" => text;
+
+    /// Sets the stream id on which a snapshot is replayed. The default is 103.
+    set_replay_stream_id, replay_stream_id: value(i32) = 103,
+        "AERON_CLUSTER_REPLAY_STREAM_ID" => stream_id;
+
+    /// Sets the local control channel of the node's archive, in both directions. The default is
+    /// `aeron:ipc?term-length=64k`.
+    set_archive_channel, archive_channel: text = "aeron:ipc?term-length=64k".to_owned(),
+        "AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL" => text;
+
+    /// Sets the stream id of requests to the archive. The default is 10.
+    set_archive_stream_id, archive_stream_id: value(i32) = 10,
+        "AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID" => stream_id;
+}
+
+impl ServiceContext {
     /// Sets the Aeron client of the container. The default, `None`, is a client of its own, with a
     /// conductor thread.
     ///
@@ -247,40 +186,6 @@ impl ServiceContext {
         self.aeron = value;
         self
     }
-
-    setting!(set_cluster_id, cluster_id: i32, "the id of the cluster on its media driver", "0");
-
-    /// Sets the id of this service on its node, from 0 below the consensus module's number of
-    /// services, 9 at most. The default is 0.
-    pub fn set_service_id(&mut self, value: i32) -> &mut Self {
-        self.service_id = value;
-        self
-    }
-
-    /// Returns the id of this service on its node.
-    pub fn service_id(&self) -> i32 {
-        self.service_id
-    }
-
-    /// Sets the name of the service: of the container's thread, its Aeron client and its archive
-    /// client. The default is `clustered-service`. Aeron's limit for a client's name is 100 bytes.
-    ///
-    /// A client that [`set_aeron`](Self::set_aeron) sets keeps its own name.
-    pub fn set_service_name(&mut self, value: impl Into<String>) -> &mut Self {
-        self.service_name = value.into();
-        self
-    }
-
-    /// Returns the name of the service.
-    pub fn service_name(&self) -> &str {
-        &self.service_name
-    }
-
-    setting!(
-        set_app_version, app_version: AppVersion,
-        "the version of the application. An incompatible log or snapshot ends the container",
-        "0.0.1, as the consensus module's"
-    );
 
     /// Sets the check of versions: whether a service of the first version, the own one, can run on a
     /// snapshot or a leader's term of the second. The default is [`AppVersion::is_compatible`].
@@ -302,17 +207,6 @@ impl ServiceContext {
         &self.app_version_validator
     }
 
-    setting!(
-        set_is_responding_service, is_responding_service: bool,
-        "whether the service answers clients. Without answers, no publications to clients are added",
-        "true"
-    );
-    setting!(
-        set_error_policy, error_policy: ErrorPolicy,
-        "the reaction to an error or panic in a callback",
-        "to end the container"
-    );
-
     /// Sets a handler of errors that the container records. The default is none. All errors are
     /// counted, and logged with the crate `log`. Called on the container's thread. A panic in the
     /// handler is logged.
@@ -324,83 +218,6 @@ impl ServiceContext {
     pub(crate) fn error_handler(&self) -> Option<&ErrorHandler> {
         self.error_handler.as_ref()
     }
-
-    /// Sets the idle strategy of the container. The default is to back off: to spin, then to yield,
-    /// then to sleep up to a millisecond.
-    pub fn set_idle_strategy(&mut self, value: IdleStrategyKind) -> &mut Self {
-        self.idle_strategy = value;
-        self
-    }
-
-    /// Returns the idle strategy of the container.
-    pub fn idle_strategy(&self) -> &IdleStrategyKind {
-        &self.idle_strategy
-    }
-
-    setting!(
-        set_log_fragment_limit, log_fragment_limit: usize,
-        "the greatest number of fragments of the log in a duty cycle",
-        "50"
-    );
-    setting!(
-        set_cycle_threshold, cycle_threshold: Duration,
-        "the duration of a duty cycle beyond which the cycle is counted as slow",
-        "100 ms"
-    );
-    setting!(
-        set_snapshot_duration_threshold, snapshot_duration_threshold: Duration,
-        "the duration of a snapshot beyond which the snapshot is counted as slow",
-        "1 s"
-    );
-    channel!(
-        set_control_channel,
-        control_channel,
-        "the channel between consensus module and services. The text must be equal everywhere",
-        "aeron:ipc?term-length=128k"
-    );
-    setting!(
-        set_service_stream_id, service_stream_id: i32,
-        "the stream id of messages to services",
-        "104"
-    );
-    setting!(
-        set_consensus_module_stream_id, consensus_module_stream_id: i32,
-        "the stream id of messages to the consensus module",
-        "105"
-    );
-    channel!(
-        set_snapshot_channel,
-        snapshot_channel,
-        "the channel on which snapshots are recorded",
-        "aeron:ipc?alias=snapshot"
-    );
-    setting!(
-        set_snapshot_stream_id, snapshot_stream_id: i32,
-        "the stream id of snapshots",
-        "106"
-    );
-    channel!(
-        set_replay_channel,
-        replay_channel,
-        "the channel on which a snapshot is replayed",
-        "aeron:ipc"
-    );
-    setting!(
-        set_replay_stream_id, replay_stream_id: i32,
-        "the stream id on which a snapshot is replayed",
-        "103"
-    );
-    channel!(
-        set_archive_channel,
-        archive_channel,
-        "the local control channel of the node's archive, in both directions",
-        "aeron:ipc?term-length=64k"
-    );
-    setting!(
-        set_archive_stream_id, archive_stream_id: i32,
-        "the stream id of requests to the archive",
-        "10"
-    );
 
     /// Sets a function that configures the container's connections to the archive: credentials,
     /// timeouts, response channel and stream ids. The default is none.
@@ -531,13 +348,6 @@ impl ServiceContext {
     }
 }
 
-impl Default for ServiceContext {
-    /// As [`new`](Self::new).
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl fmt::Debug for ServiceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServiceContext")
@@ -553,6 +363,8 @@ impl fmt::Debug for ServiceContext {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -614,13 +426,13 @@ mod tests {
     /// A value of each variable, and of those that do not take all texts, a faulty value and the
     /// accepted values.
     const CASES: [Case; 20] = [
+        ("AERON_CLUSTER_DIR", "node", None),
+        ("AERON_CLUSTER_MARK_FILE_DIR", "marks", None),
+        ("AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH", "2m", Some(("1k", "from 1048576 to "))),
         ("AERON_CLUSTER_ID", "1", Some(("-1", "from 0 to 21474736"))),
         ("AERON_CLUSTER_SERVICE_ID", "9", Some(("10", "from 0 to 9"))),
         ("AERON_CLUSTER_SERVICE_NAME", "orders", None),
         ("AERON_CLUSTER_SERVICE_RESPONDER", "false", Some(("no", "true or false"))),
-        ("AERON_CLUSTER_DIR", "node", None),
-        ("AERON_CLUSTER_MARK_FILE_DIR", "marks", None),
-        ("AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH", "2m", Some(("1k", "from 1048576 to "))),
         ("AERON_CLUSTER_IDLE_STRATEGY", "yield", Some(("x", "backoff"))),
         ("AERON_CLUSTER_LOG_FRAGMENT_LIMIT", "7", Some(("0", "from 1 to 2147483647"))),
         ("AERON_CLUSTER_SERVICE_CYCLE_THRESHOLD", "7us", Some(("7m", "500ms"))),
