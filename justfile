@@ -132,69 +132,14 @@ run-cluster-rust *args:
     cargo build --release -p rusteron-cluster-examples
     java/run-cluster --rust "$@"
 
-# Measure IPC throughput with an embedded driver; `--help` lists the options
-benchmark-rust-ipc-throughput *args:
-    cargo run --release -p rusteron-benchmarks --bin ipc_throughput -- "$@"
+# Compare with C and Java: `just benchmark --help` lists the benchmarks, `just benchmark NAME --help` their options; `render` renders the pages
+benchmark *args:
+    cargo build --release -p rusteron-media-driver --bin media_driver
+    cargo run --release -p rusteron-benchmarks -- "$@"
 
-# Measure Java's IPC throughput with an embedded driver; takes properties such as -Daeron.sample.messageLength=32
-benchmark-java-ipc-throughput *args:
-    java/run io.aeron.samples.EmbeddedExclusiveIpcThroughput -Daeron.dir.delete.on.shutdown=true "$@"
-
-# Compare README's command with C, also link-time optimised (clang-22, lld-22), and Aeron's Java sample: ROUNDS LENGTH...
+# Compare README's command with C, also link-time optimised (clang-22, lld-22), and Aeron's Java sample
 benchmark-headline *args:
     benchmarks/headline "$@"
-
-# Compare IPC throughput of Rust, C and Java in turn; results in target/benchmarks; `--help` lists the options
-benchmark-ipc-throughput *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_throughput -- "$@"
-
-# Compare recording and replaying of Rust and Java clients in turn, with a Java archive; results in target/benchmarks
-benchmark-recording-throughput *args:
-    cargo run --release -p rusteron-benchmarks --bin recording_throughput -- "$@"
-
-# Compare round trips through a cluster of one Java member, and their rate, of clients in Rust and Java in turn (needs Java); results in target/benchmarks
-benchmark-cluster *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_cluster -- "$@"
-
-# Compare an echo service in Rust and in Java, in processes of their own beside a Java consensus module: round trips, rate, memory (Linux; needs Java); results in target/benchmarks
-benchmark-cluster-service *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_cluster_service -- "$@"
-
-# Compare round trips over IPC and UDP of Rust, C and Java in turn; results in target/benchmarks
-benchmark-ipc-latency *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_ipc_latency -- "$@"
-
-# Compare connecting, adding a publication and a subscription, and closing, of Rust, C and Java in turn; results in target/benchmarks
-benchmark-registrations *args:
-    cargo build --release -p rusteron-media-driver
-    cargo run --release -p rusteron-benchmarks --bin benchmark_registrations -- "$@"
-
-# Measure throughput by term length, idle strategy and threading mode; results in target/benchmarks
-benchmark-idle-strategies *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_idle_strategies -- "$@"
-
-# Measure the bounds of the throughput: cache lines, yields, back pressure; results in target/benchmarks
-benchmark-bounds *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_bounds -- "$@"
-
-# Compare the resources of drivers in Rust and Java, idle and under load; results in target/benchmarks
-benchmark-driver-resources *args:
-    cargo build --release -p rusteron-media-driver --bin media_driver
-    cargo run --release -p rusteron-benchmarks --bin benchmark_driver_resources -- "$@"
-
-# Compare Aeron's sample programs, unchanged, on drivers in Rust, C and Java: rates, round trips, resources (Linux); results in target/benchmarks
-benchmark-drivers *args:
-    cargo build --release -p rusteron-media-driver --bin media_driver
-    cargo run --release -p rusteron-benchmarks --bin benchmark_drivers -- "$@"
-
-# Compare UDP round trips between two busy threads, each with application, client and driver: Rust, C, Java, plain sockets (Linux; namespaces need root); results in target/benchmarks
-benchmark-udp-round-trips *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_udp_round_trips -- "$@"
-
-# Compare UDP throughput of the drivers with segmentation offload, in C and in Java (Linux; namespaces need root); results in target/benchmarks
-benchmark-udp-throughput *args:
-    cargo build --release -p rusteron-media-driver --bin media_driver
-    cargo run --release -p rusteron-benchmarks --bin benchmark_udp_throughput -- "$@"
 
 # Run every gRPC caller of the cross-language service against every gRPC server (needs what cross-language-test needs; Linux)
 cross-language-test-grpc:
@@ -209,14 +154,6 @@ benchmark-cross-language *args="run":
     cross-language/in-process/build
     cargo build --release --workspace --features cross-language-test/measure --manifest-path cross-language/Cargo.toml
     cross-language/target/release/measure "$@"
-
-# Measure the effect of each single setting of the driver's presets (Linux); results in target/benchmarks
-benchmark-preset-settings *args:
-    cargo run --release -p rusteron-benchmarks --bin benchmark_preset_settings -- "$@"
-
-# Time single calls in Rust and C with criterion; a part of a name selects calls
-benchmark-calls *args:
-    cargo bench -p rusteron-benchmarks --bench calls -- "$@"
 
 # Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind); results in target/benchmarks
 benchmark-instructions *args:

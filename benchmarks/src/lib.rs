@@ -1,13 +1,14 @@
-//! The library of the benchmarks. The fault campaign in `survival/` shares its command line.
+//! The library of the program `benchmark`. The fault campaign in `survival/` shares its command line, and
+//! `cross-language/` its reports.
 //!
 //! Each folder uses only the folders above it:
 //!
 //! - [`command_line`]: options, output, signals, exit codes;
 //! - [`measuring`]: a stream within this process, its publisher, its subscriber and its samples;
+//! - [`reports`]: results files, and the tables, charts and pages that are rendered from them;
 //! - [`processes`]: programs in Java, drivers and archives, each a process of its own;
-//! - [`contenders`]: the contenders of each comparison, and the ways that messages go;
-//! - [`reports`]: comparisons, tables, charts, JSON files;
-//! - [`programs`]: one program in each file. `src/bin` has a `main` of a few lines for each.
+//! - [`contenders`]: the ways that messages go;
+//! - [`programs`]: one benchmark in each file, a sub-command of `benchmark`.
 
 pub mod command_line;
 pub mod contenders;

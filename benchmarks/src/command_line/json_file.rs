@@ -1,10 +1,9 @@
-//! The file that `--json` names.
+//! The file that a result is written to.
 
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 
 use crate::command_line::failure::Failure;
 
@@ -37,7 +36,7 @@ impl JsonFile {
         };
         let file = opened.map_err(|error| {
             let reason = format!("expected a file that can be written to: {error}");
-            Failure::usage("--json <FILE>", path.display(), reason)
+            Failure::usage("--results", path.display(), reason)
         })?;
         Ok(Self { file, path: path.to_owned(), is_in_vain: is_new })
     }
@@ -46,14 +45,14 @@ impl JsonFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(mut self, value: &Value) -> Result<(), Failure> {
+    pub fn write(mut self, value: &impl Display) -> Result<(), Failure> {
         self.is_in_vain = false;
         self.replace(value).map_err(|error| {
             Failure::run(format_args!("cannot write {}", self.path.display()), error)
         })
     }
 
-    fn replace(&mut self, value: &Value) -> io::Result<()> {
+    fn replace(&mut self, value: &impl Display) -> io::Result<()> {
         // Pipes and devices have no length.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;

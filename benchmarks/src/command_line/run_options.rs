@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use serde_json::{Value, json};
 
-use crate::command_line::byte_size;
-use crate::command_line::duration;
-use crate::command_line::failure::Failure;
+use super::byte_size;
+use super::duration;
+use super::failure::Failure;
 
-/// The options of every comparison.
+/// Rounds, times, results and Java: the options of every comparison.
 #[derive(Debug, Clone, Args)]
 pub struct RunOptions {
-    /// How many rounds: in each, every contender has one run, one after the other
+    /// How many rounds: in each, every contender of every case has one run, one after the other
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "5",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
     pub runs: u32,
@@ -29,13 +28,22 @@ pub struct RunOptions {
           value_parser = duration::parse)]
     pub warmup: Duration,
 
-    /// Directory for the result as JSON and SVG; it is created if necessary
+    /// Directory for the results file; it is created if necessary
     #[arg(long, value_name = "DIR", default_value = "target/benchmarks")]
     pub results: PathBuf,
+
+    /// How long a run with Java goes on before it is measured, for its compiler to get ready
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "3s",
+          value_parser = duration::parse)]
+    pub java_warmup: Duration,
+
+    /// An option for the Java machine, such as -Dagrona.disable.bounds.checks=true; can be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, value_parser = parse_java_option)]
+    pub java_option: Vec<String>,
 }
 
 impl RunOptions {
-    /// How long a slice is: the samples of a run.
+    /// How long a slice is: a run's rate is the median of its slices.
     pub const SLICE: Duration = Duration::from_millis(100);
 
     /// Checks the rules that the parsers of the options do not check.
@@ -50,27 +58,10 @@ impl RunOptions {
         Ok(())
     }
 
-    /// The settings for the report.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "runs": self.runs,
-            "measure_seconds": self.measure.as_secs_f64(),
-            "warmup_seconds": self.warmup.as_secs_f64(),
-        })
+    /// The warm-up of a run, which is longer if Java takes part.
+    pub fn warmup_with(&self, java: bool) -> Duration {
+        if java { self.warmup.max(self.java_warmup) } else { self.warmup }
     }
-}
-
-/// The options of comparisons with Java.
-#[derive(Debug, Clone, Args)]
-pub struct JavaOptions {
-    /// How long a Java contender's run goes on before it is measured, for its compiler to get ready
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "3s",
-          value_parser = duration::parse)]
-    pub java_warmup: Duration,
-
-    /// An option for the Java machine, such as -Dagrona.disable.bounds.checks=true; can be repeated
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, value_parser = parse_java_option)]
-    pub java_option: Vec<String>,
 }
 
 fn parse_java_option(text: &str) -> Result<String, String> {
@@ -105,19 +96,18 @@ pub fn check_message_length(
     if message_length <= max {
         return Ok(());
     }
-    let reason = format!(
-        "expected 1 to {max} bytes, an eighth of the term length (--term-length {})",
-        byte_size::display(term_length)
-    );
+    let terms = byte_size::display(term_length);
+    let reason = format!("expected 1 to {max} bytes, an eighth of the term length ({terms})");
     Err(Failure::usage(option, message_length, reason))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_taken_once_in_their_order() {
-        assert_eq!(distinct(&[3, 1, 3, 2, 1]), [3, 1, 2]);
+/// Fails on other systems than Linux, whose `/proc` some benchmarks read.
+///
+/// # Errors
+/// [`Failure::Run`] on these systems.
+pub fn check_linux() -> Result<(), Failure> {
+    if cfg!(target_os = "linux") {
+        return Ok(());
     }
+    Err(Failure::Run("this benchmark reads /proc, which Linux alone has".to_owned()))
 }

@@ -10,15 +10,16 @@ use clap::ValueEnum;
 use rusteron_client::CncFile;
 use rusteron_sys as sys;
 
+use crate::command_line::choice::Transport;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::contenders::latency::Transport;
-use crate::measuring::endpoints;
+use crate::contenders::latency;
 use crate::processes::aeron_c::AeronC;
 use crate::processes::driver_process::{DriverProcess, remove_driver_variables};
 use crate::processes::java::Java;
 use crate::processes::process_usage;
 use crate::processes::program::Program;
+use crate::reports::results::Figure;
 
 /// How long a program may be silent. Round trips can take milliseconds each, and are printed at the end.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -66,14 +67,11 @@ impl Application {
     }
 }
 
+/// The name of the option.
 impl fmt::Display for Application {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::JavaStream => "java-stream",
-            Self::CStream => "c-stream",
-            Self::JavaPing => "java-ping",
-            Self::CPing => "c-ping",
-        })
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", |value| value.get_name()))
     }
 }
 
@@ -137,15 +135,12 @@ pub struct Samples<'a> {
     pub measure: Duration,
 }
 
-/// A number of a run with its name, in reports.
-pub type Figure = (&'static str, f64);
-
 impl Samples<'_> {
     /// Lets an application run on a driver. Returns its rate or its round trips, and then the driver's processor time
-    /// and memory; `None` if the interrupt is requested meanwhile. Streams are measured after `warmup`.
+    /// and memory. Streams are measured after `warmup`.
     ///
     /// # Errors
-    /// [`Failure::Run`] if a program ends early.
+    /// [`Failure::Run`] if a program ends early; [`Failure::Interrupted`].
     pub fn measure(
         &self,
         application: Application,
@@ -153,8 +148,8 @@ impl Samples<'_> {
         driver: &DriverProcess,
         warmup: Duration,
         interrupt: &Interrupt,
-    ) -> Result<Option<Vec<Figure>>, Failure> {
-        let channels = channels(transport)?;
+    ) -> Result<Vec<Figure>, Failure> {
+        let channels = latency::channels(transport)?;
         let [answering, asking] = application.programs();
         let start = |name| self.start(application, name, &channels, driver.aeron_dir());
         let mut answering = start(answering)?;
@@ -246,16 +241,6 @@ impl Samples<'_> {
     }
 }
 
-/// The channels to and from the program that waits for messages.
-fn channels(transport: Transport) -> Result<[String; 2], Failure> {
-    Ok(match transport {
-        Transport::Ipc => ["aeron:ipc"; 2].map(str::to_owned),
-        Transport::Udp => {
-            endpoints::free_endpoints::<2>()?.map(|it| format!("aeron:udp?endpoint={it}"))
-        }
-    })
-}
-
 /// The bytes of a message in a stream.
 fn frame_length(message_length: usize) -> usize {
     (FRAME_HEADER_LENGTH + message_length).next_multiple_of(FRAME_HEADER_LENGTH)
@@ -281,9 +266,9 @@ impl Load {
         let percent = 100.0 * cpu / self.start.elapsed().as_secs_f64();
         let (resident, shared) = process_usage::resident(self.pid)?;
         Ok([
-            ("cpu_percent", percent),
-            ("resident_mib", resident as f64 / MEBIBYTE),
-            ("private_mib", resident.saturating_sub(shared) as f64 / MEBIBYTE),
+            ("CPU %", percent),
+            ("resident MiB", resident as f64 / MEBIBYTE),
+            ("private MiB", resident.saturating_sub(shared) as f64 / MEBIBYTE),
         ])
     }
 }
@@ -293,12 +278,12 @@ fn round_trips(
     asking: &mut Program,
     pid: u32,
     interrupt: &Interrupt,
-) -> Result<Option<Vec<Figure>>, Failure> {
+) -> Result<Vec<Figure>, Failure> {
     let mut load = Load::start(pid)?;
     let mut driver = None;
     let mut percentiles = Percentiles::default();
     loop {
-        let Some(line) = asking.line(interrupt)? else { return Ok(None) };
+        let Some(line) = asking.line(interrupt)? else { return Err(Failure::Interrupted) };
         if line.starts_with("Pinging ") {
             load = Load::start(pid)?;
             continue;
@@ -309,9 +294,9 @@ fn round_trips(
         }
         percentiles.add(percentile, micros);
         if let (Some([p50, p99]), true) = (percentiles.values(), percentile >= 1.0) {
-            let mut figures = vec![("p50_micros", p50), ("p99_micros", p99)];
+            let mut figures = vec![("p50 µs", p50), ("p99 µs", p99)];
             figures.extend(driver.into_iter().flatten());
-            return Ok(Some(figures));
+            return Ok(figures);
         }
     }
 }
@@ -360,32 +345,31 @@ impl Stream<'_> {
         warmup: Duration,
         measure: Duration,
         interrupt: &Interrupt,
-    ) -> Result<Option<Vec<Figure>>, Failure> {
+    ) -> Result<Vec<Figure>, Failure> {
         let cnc = CncFile::open(self.driver.aeron_dir(), DEADLINE)?;
         if !await_position_after(0, &cnc, &mut programs, interrupt)? {
-            return Ok(None);
+            return Err(Failure::Interrupted);
         }
         if interrupt.wait_until(Instant::now() + warmup, || false) {
-            return Ok(None);
+            return Err(Failure::Interrupted);
         }
         let lost = || Failure::Run("the stream has ended".to_owned());
         let load = Load::start(self.driver.pid())?;
         let before = position(&cnc).ok_or_else(lost)?;
         let start = Instant::now();
         if interrupt.wait_until(start + measure, || false) {
-            return Ok(None);
+            return Err(Failure::Interrupted);
         }
         // On a busy machine a short time may see no message.
         if !await_position_after(before, &cnc, &mut programs, interrupt)? {
-            return Ok(None);
+            return Err(Failure::Interrupted);
         }
         let bytes = position(&cnc).ok_or_else(lost)? - before;
         let seconds = start.elapsed().as_secs_f64();
-        let mut figures =
-            vec![("messages_per_second", bytes as f64 / self.frame_length as f64 / seconds)];
+        let mut figures = vec![("msgs/s", bytes as f64 / self.frame_length as f64 / seconds)];
         figures.extend(load.figures()?);
         programs.iter_mut().try_for_each(|program| program.check())?;
-        Ok(Some(figures))
+        Ok(figures)
     }
 }
 

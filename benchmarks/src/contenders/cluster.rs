@@ -1,17 +1,15 @@
 //! Clients of a cluster: round trips through the log of a member, and their rate.
 
-use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind, OfferError};
 use rusteron_cluster::{ClusterClient, ClusterContext, Egress};
 
+use crate::command_line::choice::{Language, Transport};
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::contenders::latency::Transport;
 use crate::contenders::ping_pong;
 use crate::processes::java::{self, Java};
 
@@ -20,24 +18,6 @@ const FRAGMENT_LIMIT: usize = 10;
 
 /// How long a message may be on its way before that is an error.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The language of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Client {
-    /// rusteron-cluster
-    Rust,
-    /// Aeron's client
-    Java,
-}
-
-impl fmt::Display for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Rust => "Rust",
-            Self::Java => "Java",
-        })
-    }
-}
 
 /// A run: its messages and its duration.
 #[derive(Debug, Clone, Copy)]
@@ -87,15 +67,14 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Opens a session and runs once. If the interrupt is requested when this function returns, the outcome is of
-    /// no use.
+    /// Opens a session and runs once.
     ///
     /// # Errors
-    /// [`Failure::Run`] if anything fails.
-    pub fn measure(&self, client: Client, plan: &Plan) -> Result<Outcome, Failure> {
+    /// [`Failure::Run`] if anything fails; [`Failure::Interrupted`].
+    pub fn measure(&self, client: Language, plan: &Plan) -> Result<Outcome, Failure> {
         match client {
-            Client::Rust => self.measure_rust(plan),
-            Client::Java => self.measure_java(plan),
+            Language::Rust => self.measure_rust(plan),
+            Language::Java => self.measure_java(plan),
         }
     }
 
@@ -122,7 +101,7 @@ impl Bench<'_> {
         self.run(&mut client, plan)
     }
 
-    /// The same loop as in `java/ClusterPingPong.java`.
+    /// The same loop as in `java/benchmarks/ClusterPingPong.java`.
     fn run(&self, client: &mut ClusterClient, plan: &Plan) -> Result<Outcome, Failure> {
         let mut idle = plan.idle.new_strategy();
         let mut message = vec![0; plan.message_length];
@@ -138,7 +117,10 @@ impl Bench<'_> {
         let mut last_work = Duration::ZERO;
         loop {
             let now = answers.start.elapsed();
-            if now >= end && !answers.round_trips.is_empty() || self.interrupt.is_requested() {
+            if self.interrupt.is_requested() {
+                return Err(Failure::Interrupted);
+            }
+            if now >= end && !answers.round_trips.is_empty() {
                 break;
             }
             if now >= plan.warmup {
@@ -190,25 +172,14 @@ impl Bench<'_> {
             plan.measure.as_nanos().to_string(),
         ];
         let timeout = TIMEOUT + plan.warmup + plan.measure;
-        let mut program = self.java.start("ClusterPingPong.java", &[], &arguments, timeout)?;
-        let mut histogram = ping_pong::histogram()?;
-        while let Some(line) = program.line(self.interrupt)? {
-            let mut fields = line.split(' ');
-            match fields.next() {
-                Some("latency") => {
-                    let nanos = java::number(&line, fields.next())?;
-                    histogram.saturating_record_n(nanos, java::number(&line, fields.next())?);
-                }
-                Some("done") => {
-                    let answers = java::number(&line, fields.next())?;
-                    let elapsed = Duration::from_nanos(java::number(&line, fields.next())?);
-                    program.finish(self.interrupt)?;
-                    return Ok(Outcome::new(histogram, answers, elapsed));
-                }
-                _ => return Err(Failure::Run(format!("not understood: Java prints {line:?}"))),
-            }
-        }
-        Ok(Outcome::new(histogram, 0, plan.measure))
+        let mut program =
+            self.java.start("benchmarks/ClusterPingPong.java", &[], &arguments, timeout)?;
+        let (histogram, done) = ping_pong::read_histogram(&mut program, self.interrupt)?;
+        let mut fields = done.split(' ').skip(1);
+        let answers = java::number(&done, fields.next())?;
+        let elapsed = Duration::from_nanos(java::number(&done, fields.next())?);
+        program.finish(self.interrupt)?;
+        Ok(Outcome::new(histogram, answers, elapsed))
     }
 }
 

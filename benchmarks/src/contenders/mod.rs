@@ -1,4 +1,4 @@
-//! The contenders of each comparison, and the ways that messages go.
+//! The ways that messages go, and the programs between which they go.
 
 pub mod applications;
 pub mod batches;
@@ -8,9 +8,6 @@ pub mod cluster;
 pub mod latency;
 pub mod ping_pong;
 pub mod recording;
-pub mod registration;
-pub mod restart;
 pub mod round_trips;
 pub mod throughput;
-pub mod tokio_task;
 pub mod udp_throughput;

@@ -11,6 +11,8 @@ use crate::command_line::duration;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::measuring::message_path::{Publish, Receive};
+use crate::processes::java;
+use crate::processes::program::Program;
 
 /// The longest latency that is told apart, in nanoseconds: a minute.
 const LONGEST: u64 = 60_000_000_000;
@@ -54,6 +56,31 @@ pub struct Plan {
 /// None that could happen: the bounds are valid.
 pub fn histogram() -> Result<Histogram<u64>, Failure> {
     Histogram::new_with_bounds(1, LONGEST, 3).map_err(|error| Failure::run("histogram", error))
+}
+
+/// Reads the histogram that a process prints: `latency NANOSECONDS COUNT` for each value, and a line that begins with
+/// `done`, which is returned. Lines before that say `ready`.
+///
+/// # Errors
+/// [`Failure::Run`] if the process ends, or prints anything else; [`Failure::Interrupted`].
+pub fn read_histogram(
+    program: &mut Program,
+    interrupt: &Interrupt,
+) -> Result<(Histogram<u64>, String), Failure> {
+    let mut histogram = histogram()?;
+    while let Some(line) = program.line(interrupt)? {
+        let mut fields = line.split(' ');
+        match fields.next() {
+            Some("ready") => {}
+            Some("latency") => {
+                let nanos = java::number(&line, fields.next())?;
+                histogram.saturating_record_n(nanos, java::number(&line, fields.next())?);
+            }
+            Some("done") => return Ok((histogram, line)),
+            _ => return Err(Failure::Run(format!("not understood: {line:?}"))),
+        }
+    }
+    Err(Failure::Interrupted)
 }
 
 /// Where a thread sends to and receives from.

@@ -1,39 +1,19 @@
-//! Who records and replays, and one run of each.
+//! Recordings and replays of messages.
 
-use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use rusteron_archive::{
     Archive, ArchiveError, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams,
 };
 use rusteron_client::ChannelUri;
-use serde_json::{Value, json};
 
+use crate::command_line::choice::Language;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::processes::archive_process::{ArchiveProcess, DEADLINE, Usage};
+use crate::processes::archive_process::{ArchiveProcess, DEADLINE};
 use crate::processes::java::{self, Java};
 use crate::processes::program::Program;
-
-/// Who records and replays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Client {
-    /// The Rust client
-    Rust,
-    /// The Java client, with the loops of Aeron's samples
-    Java,
-}
-
-impl fmt::Display for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Rust => "Rust",
-            Self::Java => "Java",
-        })
-    }
-}
 
 /// The messages that a run records.
 #[derive(Debug, Clone)]
@@ -56,35 +36,13 @@ pub struct Load {
     pub recordings: u32,
 }
 
-/// One recording and its replay.
+/// The times of one recording and its replay.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     /// From the first offer until everything was recorded.
     pub recorded_in: Duration,
     /// From the request until the last message.
     pub replayed_in: Duration,
-    /// The space of the recording on the disk, in bytes.
-    pub disk_bytes: u64,
-    /// The stream's length, with headers.
-    pub recorded_bytes: u64,
-    /// The archive process's usage while it recorded.
-    pub recording: Option<Usage>,
-    /// The archive process's usage while it replayed.
-    pub replay: Option<Usage>,
-}
-
-impl Outcome {
-    /// As an object.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "recorded_seconds": self.recorded_in.as_secs_f64(),
-            "replayed_seconds": self.replayed_in.as_secs_f64(),
-            "disk_bytes": self.disk_bytes,
-            "recorded_bytes": self.recorded_bytes,
-            "archive_recording": self.recording.map(Usage::to_json),
-            "archive_replaying": self.replay.map(Usage::to_json),
-        })
-    }
 }
 
 /// The settings and programs that runs are made with.
@@ -105,31 +63,30 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// [`Failure::Run`] if anything fails; [`Failure::Interrupted`].
-    pub fn measure(&self, client: Client, load: &Load) -> Result<Vec<Outcome>, Failure> {
+    pub fn measure(&self, client: Language, load: &Load) -> Result<Vec<Outcome>, Failure> {
         match client {
-            Client::Rust => self.measure_rust(load),
-            Client::Java => self.measure_java(load),
+            Language::Rust => self.measure_rust(load),
+            Language::Java => self.measure_java(load),
         }
     }
 
     fn measure_rust(&self, load: &Load) -> Result<Vec<Outcome>, Failure> {
         let start = Instant::now();
         loop {
-            let recorded = self.record(load, load.warmup_messages)?;
-            self.replay(load, load.warmup_messages, recorded.recording_id)?;
-            self.purge(recorded.recording_id)?;
+            let (recording_id, _) = self.record(load, load.warmup_messages)?;
+            self.replay(load, load.warmup_messages, recording_id)?;
+            self.purge(recording_id)?;
             if start.elapsed() >= load.warmup {
                 break;
             }
         }
         let measure = |_| {
-            let before = self.settle();
-            let recorded = self.record(load, load.messages)?;
-            let between = [self.process.usage(), self.settle()];
-            let replayed_in = self.replay(load, load.messages, recorded.recording_id)?;
-            let outcome = self.outcome(&recorded, replayed_in, before, between)?;
-            self.purge(recorded.recording_id)?;
-            Ok(outcome)
+            settle();
+            let (recording_id, recorded_in) = self.record(load, load.messages)?;
+            settle();
+            let replayed_in = self.replay(load, load.messages, recording_id)?;
+            self.purge(recording_id)?;
+            Ok(Outcome { recorded_in, replayed_in })
         };
         (0..load.recordings).map(measure).collect()
     }
@@ -147,67 +104,34 @@ impl Bench<'_> {
             load.messages.to_string(),
         ];
         let timeout = DEADLINE + load.warmup;
-        let mut program = self.java.start("Recording.java", &[], &arguments, timeout)?;
+        let mut program = self.java.start("benchmarks/Recording.java", &[], &arguments, timeout)?;
         let mut outcomes = Vec::new();
         for _ in 0..load.recordings {
-            let ready = self.line_of(&mut program)?;
-            if ready != "ready" {
-                return Err(Failure::Run(format!("not understood: Java prints {ready:?}")));
-            }
-            let before = self.settle();
+            self.line_of(&mut program, "ready")?;
+            settle();
             program.go_on()?;
-            let line = self.line_of(&mut program)?;
-            let between = [self.process.usage(), self.settle()];
-            let mut fields =
-                line.strip_prefix("recorded ").into_iter().flat_map(|it| it.split(' '));
-            let recorded = Recorded {
-                nanos: java::number(&line, fields.next())?,
-                recording_id: java::number(&line, fields.next())?,
-                bytes: java::number(&line, fields.next())?,
-            };
+            let recorded_in = self.line_of(&mut program, "recorded ")?;
+            settle();
             program.go_on()?;
-            let line = self.line_of(&mut program)?;
-            let nanos = java::number(&line, line.strip_prefix("replayed "))?;
-            let replayed_in = Duration::from_nanos(nanos);
-            outcomes.push(self.outcome(&recorded, replayed_in, before, between)?);
+            let replayed_in = self.line_of(&mut program, "replayed ")?;
             program.go_on()?;
+            outcomes.push(Outcome { recorded_in, replayed_in });
         }
         program.finish(self.interrupt)?;
         Ok(outcomes)
     }
 
-    fn line_of(&self, program: &mut Program) -> Result<String, Failure> {
-        program.line(self.interrupt)?.ok_or(Failure::Interrupted)
+    /// Reads a line with a prefix, and the nanoseconds behind it, if there are some.
+    fn line_of(&self, program: &mut Program, prefix: &str) -> Result<Duration, Failure> {
+        let line = program.line(self.interrupt)?.ok_or(Failure::Interrupted)?;
+        match line.strip_prefix(prefix) {
+            Some("") => Ok(Duration::ZERO),
+            nanos => java::number(&line, nanos).map(Duration::from_nanos),
+        }
     }
 
-    /// Makes the operating system write its buffers, as the disk would otherwise write them during the
-    /// measurement. Returns the usage of the archive's process until then.
-    fn settle(&self) -> Option<Usage> {
-        #[cfg(unix)]
-        rustix::fs::sync();
-        self.process.usage()
-    }
-
-    /// Right after the replay.
-    fn outcome(
-        &self,
-        recorded: &Recorded,
-        replayed_in: Duration,
-        before: Option<Usage>,
-        between: [Option<Usage>; 2],
-    ) -> Result<Outcome, Failure> {
-        let used = |from: Option<Usage>, to: Option<Usage>| Some(to?.since(from?));
-        Ok(Outcome {
-            recorded_in: Duration::from_nanos(recorded.nanos),
-            replayed_in,
-            disk_bytes: self.process.disk_bytes(recorded.recording_id)?,
-            recorded_bytes: recorded.bytes,
-            recording: used(before, between[0]),
-            replay: used(between[1], self.process.usage()),
-        })
-    }
-
-    fn record(&self, load: &Load, count: u64) -> Result<Recorded, Failure> {
+    /// Records messages, and returns the recording's id and how long it took.
+    fn record(&self, load: &Load, count: u64) -> Result<(i64, Duration), Failure> {
         let archive = self.archive;
         let mut publication = archive
             .add_recorded_exclusive_publication(&load.channel, load.stream_id)
@@ -234,12 +158,12 @@ impl Bench<'_> {
             let position = counter.position().unwrap_or(-1);
             (position, position >= end)
         })?;
-        let nanos = start.elapsed().as_nanos() as u64;
+        let elapsed = start.elapsed();
         archive
             .stop_recording_exclusive_publication(&publication)
             .map_err(failed("cannot stop the recording"))?;
         self.await_some("the end of the recording", || (!counter.is_active()).then_some(()))?;
-        Ok(Recorded { nanos, recording_id: counter.recording_id(), bytes: end as u64 })
+        Ok((counter.recording_id(), elapsed))
     }
 
     fn replay(&self, load: &Load, count: u64, recording_id: i64) -> Result<Duration, Failure> {
@@ -354,11 +278,10 @@ impl Bench<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Recorded {
-    nanos: u64,
-    recording_id: i64,
-    bytes: u64,
+/// Makes the operating system write its buffers, as the disk would otherwise write them during the measurement.
+fn settle() {
+    #[cfg(unix)]
+    rustix::fs::sync();
 }
 
 fn failed(doing: &str) -> impl Fn(ArchiveError) -> Failure + '_ {

@@ -18,13 +18,15 @@ use rusteron_client::{
 };
 use rusteron_media_driver::{Context as DriverContext, DriverInvoker, Preset, ThreadingMode};
 
+use crate::command_line::choice::display_in_words;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
+use crate::command_line::run_options::RunOptions;
 use crate::contenders::ping_pong::{self, End, Pace, Plan};
 use crate::measuring::endpoints;
 use crate::measuring::message_path::{FRAGMENT_LIMIT, Publish, Receive};
 use crate::processes::driver_process::DriverDir;
-use crate::processes::java::{self, Java};
+use crate::processes::java::Java;
 use crate::processes::network_namespaces::{self, Network, NetworkNamespaces};
 use crate::processes::program::Program;
 
@@ -40,18 +42,7 @@ pub enum Contender {
     /// Two connected UDP sockets without Aeron: the bound
     Sockets,
 }
-
-impl Contender {
-    /// The name, as the option calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::C => "c",
-            Self::Java => "java",
-            Self::Sockets => "sockets",
-        }
-    }
-}
+display_in_words!(Contender);
 
 /// The part of a process in a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -281,22 +272,17 @@ pub struct Bench<'a> {
     pub term_length: usize,
     /// The length of messages, in bytes.
     pub message_length: usize,
-    /// How long a run goes on before it is measured.
-    pub warmup: Duration,
-    /// The same for Java.
-    pub java_warmup: Duration,
-    /// How long to measure.
-    pub measure: Duration,
+    /// Warm-up and time of a run.
+    pub options: &'a RunOptions,
     /// Ends a run early.
     pub interrupt: &'a Interrupt,
 }
 
 impl Bench<'_> {
-    /// Runs once, and returns the latencies. If the interrupt is requested when this function returns, they are of
-    /// no use.
+    /// Runs once, and returns the latencies.
     ///
     /// # Errors
-    /// [`Failure::Run`] if a process fails.
+    /// [`Failure::Run`] if a process fails; [`Failure::Interrupted`].
     pub fn measure(
         &self,
         contender: Contender,
@@ -312,34 +298,21 @@ impl Bench<'_> {
             _ => [None; 2],
         };
         let dirs = [0, 1].map(DriverDir::new);
-        let mut histogram = ping_pong::histogram()?;
         let start = |role, dir: &DriverDir, to: &str, from: &str, namespace| {
             self.start(contender, role, dir, [to, from], namespace)
         };
         let mut ponger = start("pong", &dirs[1], &ping, &pong, namespaces[1])?;
         if ponger.line(self.interrupt)?.is_none() {
-            return Ok(histogram);
+            return Err(Failure::Interrupted);
         }
         let mut pinger = start("ping", &dirs[0], &pong, &ping, namespaces[0])?;
-        while let Some(line) = pinger.line(self.interrupt).map_err(|failure| {
-            // If the other process has ended, its own words say more.
-            ponger.check().err().unwrap_or(failure)
-        })? {
-            let mut fields = line.split(' ');
-            match fields.next() {
-                Some("ready") => {}
-                Some("latency") => {
-                    let nanos = java::number(&line, fields.next())?;
-                    histogram.saturating_record_n(nanos, java::number(&line, fields.next())?);
-                }
-                Some("done") => {
-                    pinger.finish(self.interrupt)?;
-                    ponger.finish(self.interrupt)?;
-                    break;
-                }
-                _ => return Err(Failure::Run(format!("not understood: {line:?}"))),
-            }
-        }
+        let (histogram, _) =
+            ping_pong::read_histogram(&mut pinger, self.interrupt).map_err(|failure| {
+                // If the other process has ended, its own words say more.
+                ponger.check().err().unwrap_or(failure)
+            })?;
+        pinger.finish(self.interrupt)?;
+        ponger.finish(self.interrupt)?;
         Ok(histogram)
     }
 
@@ -351,7 +324,7 @@ impl Bench<'_> {
         [to, from]: [&str; 2],
         namespace: Option<&str>,
     ) -> Result<Program, Failure> {
-        let warmup = if contender == Contender::Java { self.java_warmup } else { self.warmup };
+        let warmup = self.options.warmup_with(contender == Contender::Java);
         let arguments = [
             role.to_owned(),
             dir.path().display().to_string(),
@@ -360,10 +333,12 @@ impl Bench<'_> {
             self.term_length.to_string(),
             self.message_length.to_string(),
             warmup.as_nanos().to_string(),
-            self.measure.as_nanos().to_string(),
+            self.options.measure.as_nanos().to_string(),
         ];
         let mut command = match (contender, self.java, &self.c) {
-            (Contender::Java, Some(java), _) => java.command("RoundTrips.java", &[], &[]),
+            (Contender::Java, Some(java), _) => {
+                java.command("benchmarks/RoundTrips.java", &[], &[])
+            }
             (Contender::C, _, Some(c)) => Command::new(c),
             _ => {
                 let program = std::env::current_exe()
@@ -373,13 +348,13 @@ impl Bench<'_> {
                 if let Some(preset) = self.preset {
                     command.args(["--preset", preset.name()]);
                 }
-                command.arg(contender.name());
+                command.arg(contender.to_string().to_lowercase());
                 command
             }
         };
         command.args(arguments);
         let command = network_namespaces::in_namespace(command, namespace);
-        let timeout = 2 * DEADLINE + warmup + self.measure;
-        Program::start(format!("{role} of {}", contender.name()), command, timeout)
+        let timeout = 2 * DEADLINE + warmup + self.options.measure;
+        Program::start(format!("{role} of {contender}"), command, timeout)
     }
 }

@@ -3,17 +3,16 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use rusteron_client::{CncFile, IdleStrategyKind};
 use rusteron_media_driver::Preset;
 
-use crate::command_line::driver_options::Threading;
+use crate::command_line::choice::{Threading, display_in_words};
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::measuring::channel::Channel;
+use crate::command_line::run_options::RunOptions;
 use crate::measuring::connection::Connection;
 use crate::measuring::endpoints;
 use crate::measuring::measurement::{self, Phase, Plan, Slice};
@@ -23,22 +22,15 @@ use crate::measuring::numbered::{
 use crate::processes::driver_process::{DriverProcess, Host, Launch, Launcher, Settings};
 use crate::processes::driver_totals::DriverTotals;
 use crate::processes::network_namespaces::{Network, NetworkNamespaces};
-use crate::processes::system_calls::SystemCalls;
+use crate::reports::results::Figure;
 
-/// The stream of the first length; each further one has the next.
-const FIRST_STREAM_ID: i32 = 6001;
+const STREAM_ID: i32 = 6001;
 
 /// The receiver's port in its namespace, where no other program is.
 const PORT: u16 = 20121;
 
 /// How many fragments a poll receives at the most, as in Aeron's samples.
 const FRAGMENT_LIMIT: usize = 10;
-
-/// For how long system calls are counted, after the measurement.
-const COUNTED: Duration = Duration::from_millis(300);
-
-/// How long the stream goes on before that.
-const BEFORE_COUNTED: Duration = Duration::from_millis(50);
 
 /// The shortest and the longest message of the mix.
 const MIX: (usize, usize) = (32, 1344);
@@ -56,21 +48,7 @@ pub enum Contender {
     /// Aeron's Java driver
     Java,
 }
-
-impl Contender {
-    /// The name, as the option calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::C => "c",
-            Self::Java => "java",
-        }
-    }
-
-    fn host(self) -> Host {
-        if self == Self::Java { Host::Java } else { Host::Rust }
-    }
-}
+display_in_words!(Contender);
 
 /// Vectors, socket buffers and receiver window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,16 +57,6 @@ pub enum Buffers {
     Default,
     /// Those of the preset throughput
     Throughput,
-}
-
-impl Buffers {
-    /// The name, as the option calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Throughput => "throughput",
-        }
-    }
 }
 
 /// The lengths of a stream's messages.
@@ -125,10 +93,8 @@ impl FromStr for MessageLength {
         if text == "mix" {
             return Ok(Self::Mix);
         }
-        let length = text
-            .parse()
-            .ok()
-            .filter(|length| (NUMBER_LENGTH..=MAX_MESSAGE_LENGTH).contains(length));
+        let lengths = NUMBER_LENGTH..=MAX_MESSAGE_LENGTH;
+        let length = text.parse().ok().filter(|length| lengths.contains(length));
         length.map(Self::Fixed).ok_or_else(|| {
             format!(
                 "expected a number of bytes from {NUMBER_LENGTH} to {MAX_MESSAGE_LENGTH}, or mix"
@@ -137,7 +103,7 @@ impl FromStr for MessageLength {
     }
 }
 
-/// The conditions of one table.
+/// The conditions of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conditions {
     /// The network.
@@ -146,40 +112,8 @@ pub struct Conditions {
     pub threading: Threading,
     /// The buffers of each driver.
     pub buffers: Buffers,
-}
-
-impl fmt::Display for Conditions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { network, threading, buffers } = self;
-        write!(f, "{}, {}, {} buffers", network.name(), threading.name(), buffers.name())
-    }
-}
-
-/// One run.
-#[derive(Debug, Clone)]
-pub struct Run {
-    /// Messages per second, of each slice.
-    pub rates: Vec<f64>,
-    /// Payload bytes that arrived in the measured time.
-    pub payload: u64,
-    /// The measured time.
-    pub elapsed: Duration,
-    /// Counts of the drivers in the measured time.
-    pub totals: DriverTotals,
-    /// Datagrams and system calls of a time after the measured one, if they can be counted.
-    pub calls: Option<SystemCalls>,
-}
-
-impl Run {
-    /// Payload bytes per second.
-    pub fn bytes_per_second(&self) -> f64 {
-        self.payload as f64 / self.elapsed.max(Duration::from_nanos(1)).as_secs_f64()
-    }
-
-    /// Seconds of processor time of the drivers for each GB (10⁹ bytes) of payload; `None` if nothing arrived.
-    pub fn cpu_seconds_per_gigabyte(&self) -> Option<f64> {
-        (self.payload > 0).then(|| self.totals.cpu.as_secs_f64() * 1e9 / self.payload as f64)
-    }
+    /// The messages.
+    pub length: MessageLength,
 }
 
 /// Makes runs.
@@ -193,16 +127,8 @@ pub struct Bench<'a> {
     pub idle: IdleStrategyKind,
     /// Idle strategy of the drivers' threads.
     pub driver_idle: IdleStrategyKind,
-    /// How long a slice is.
-    pub slice: Duration,
-    /// How long each run goes on before it is measured.
-    pub warmup: Duration,
-    /// The same for the first run of a Java driver.
-    pub java_warmup: Duration,
-    /// How long to measure.
-    pub measure: Duration,
-    /// `true` if system calls are to be counted.
-    pub counts_calls: bool,
+    /// Warm-up and time of a run.
+    pub options: &'a RunOptions,
     /// The interrupt that ends a run early.
     pub interrupt: &'a Interrupt,
 }
@@ -214,137 +140,75 @@ struct Sample {
     totals: DriverTotals,
 }
 
-/// The drivers of a contender, and the clients of them.
-struct Path<'a> {
-    drivers: &'a [DriverProcess],
-    counts: Vec<CncFile>,
-    sender: Connection,
-    /// `None` if the sending driver also receives.
-    receiver: Option<Connection>,
-    channel: Channel,
-}
-
-impl Path<'_> {
-    fn receiver(&self) -> &Connection {
-        self.receiver.as_ref().unwrap_or(&self.sender)
-    }
-
-    fn totals(&self) -> Result<DriverTotals, Failure> {
-        DriverTotals::read(self.drivers.iter().zip(&self.counts))
-    }
-
-    /// The processes of the driver that sends, and of the one that receives.
-    fn pids(&self) -> (u32, u32) {
-        let pid = |driver: Option<&DriverProcess>| driver.map_or(0, DriverProcess::pid);
-        (pid(self.drivers.first()), pid(self.drivers.last()))
-    }
-
-    fn explain(&self, failure: Failure) -> Failure {
-        self.receiver().explain(self.sender.explain(failure))
-    }
-}
-
 impl Bench<'_> {
-    /// Starts a contender's drivers, makes a run of each length, and ends the drivers; `None` if the interrupt is
-    /// requested meanwhile.
+    /// Starts a contender's drivers, passes messages, and ends the drivers.
     ///
     /// # Errors
-    /// [`Failure::Run`] if a driver does not start or end, or if a message is lost, repeated or changed.
+    /// [`Failure::Run`] if a driver does not start or end, or if a message is lost, repeated or changed;
+    /// [`Failure::Interrupted`].
     pub fn measure(
         &self,
         contender: Contender,
-        conditions: Conditions,
-        lengths: &[MessageLength],
+        conditions: &Conditions,
         numbers: &mut impl Iterator<Item = u32>,
-    ) -> Result<Option<Vec<Run>>, Failure> {
+    ) -> Result<Vec<Figure>, Failure> {
         let mut settings = vec![Settings::Threads(conditions.threading, self.driver_idle)];
         if conditions.buffers == Buffers::Throughput {
             settings.push(Settings::Preset(Preset::Throughput));
         }
-        let mut drivers = Vec::new();
-        for namespace in self.namespaces_of(conditions.network) {
+        // One driver for each end; `None` is this process's own network.
+        let namespaces = match (conditions.network, self.namespaces) {
+            (Network::Namespaces, Some(namespaces)) => namespaces.names().map(Some).to_vec(),
+            _ => vec![None],
+        };
+        let start = |namespace| {
             let launch = Launch {
-                host: contender.host(),
+                host: if contender == Contender::Java { Host::Java } else { Host::Rust },
                 settings: &settings,
                 segmentation_offload: contender == Contender::Rust,
                 namespace,
                 number: numbers.next().unwrap_or(u32::MAX),
             };
-            let Some(driver) = self.launcher.start(&launch, self.interrupt)? else {
-                return Ok(None);
-            };
-            drivers.push(driver);
-        }
-        let measured = self.measure_lengths(contender, conditions.network, lengths, &drivers);
+            self.launcher.start(&launch, self.interrupt)
+        };
+        let mut drivers = namespaces.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let warmup = self.options.warmup_with(contender == Contender::Java);
+        let measured = self.measure_stream(&drivers, conditions, warmup);
         // If one has ended, its own words say more.
         drivers.iter_mut().try_for_each(DriverProcess::check)?;
-        let Some(runs) = measured? else { return Ok(None) };
+        let figures = measured?;
         for driver in drivers {
             driver.end(self.interrupt)?;
         }
-        Ok((!self.interrupt.is_requested()).then_some(runs))
+        Ok(figures)
     }
 
-    /// One for each driver of a network; `None` is this process's own.
-    fn namespaces_of(&self, network: Network) -> Vec<Option<&str>> {
-        match (network, self.namespaces) {
-            (Network::Namespaces, Some(namespaces)) => namespaces.names().map(Some).to_vec(),
-            _ => vec![None],
-        }
-    }
-
-    fn measure_lengths(
-        &self,
-        contender: Contender,
-        network: Network,
-        lengths: &[MessageLength],
-        drivers: &[DriverProcess],
-    ) -> Result<Option<Vec<Run>>, Failure> {
-        let [sending, rest @ ..] = drivers else { return Ok(None) };
-        let counts = drivers.iter().map(|driver| CncFile::open(driver.aeron_dir(), Duration::ZERO));
-        let path = Path {
-            drivers,
-            counts: counts.collect::<Result<_, _>>()?,
-            sender: Connection::to_driver(sending.aeron_dir())?,
-            receiver: rest
-                .first()
-                .map(|driver| Connection::to_driver(driver.aeron_dir()))
-                .transpose()?,
-            channel: channel(network)?,
-        };
-        let mut runs = Vec::new();
-        for (length, stream_id) in lengths.iter().zip(FIRST_STREAM_ID..) {
-            let is_cold = contender == Contender::Java && runs.is_empty();
-            let warmup = if is_cold { self.java_warmup } else { self.warmup };
-            let measured = self.measure_stream(&path, &length.lengths(), stream_id, warmup);
-            match measured.map_err(|failure| path.explain(failure))? {
-                Some(run) => runs.push(run),
-                None => return Ok(None),
-            }
-        }
-        path.sender.warn();
-        path.receiver().warn();
-        Ok(Some(runs))
-    }
-
+    /// A stream from the first driver to the last, which may be the same.
     fn measure_stream(
         &self,
-        path: &Path<'_>,
-        lengths: &Lengths,
-        stream_id: i32,
+        drivers: &[DriverProcess],
+        conditions: &Conditions,
         warmup: Duration,
-    ) -> Result<Option<Run>, Failure> {
-        let (channel, interrupt) = (&path.channel, self.interrupt);
-        let mut stream = path.sender.open_to(path.receiver(), channel, stream_id, interrupt)?;
-        if interrupt.is_requested() {
-            return Ok(None);
-        }
+    ) -> Result<Vec<Figure>, Failure> {
+        let connections = drivers.iter().map(|driver| Connection::to_driver(driver.aeron_dir()));
+        let connections = connections.collect::<Result<Vec<_>, _>>()?;
+        let (Some(sender), Some(receiver)) = (connections.first(), connections.last()) else {
+            return Err(Failure::Run("there is no driver".to_owned()));
+        };
+        let counts = drivers.iter().map(|driver| CncFile::open(driver.aeron_dir(), Duration::ZERO));
+        let counts = counts.collect::<Result<Vec<_>, _>>()?;
+        let totals = || DriverTotals::read(drivers.iter().zip(&counts));
+
+        let interrupt = self.interrupt;
+        let mut stream =
+            sender.open_to(receiver, &channel(conditions.network)?, STREAM_ID, interrupt)?;
+        let lengths = conditions.length.lengths();
         let payload = Payload::default();
-        let mut publication = NumberedPublication::new(&mut stream.publication, lengths);
+        let mut publication = NumberedPublication::new(&mut stream.publication, &lengths);
         let mut subscription =
-            NumberedSubscription::new(&mut stream.subscription, lengths, &payload);
+            NumberedSubscription::new(&mut stream.subscription, &lengths, &payload);
         let sample = || {
-            let totals = path.totals()?;
+            let totals = totals()?;
             Ok::<_, Failure>(Sample { at: Instant::now(), payload: payload.bytes(), totals })
         };
         let plan = Plan {
@@ -352,10 +216,10 @@ impl Bench<'_> {
             message_length: 1,
             fragment_limit: FRAGMENT_LIMIT,
             idle: self.idle,
-            interval: self.slice,
+            interval: RunOptions::SLICE,
             warmup,
-            measured: Some(self.measure),
-            timeout: path.sender.timeout(),
+            measured: self.options.measure,
+            timeout: sender.timeout(),
         };
         let mut first = sample()?;
         let mut last = None;
@@ -366,7 +230,7 @@ impl Bench<'_> {
                 Phase::Measured => {
                     measured += slice.elapsed;
                     // Samples take time: only at the end.
-                    if measured + self.slice / 2 >= self.measure {
+                    if measured + RunOptions::SLICE / 2 >= plan.measured {
                         last = Some(sample()?);
                     }
                 }
@@ -374,56 +238,24 @@ impl Bench<'_> {
             Ok(())
         };
         let measurement =
-            measurement::measure(&mut publication, &mut subscription, &plan, interrupt, observe)?;
+            measurement::measure(&mut publication, &mut subscription, &plan, interrupt, observe)
+                .map_err(|failure| receiver.explain(sender.explain(failure)))?;
         subscription.check(&publication)?;
-        if interrupt.is_requested() {
-            return Ok(None);
-        }
         let last = last.map_or_else(sample, Ok)?;
-        let calls = if self.counts_calls {
-            let counted = count_calls(&mut publication, &mut subscription, &plan, path.pids());
-            // Ctrl-C in a terminal ends perf, too.
-            if interrupt.is_requested() {
-                return Ok(None);
-            }
-            Some(counted?)
-        } else {
-            None
-        };
-        Ok(Some(Run {
-            rates: measurement.slices.iter().map(Slice::messages_per_second).collect(),
-            payload: last.payload - first.payload,
-            elapsed: last.at - first.at,
-            totals: last.totals - first.totals,
-            calls,
-        }))
+        let gigabytes = (last.payload - first.payload) as f64 / 1e9;
+        let totals = last.totals - first.totals;
+        Ok(vec![
+            ("msgs/s", measurement::median_rate(&measurement.slices)),
+            ("MB/s", gigabytes * 1e3 / last.at.duration_since(first.at).as_secs_f64()),
+            ("CPU s/GB", totals.cpu.as_secs_f64() / gigabytes.max(f64::MIN_POSITIVE)),
+            ("NAKs", totals.naks as f64),
+            ("gaps B", totals.gap_bytes as f64),
+            ("overruns", totals.overruns as f64),
+        ])
     }
 }
 
-/// Lets the stream go on while system calls are counted. Counting would slow the measured time.
-fn count_calls(
-    publication: &mut NumberedPublication<'_>,
-    subscription: &mut NumberedSubscription<'_>,
-    plan: &Plan,
-    (sender, receiver): (u32, u32),
-) -> Result<SystemCalls, Failure> {
-    let counted = Interrupt::default();
-    let plan = Plan { warmup: Duration::ZERO, measured: None, ..*plan };
-    let calls = thread::scope(|scope| {
-        let counter = measurement::spawn(scope, "counter", || {
-            thread::sleep(BEFORE_COUNTED);
-            let calls = SystemCalls::count(sender, receiver, COUNTED);
-            counted.request();
-            calls
-        })?;
-        measurement::measure(publication, subscription, &plan, &counted, |_, _| Ok(()))?;
-        counter.join().map_err(|_| Failure::Run("the counter's thread panicked".to_owned()))?
-    })?;
-    subscription.check(publication)?;
-    Ok(calls)
-}
-
-fn channel(network: Network) -> Result<Channel, Failure> {
+fn channel(network: Network) -> Result<String, Failure> {
     let endpoint = match network {
         Network::Loopback => {
             let [endpoint] = endpoints::free_endpoints()?;
@@ -433,7 +265,7 @@ fn channel(network: Network) -> Result<Channel, Failure> {
             SocketAddr::from((NetworkNamespaces::ADDRESSES[1], PORT)).to_string()
         }
     };
-    format!("aeron:udp?endpoint={endpoint}").parse().map_err(Failure::Run)
+    Ok(format!("aeron:udp?endpoint={endpoint}"))
 }
 
 #[cfg(test)]
@@ -450,20 +282,5 @@ mod tests {
             let error = text.parse::<MessageLength>().expect_err(text);
             assert!(error.contains("from 8 to 1376, or mix"), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn run_has_rates_per_payload() {
-        let totals = DriverTotals { cpu: Duration::from_millis(300), ..DriverTotals::default() };
-        let run = Run {
-            rates: vec![1.0],
-            payload: 200_000_000,
-            elapsed: Duration::from_secs(2),
-            totals,
-            calls: None,
-        };
-        assert_eq!(run.bytes_per_second(), 1e8);
-        assert_eq!(run.cpu_seconds_per_gigabyte(), Some(1.5));
-        assert_eq!(Run { payload: 0, ..run }.cpu_seconds_per_gigabyte(), None);
     }
 }

@@ -10,7 +10,6 @@ use rusteron_media_driver::{Context as DriverContext, MediaDriver};
 use crate::command_line::duration;
 use crate::command_line::failure::{self, Failure};
 use crate::command_line::interrupt::Interrupt;
-use crate::measuring::channel::Channel;
 
 /// How much longer than the client itself a program waits for signs of life, so that the client's
 /// own words for it come first.
@@ -78,7 +77,7 @@ impl Connection {
     /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout.
     pub fn open(
         &self,
-        channel: &Channel,
+        channel: &str,
         stream_id: i32,
         interrupt: &Interrupt,
     ) -> Result<Stream, Failure> {
@@ -92,13 +91,13 @@ impl Connection {
     pub fn open_to(
         &self,
         receiver: &Self,
-        channel: &Channel,
+        channel: &str,
         stream_id: i32,
         interrupt: &Interrupt,
     ) -> Result<Stream, Failure> {
         let publication = self
             .aeron
-            .add_exclusive_publication(channel.as_str(), stream_id)
+            .add_exclusive_publication(channel, stream_id)
             .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
         let subscription = receiver.subscribe_to(publication.session_id(), channel, stream_id)?;
         self.await_connected(channel, stream_id, interrupt, || {
@@ -113,13 +112,13 @@ impl Connection {
     /// As [`open`](Self::open).
     pub fn open_concurrent(
         &self,
-        channel: &Channel,
+        channel: &str,
         stream_id: i32,
         interrupt: &Interrupt,
     ) -> Result<Stream<Publication>, Failure> {
         let publication = self
             .aeron
-            .add_publication(channel.as_str(), stream_id)
+            .add_publication(channel, stream_id)
             .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
         let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
         self.await_connected(channel, stream_id, interrupt, || {
@@ -133,12 +132,13 @@ impl Connection {
     fn subscribe_to(
         &self,
         session_id: i32,
-        channel: &Channel,
+        channel: &str,
         stream_id: i32,
     ) -> Result<Subscription, Failure> {
-        let own = channel.with_default("session-id", session_id);
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        let own = format!("{channel}{separator}session-id={session_id}");
         self.aeron
-            .add_subscription(own.as_str(), stream_id)
+            .add_subscription(&own, stream_id)
             .map_err(|error| cannot_add("subscription", channel, stream_id, error))
     }
 
@@ -148,7 +148,7 @@ impl Connection {
     /// [`Failure::Run`] if the client is closed meanwhile, or in case of a timeout.
     pub fn await_connected(
         &self,
-        channel: &Channel,
+        channel: &str,
         stream_id: i32,
         interrupt: &Interrupt,
         is_connected: impl Fn() -> bool,
@@ -191,7 +191,7 @@ impl Connection {
     }
 }
 
-fn cannot_add(what: &str, channel: &Channel, stream_id: i32, error: Error) -> Failure {
+fn cannot_add(what: &str, channel: &str, stream_id: i32, error: Error) -> Failure {
     Failure::run(format_args!("cannot add the {what} on {channel} stream {stream_id}"), error)
 }
 

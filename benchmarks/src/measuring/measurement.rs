@@ -9,6 +9,7 @@ use rusteron_client::{IdleStrategyKind, OfferError, PollError};
 use crate::command_line::duration;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
+use crate::measuring::median::median;
 use crate::measuring::message_path::{Poll, Publish};
 use crate::measuring::publisher::{self, Published};
 use crate::measuring::run::Run;
@@ -27,8 +28,8 @@ pub struct Plan {
     pub interval: Duration,
     /// How long to run before measuring.
     pub warmup: Duration,
-    /// How long to measure; until the interrupt if `None`.
-    pub measured: Option<Duration>,
+    /// How long to measure.
+    pub measured: Duration,
     /// How long no message may arrive before that is an error.
     pub timeout: Duration,
 }
@@ -72,25 +73,7 @@ pub struct Slice {
 impl Slice {
     /// Messages per second.
     pub fn messages_per_second(&self) -> f64 {
-        self.per_second(self.messages)
-    }
-
-    /// Payload bytes per second.
-    pub fn bytes_per_second(&self) -> f64 {
-        self.per_second(self.bytes)
-    }
-
-    fn per_second(&self, count: u64) -> f64 {
-        count as f64 / self.elapsed.max(Duration::from_nanos(1)).as_secs_f64()
-    }
-
-    /// Several slices as one; `None` if there are none.
-    pub fn sum(slices: &[Self]) -> Option<Self> {
-        slices.iter().copied().reduce(|sum, slice| Self {
-            elapsed: sum.elapsed + slice.elapsed,
-            messages: sum.messages + slice.messages,
-            bytes: sum.bytes + slice.bytes,
-        })
+        self.messages as f64 / self.elapsed.max(Duration::from_nanos(1)).as_secs_f64()
     }
 }
 
@@ -212,6 +195,12 @@ pub fn spawn<'scope, T: Send + 'scope>(
         .map_err(|error| Failure::run(format_args!("cannot start the {name}'s thread"), error))
 }
 
+/// The median of the slices' rates, in messages per second; 0 without slices.
+pub fn median_rate(slices: &[Slice]) -> f64 {
+    let rates: Vec<f64> = slices.iter().map(Slice::messages_per_second).collect();
+    median(&rates).unwrap_or(0.0)
+}
+
 fn join<T, E: fmt::Display>(
     thread: ScopedJoinHandle<'_, Result<T, E>>,
     name: &str,
@@ -246,7 +235,7 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
     /// The slices of the measured time.
     fn sample(&mut self) -> Result<Vec<Slice>, Failure> {
         if !self.plan.warmup.is_zero() {
-            self.sample_phase(Phase::WarmUp, Some(self.plan.warmup))?;
+            self.sample_phase(Phase::WarmUp, self.plan.warmup)?;
         }
         if self.is_ended() {
             Ok(Vec::new())
@@ -255,21 +244,17 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
         }
     }
 
-    fn sample_phase(
-        &mut self,
-        phase: Phase,
-        length: Option<Duration>,
-    ) -> Result<Vec<Slice>, Failure> {
-        let end = length.map(|length| self.taken + length);
+    fn sample_phase(&mut self, phase: Phase, length: Duration) -> Result<Vec<Slice>, Failure> {
+        let end = self.taken + length;
         let mut slices = Vec::new();
         let mut tick = self.taken;
         loop {
             tick += self.plan.interval;
             // Later than planned, if the process was suspended: missed slices are not made up for.
             tick = tick.max(self.taken + self.plan.interval / 2);
-            let deadline = end.map_or(tick, |end| end.min(tick));
-            let is_last = self.interrupt.wait_until(deadline, || !self.run.is_running())
-                || Some(deadline) == end;
+            let deadline = end.min(tick);
+            let is_last =
+                self.interrupt.wait_until(deadline, || !self.run.is_running()) || deadline == end;
             let slice = self.take();
             if slice.elapsed >= self.plan.interval / 2 || (is_last && slices.is_empty()) {
                 (self.observe)(phase, &slice)?;
@@ -365,7 +350,7 @@ mod tests {
         idle: IdleStrategyKind::Yielding,
         interval: Duration::from_millis(10),
         warmup: Duration::from_millis(5),
-        measured: Some(Duration::from_millis(25)),
+        measured: Duration::from_millis(25),
         timeout: Duration::from_secs(3600),
     };
 
@@ -385,9 +370,8 @@ mod tests {
             })
             .expect("a measurement");
         assert_eq!(measurement.received.bytes, measurement.published.messages * 32);
-        let sum = Slice::sum(&measurement.slices).expect("slices");
-        assert!(sum.messages <= measurement.published.messages);
-        assert_eq!(sum.bytes, sum.messages * 32);
+        let messages: u64 = measurement.slices.iter().map(|slice| slice.messages).sum();
+        assert!(messages <= measurement.published.messages);
         assert_eq!(phases.first(), Some(&Phase::WarmUp));
         let measured = phases.iter().filter(|phase| **phase == Phase::Measured).count();
         assert_eq!(measured, measurement.slices.len());
@@ -417,7 +401,7 @@ mod tests {
     fn an_interrupt_ends_an_endless_plan() {
         let (mut sender, mut receiver) = pipe();
         let interrupt = Interrupt::default();
-        let plan = Plan { measured: None, ..PLAN };
+        let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
         let measurement = measure(&mut sender, &mut receiver, &plan, &interrupt, |phase, slice| {
             if phase == Phase::Measured && slice.messages > 0 {
                 interrupt.request();
@@ -441,7 +425,7 @@ mod tests {
     #[test]
     fn a_stream_that_closes_ends_the_run() {
         let (mut sender, _) = pipe();
-        let plan = Plan { measured: None, ..PLAN };
+        let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
         let interrupt = Interrupt::default();
         let failure = measure(&mut sender, &mut Hole, &plan, &interrupt, |_, _| Ok(()));
         assert_eq!(
@@ -464,7 +448,11 @@ mod tests {
 
     #[test]
     fn silence_is_an_error_after_a_while() {
-        let plan = Plan { measured: None, timeout: Duration::from_millis(30), ..PLAN };
+        let plan = Plan {
+            measured: Duration::from_secs(3600),
+            timeout: Duration::from_millis(30),
+            ..PLAN
+        };
         let failure = measure(&mut Hole, &mut Hole, &plan, &Interrupt::default(), |_, _| Ok(()));
         let failure = failure.map(|_| ()).expect_err("silence");
         assert!(failure.to_string().starts_with("no message has arrived for"), "{failure}");
@@ -473,7 +461,7 @@ mod tests {
     #[test]
     fn a_failing_observer_ends_the_run() {
         let (mut sender, mut receiver) = pipe();
-        let plan = Plan { measured: None, ..PLAN };
+        let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
         let full = Failure::Run("full".to_owned());
         let failure = measure(&mut sender, &mut receiver, &plan, &Interrupt::default(), |_, _| {
             Err(full.clone())
@@ -486,6 +474,5 @@ mod tests {
         let slice =
             Slice { elapsed: Duration::from_millis(1250), messages: 1_000_000, bytes: 32_000_000 };
         assert_eq!(slice.messages_per_second(), 800_000.0);
-        assert_eq!(slice.bytes_per_second(), 25_600_000.0);
     }
 }

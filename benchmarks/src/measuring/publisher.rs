@@ -2,7 +2,6 @@
 
 use rusteron_client::{IdleStrategy, OfferError};
 
-use crate::command_line::number;
 use crate::measuring::message_path::Publish;
 use crate::measuring::run::Run;
 
@@ -26,11 +25,6 @@ pub struct Published {
 }
 
 impl Published {
-    /// Refused offers, for whatever reason, for each accepted message.
-    pub fn back_pressure_ratio(&self) -> f64 {
-        number::ratio(self.refused(), self.messages)
-    }
-
     /// Adds up the counts of several publishers.
     pub fn sum(publishers: impl IntoIterator<Item = Self>) -> Self {
         publishers.into_iter().fold(Self::default(), |sum, one| Self {
@@ -39,11 +33,6 @@ impl Published {
             admin_actions: sum.admin_actions + one.admin_actions,
             not_connected: sum.not_connected + one.not_connected,
         })
-    }
-
-    /// Refused offers, for whatever reason.
-    pub fn refused(&self) -> u64 {
-        self.back_pressured + self.admin_actions + self.not_connected
     }
 }
 
@@ -148,7 +137,6 @@ mod tests {
         let expected =
             Published { messages: 96, back_pressured: 2, admin_actions: 1, not_connected: 1 };
         assert_eq!(published, Ok(expected));
-        assert_eq!(expected.back_pressure_ratio(), 4.0 / 96.0);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{IdleStrategy, PollError};
 
-use crate::command_line::number;
 use crate::measuring::message_path::Poll;
 use crate::measuring::run::{Remainder, Run};
 
@@ -17,13 +16,6 @@ pub struct Received {
     pub polls: u64,
     /// Those of them that found nothing.
     pub failed_polls: u64,
-}
-
-impl Received {
-    /// The share of polls that found nothing.
-    pub fn failed_poll_ratio(&self) -> f64 {
-        number::ratio(self.failed_polls, self.polls)
-    }
 }
 
 /// The facts that the subscriber needs besides its subscription.

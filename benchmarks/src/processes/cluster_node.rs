@@ -1,16 +1,15 @@
 //! A cluster of one Java member with an echo service, as processes of their own.
 
 use std::env;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use rusteron_client::CncFile;
 
 use tempfile::TempDir;
 
+use crate::command_line::choice::Language;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::measuring::endpoints;
@@ -27,24 +26,6 @@ const TICK: Duration = Duration::from_millis(10);
 /// The types of the member's counters for its role and its election, and their values when the member leads.
 const LEADS: [(i32, i64); 2] = [(201, 2), (207, 17)];
 
-/// The language of a service in a process of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Service {
-    /// rusteron-cluster
-    Rust,
-    /// Aeron's container
-    Java,
-}
-
-impl fmt::Display for Service {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Rust => "Rust",
-            Self::Java => "Java",
-        })
-    }
-}
-
 /// A member in directories of its own, which go with it.
 #[derive(Debug)]
 pub struct ClusterNode {
@@ -56,8 +37,8 @@ pub struct ClusterNode {
 }
 
 impl ClusterNode {
-    /// Starts a member whose threads idle by a strategy, and waits until it leads. The service is one of the member's
-    /// threads. Interrupts end the wait.
+    /// Starts a member whose threads idle by a strategy, and waits until it leads. The echo service is one of the member's
+    /// threads in Java, or a process of its own in a language.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
@@ -65,58 +46,33 @@ impl ClusterNode {
         java: &Java,
         idle: &str,
         cores: Cores,
+        service: Option<Language>,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let mut node = cores.start_member(|| Self::launch(java, idle, "EchoService"))?;
-        while let Some(line) = node.program.line(interrupt)? {
-            if line.ends_with("is LEADER") {
-                return Ok(node);
-            }
-        }
-        Err(Failure::Interrupted)
-    }
-
-    /// The same with the service in a process of its own.
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start).
-    pub fn start_with(
-        java: &Java,
-        idle: &str,
-        cores: Cores,
-        service: Service,
-        interrupt: &Interrupt,
-    ) -> Result<Self, Failure> {
-        let mut node = cores.start_member(|| Self::launch(java, idle, "none"))?;
-        while let Some(line) = node.program.line(interrupt)? {
-            if line.ends_with(" started") {
-                break;
-            }
-        }
+        let embedded = if service.is_none() { "EchoService" } else { "none" };
+        let mut node = cores.start_member(|| Self::launch(java, idle, embedded))?;
+        while !node.program.line(interrupt)?.ok_or(Failure::Interrupted)?.ends_with(" started") {}
         let dirs = [node.aeron_dir(), node.dir.path().join("cluster")];
-        node.service = Some(match service {
-            Service::Java => {
+        node.service = match service {
+            None => None,
+            Some(Language::Java) => {
                 let [aeron, cluster] = dirs.map(|dir| dir.display().to_string());
                 let options = [
                     format!("-Daeron.dir={aeron}"),
                     format!("-Daeron.cluster.dir={cluster}"),
                     format!("-Daeron.cluster.idle.strategy={idle}"),
                 ];
-                java.start(
-                    "cluster/Container.java",
-                    &options,
-                    &["EchoService".to_owned()],
-                    DEADLINE,
-                )?
+                let arguments = ["EchoService".to_owned()];
+                Some(java.start("cluster/Container.java", &options, &arguments, DEADLINE)?)
             }
-            Service::Rust => {
+            Some(Language::Rust) => {
                 let program = env::current_exe()
                     .map_err(|error| Failure::run("cannot tell where this program is", error))?;
                 let mut command = Command::new(program);
-                command.args(["--serve", idle]).args(dirs);
-                Program::start("service in Rust".to_owned(), command, DEADLINE)?
+                command.args(["echo-service", idle]).args(dirs);
+                Some(Program::start("service in Rust".to_owned(), command, DEADLINE)?)
             }
-        });
+        };
         let start = Instant::now();
         while !node.leads() {
             node.check()?;
@@ -170,8 +126,8 @@ impl ClusterNode {
     }
 
     /// The service, if it is a process of its own.
-    pub fn service(&mut self) -> Option<&mut Program> {
-        self.service.as_mut()
+    pub fn service(&self) -> Option<&Program> {
+        self.service.as_ref()
     }
 
     /// Where its media driver is.

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use rusteron_client::{CncFile, IdleStrategyKind, request_driver_termination};
 use rusteron_media_driver::Preset;
 
-use crate::command_line::driver_options::Threading;
+use crate::command_line::choice::{Threading, display_in_words};
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::processes::java::Java;
@@ -36,15 +36,7 @@ pub enum Host {
     Java,
 }
 
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Rust => "Rust",
-            Self::C => "C",
-            Self::Java => "Java",
-        })
-    }
-}
+display_in_words!(Host);
 
 /// How a driver spreads its work over threads, and how the threads idle when there is no work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,12 +106,11 @@ impl FromStr for Settings {
     }
 }
 
-/// Finds the program `media_driver`: the one at a path, or else the one beside this program. Returns its path, and its
-/// output about its version.
+/// Finds the program `media_driver`: the one at a path, or else the one beside this program.
 ///
 /// # Errors
 /// [`Failure::Usage`] if it is another program, or missing.
-pub fn media_driver(path: Option<&Path>) -> Result<(PathBuf, String), Failure> {
+pub fn media_driver(path: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = match path {
         Some(path) => path.to_owned(),
         None => env::current_exe()
@@ -135,9 +126,8 @@ pub fn media_driver(path: Option<&Path>) -> Result<(PathBuf, String), Failure> {
     };
     let version = Command::new(&path).arg("--version").output();
     let version = version.map_err(|error| unusable(error.to_string()))?;
-    let text = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-    if version.status.success() && text.starts_with("rusteron-media-driver ") {
-        return Ok((path, text));
+    if version.status.success() && version.stdout.starts_with(b"rusteron-media-driver ") {
+        return Ok(path);
     }
     Err(unusable("it prints another version".to_owned()))
 }
@@ -171,16 +161,15 @@ pub struct Launcher<'a> {
 }
 
 impl Launcher<'_> {
-    /// Starts a driver in a directory of its own and waits until clients can connect to it; `None` if the
-    /// interrupt is requested before.
+    /// Starts a driver in a directory of its own and waits until clients can connect to it.
     ///
     /// # Errors
-    /// [`Failure::Run`] if it does not start.
+    /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
     pub fn start(
         &self,
         launch: &Launch<'_>,
         interrupt: &Interrupt,
-    ) -> Result<Option<DriverProcess>, Failure> {
+    ) -> Result<DriverProcess, Failure> {
         let host = launch.host;
         let dir = DriverDir::new(launch.number);
         let start = Instant::now();
@@ -200,7 +189,7 @@ impl Launcher<'_> {
                         program.failure(format_args!("its pid is said to be {}", cnc.pid()))
                     );
                 }
-                return Ok(Some(DriverProcess { program, dir, start_up }));
+                return Ok(DriverProcess { program, dir, start_up });
             }
             program.check()?;
             if start.elapsed() >= DEADLINE {
@@ -208,7 +197,7 @@ impl Launcher<'_> {
             }
             interrupt.wait_until(Instant::now() + TICK, || false);
         }
-        Ok(None)
+        Err(Failure::Interrupted)
     }
 
     fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {

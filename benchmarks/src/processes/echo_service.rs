@@ -7,23 +7,18 @@ use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
 use rusteron_cluster::{
-    CloseReason, Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer,
-    ServiceContext, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
+    Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer, ServiceContext,
+    ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
 };
 
 use crate::command_line::failure::Failure;
-use crate::measuring::allocations;
 
 /// A new leader waits so long for a client's subscription, as the service in Java does.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Answers each message with its bytes, as `java/cluster/EchoService.java` does.
-#[derive(Debug, Default)]
-struct EchoService {
-    messages: u64,
-    /// The process's allocations at the first message of a session, and at the last.
-    allocations: Option<[u64; 2]>,
-}
+#[derive(Debug)]
+struct EchoService;
 
 impl ClusteredService for EchoService {
     fn on_start(
@@ -40,24 +35,8 @@ impl ClusteredService for EchoService {
         message: &SessionMessage<'_>,
     ) -> ServiceResult {
         let MessageSource::Client { session_id } = message.source else { return Ok(()) };
-        let now = allocations::count();
-        self.allocations.get_or_insert([now; 2])[1] = now;
-        self.messages += 1;
         let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
         session.offer_or_close(message.payload, CONNECT_TIMEOUT)
-    }
-
-    /// Prints the session's messages, and the allocations from the first to the last.
-    fn on_session_close(
-        &mut self,
-        _: &mut Cluster<'_>,
-        _: &SessionInfo,
-        _: i64,
-        _: CloseReason,
-    ) -> ServiceResult {
-        let [first, last] = self.allocations.take().unwrap_or_default();
-        println!("session {} {}", std::mem::take(&mut self.messages), last - first);
-        Ok(())
     }
 
     fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
@@ -77,7 +56,7 @@ pub fn serve(aeron_dir: &Path, cluster_dir: &Path, idle: IdleStrategyKind) -> Re
     });
     let mut context = ServiceContext::new();
     context.set_aeron_dir(aeron_dir).set_cluster_dir(cluster_dir).set_idle_strategy(idle);
-    let container = ServiceContainer::launch(context, EchoService::default())
+    let container = ServiceContainer::launch(context, EchoService)
         .map_err(|error| Failure::run("service", error))?;
     Err(Failure::run("service", container.join()))
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::command_line::failure::{self, Failure};
 use crate::command_line::interrupt::Interrupt;
-use crate::command_line::run_options::JavaOptions;
 use crate::processes::program::Program;
 
 /// How much longer to wait for Java's signs of life than for those of our own threads. A Java machine has
@@ -34,7 +33,7 @@ impl Java {
         // The first start may have to wait for Maven.
         let timeout = Duration::from_secs(300);
         let mut program = java
-            .start("Versions.java", &[], &[], timeout)
+            .start("benchmarks/Versions.java", &[], &[], timeout)
             .map_err(|failure| failure.to_string())?;
         let line = program.line(interrupt).map_err(|failure| failure.to_string())?;
         java.versions = line.ok_or_else(|| "it prints no versions".to_owned())?;
@@ -44,26 +43,9 @@ impl Java {
         Ok(java)
     }
 
-    /// Looks for Java if a contender needs it. Without it these contenders are left out, and standard error says why.
-    pub fn find_for<T>(
-        contenders: &mut Vec<T>,
-        needs_java: impl Fn(&T) -> bool,
-        options: &JavaOptions,
-        interrupt: &Interrupt,
-    ) -> Option<Self> {
-        let java = Self::find_if(contenders.iter().any(&needs_java), options, interrupt);
-        if java.is_none() {
-            contenders.retain(|contender| !needs_java(contender));
-        }
-        java
-    }
-
-    /// Looks for Java if it is needed. Standard error says why it is not there.
-    pub fn find_if(needed: bool, options: &JavaOptions, interrupt: &Interrupt) -> Option<Self> {
-        if !needed {
-            return None;
-        }
-        Self::find(&options.java_option, interrupt)
+    /// Looks for Java. Standard error says why it is not there.
+    pub fn find_or_warn(options: &[String], interrupt: &Interrupt) -> Option<Self> {
+        Self::find(options, interrupt)
             .inspect_err(|reason| {
                 failure::warn(format_args!("the contenders in Java are skipped: {reason}"));
             })

@@ -1,4 +1,4 @@
-//! Programs that run as processes of their own: Java, drivers, an archive. Their networks, system calls and usage.
+//! Programs that run as processes of their own: Java, drivers, an archive. Their networks and usage.
 
 pub mod aeron_c;
 pub mod archive_process;
@@ -11,4 +11,3 @@ pub mod java;
 pub mod network_namespaces;
 pub mod process_usage;
 pub mod program;
-pub mod system_calls;

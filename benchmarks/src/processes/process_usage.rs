@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 
-/// How long a slice is, roughly: the mean over one is a candidate for the peak.
-pub const SLICE: Duration = Duration::from_millis(250);
+/// How long it is between two samples, roughly.
+const SLICE: Duration = Duration::from_millis(250);
 
 /// The unit of processor times in `/proc`: a hundredth of a second on all architectures that Rust has.
 const TICK: Duration = Duration::from_millis(10);
@@ -73,41 +73,36 @@ pub fn resident(pid: u32) -> Result<(u64, u64), Failure> {
     Sample::take(pid).map(|sample| (sample.resident, sample.shared))
 }
 
-/// The usage of a process during some time.
+/// The mean usage of a process during some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
-    /// Mean processor time, in percent of one core.
-    pub cpu_mean: f64,
-    /// The highest mean of a slice.
-    pub cpu_peak: f64,
-    /// Mean resident memory in bytes.
-    pub resident_mean: f64,
-    /// The most resident memory in bytes that was seen at the end of a slice.
-    pub resident_peak: f64,
-    /// Mean resident shared memory in bytes, such as log buffers; it is in the above.
-    pub shared_mean: f64,
+    /// Processor time, in percent of one core.
+    pub cpu: f64,
+    /// Resident memory in bytes.
+    pub resident: f64,
+    /// Resident shared memory in bytes, such as log buffers; it is in the above.
+    pub shared: f64,
     /// The most threads that were seen.
-    pub threads: u64,
+    pub threads: f64,
 }
 
 impl Usage {
-    /// Watches a process from a point in time on. An interrupt ends it early; the usage is of no use then.
+    /// Watches a process from a point in time on.
     ///
     /// # Errors
-    /// [`Failure::Run`] if the process is gone, or this is not Linux.
+    /// [`Failure::Run`] if the process is gone, or this is not Linux; [`Failure::Interrupted`].
     pub fn watch(
         pid: u32,
         from: Instant,
         measure: Duration,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        interrupt.wait_until(from, || false);
-        let slices = u32::try_from(measure.as_nanos() / SLICE.as_nanos()).unwrap_or(u32::MAX);
-        let slice = measure / slices.max(1);
-        let mut samples = vec![(Instant::now(), Sample::take(pid)?)];
-        for number in 1..=slices.max(1) {
-            if interrupt.wait_until(from + slice * number, || false) {
-                break;
+        let slices =
+            u32::try_from(measure.as_nanos() / SLICE.as_nanos()).unwrap_or(u32::MAX).max(1);
+        let mut samples = Vec::new();
+        for number in 0..=slices {
+            if interrupt.wait_until(from + measure / slices * number, || false) {
+                return Err(Failure::Interrupted);
             }
             samples.push((Instant::now(), Sample::take(pid)?));
         }
@@ -116,28 +111,24 @@ impl Usage {
 
     /// The usage between the first of some samples and the last.
     fn of(samples: &[(Instant, Sample)]) -> Self {
-        let percent = |from: &(Instant, Sample), to: &(Instant, Sample)| {
-            let elapsed = to.0.duration_since(from.0).max(TICK);
-            100.0 * to.1.cpu.saturating_sub(from.1.cpu).as_secs_f64() / elapsed.as_secs_f64()
-        };
         let mean = |value: fn(&Sample) -> u64| {
             let sum: f64 = samples.iter().map(|(_, sample)| value(sample) as f64).sum();
             sum / samples.len().max(1) as f64
         };
-        let samples_of = || samples.iter().map(|(_, sample)| sample);
+        let cpu = match samples {
+            [first, .., last] => {
+                let elapsed = last.0.duration_since(first.0).max(TICK);
+                let used = last.1.cpu.saturating_sub(first.1.cpu);
+                100.0 * used.as_secs_f64() / elapsed.as_secs_f64()
+            }
+            _ => 0.0,
+        };
+        let threads = samples.iter().map(|(_, sample)| sample.threads).max().unwrap_or(0);
         Self {
-            cpu_mean: match samples {
-                [first, .., last] => percent(first, last),
-                _ => 0.0,
-            },
-            cpu_peak: samples
-                .windows(2)
-                .map(|pair| percent(&pair[0], &pair[1]))
-                .fold(0.0, f64::max),
-            resident_mean: mean(|sample| sample.resident),
-            resident_peak: samples_of().map(|sample| sample.resident as f64).fold(0.0, f64::max),
-            shared_mean: mean(|sample| sample.shared),
-            threads: samples_of().map(|sample| sample.threads).max().unwrap_or(0),
+            cpu,
+            resident: mean(|sample| sample.resident),
+            shared: mean(|sample| sample.shared),
+            threads: threads as f64,
         }
     }
 }
@@ -156,12 +147,6 @@ mod tests {
         assert_eq!(sample.cpu, Duration::from_secs(3));
         assert_eq!((sample.resident, sample.shared), (8000 << 10, 3000 << 10));
         assert_eq!(sample.threads, 5);
-    }
-
-    #[test]
-    fn what_is_not_understood_is_no_sample() {
-        let stat = "7 (a) S 1 7 7 0 -1 4194560 9 8 7 6 250 50";
-        assert!(Sample::parse(stat, STATUS).is_some());
         for stat in ["", "7 (a", "7 (a) S 1 7 7 0 -1 4194560 9 8 7 6 250", "7 (a) S 1 2 3"] {
             assert_eq!(Sample::parse(stat, STATUS), None, "{stat}");
         }
@@ -170,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_are_those_of_slices() {
+    fn usage_is_the_mean_of_samples() {
         let start = Instant::now();
         let sample = |seconds, cpu, resident| {
             let cpu = Duration::from_millis(cpu);
@@ -178,27 +163,21 @@ mod tests {
             (start + Duration::from_secs(seconds), sample)
         };
         let usage = Usage::of(&[sample(0, 1000, 2), sample(1, 2500, 6), sample(3, 3000, 4)]);
-        assert!((usage.cpu_mean - 200.0 / 3.0).abs() < 1e-9, "{usage:?}");
-        assert_eq!((usage.cpu_peak, usage.resident_mean), (150.0, 4.0));
-        assert_eq!((usage.resident_peak, usage.shared_mean, usage.threads), (6.0, 1.0, 6));
+        assert!((usage.cpu - 200.0 / 3.0).abs() < 1e-9, "{usage:?}");
+        assert_eq!((usage.resident, usage.shared, usage.threads), (4.0, 1.0, 6.0));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_can_be_seen_to_work() {
+    fn processor_time_grows() {
         let pid = std::process::id();
-        let before = Sample::take(pid).expect("a sample");
-        assert!(before.resident > 0 && before.threads > 0, "{before:?}");
+        let before = cpu_time(pid).expect("a time");
         let deadline = Instant::now() + Duration::from_secs(60);
-        while Sample::take(pid).expect("a sample").cpu < before.cpu + TICK {
+        while cpu_time(pid).expect("a time") == before {
             assert!(Instant::now() < deadline, "no processor time is counted");
         }
-    }
-
-    #[test]
-    fn a_process_that_is_gone_is_an_error() {
         // Linux has no process of this number.
-        let error = Usage::watch(u32::MAX, Instant::now(), SLICE, &Interrupt::default());
+        let error = cpu_time(u32::MAX);
         assert!(matches!(error, Err(Failure::Run(text)) if text.contains("/proc/4294967295")));
     }
 }

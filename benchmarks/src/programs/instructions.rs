@@ -1,21 +1,22 @@
-//! Callgrind's counts of `benchmark_instructions`, and the bounds that they must not exceed.
+//! Callgrind's counts of instructions, and the bounds that they must not exceed.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-use serde_json::{Value, json};
+use clap::Args;
 
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
+use crate::command_line::json_file::JsonFile;
 use crate::command_line::output::Output;
 use crate::reports::host;
-use crate::reports::results::Results;
+use crate::reports::results::{Results, Row, Values};
 
-/// Report callgrind's counts, and compare them with the bounds.
-#[derive(Debug, Clone, Parser)]
-#[command(name = "report_instructions", version)]
+/// Reports callgrind's counts of instructions per message in Rust and C, and compares them with the bounds.
+///
+/// `just benchmark-instructions` counts, and runs this.
+#[derive(Debug, Clone, Args)]
 pub struct ReportOptions {
     /// File with the name of a function and the instructions that it took on each line
     #[arg(long, value_name = "FILE")]
@@ -60,14 +61,14 @@ impl Bound {
 
 /// The counts of one operation.
 #[derive(Debug)]
-struct Row {
+struct Counted {
     bound: Bound,
     /// Instructions per message.
     rust: Option<f64>,
     c: Option<f64>,
 }
 
-impl Row {
+impl Counted {
     fn ratio(&self) -> Option<f64> {
         Some(self.rust? / self.c?)
     }
@@ -100,15 +101,14 @@ impl Row {
         line.trim_end().to_owned()
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "name": self.bound.name,
-            "rust": self.rust,
-            "c": self.c,
-            "rust_to_c": self.ratio(),
-            "bound": self.bound.instructions,
-            "bound_of_rust_to_c": self.bound.share_of_c,
-            "fault": self.fault(),
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        [("Rust", self.rust), ("C", self.c)].into_iter().filter_map(|(contender, count)| {
+            let values = Values::Summary { lowest: None, median: count?, highest: None };
+            Some(Row {
+                case: self.bound.name.clone(),
+                contender: contender.to_owned(),
+                measures: [("instructions".to_owned(), values)].into_iter().collect(),
+            })
         })
     }
 }
@@ -122,17 +122,20 @@ pub fn report(options: &ReportOptions) -> Result<(), Failure> {
     let bounds = lines("--bounds <FILE>", &options.bounds, Bound::parse)?;
     let counts: BTreeMap<String, u64> =
         lines("--counts <FILE>", &options.counts, parse_count)?.into_iter().collect();
-    let results = Results::open(&options.results, "instructions")?;
+    fs::create_dir_all(&options.results)
+        .map_err(|error| Failure::usage("--results <DIR>", options.results.display(), error))?;
+    let path = options.results.join("instructions.json");
+    let file = JsonFile::open(&path)?;
     let per_message = |contender: &str, name: &str| {
         let count = counts.get(&format!("{contender}_{name}"))?;
         Some(*count as f64 / f64::from(options.messages))
     };
-    let row = |bound: Bound| Row {
+    let row = |bound: Bound| Counted {
         rust: per_message("rust", &bound.name),
         c: per_message("c", &bound.name),
         bound,
     };
-    let rows: Vec<Row> = bounds.into_iter().map(row).collect();
+    let rows: Vec<Counted> = bounds.into_iter().map(row).collect();
 
     let interrupt = Interrupt::default();
     let mut output = Output::new(&interrupt);
@@ -143,13 +146,16 @@ pub fn report(options: &ReportOptions) -> Result<(), Failure> {
     for row in &rows {
         output.line(row.line())?;
     }
-    output.line(results.write(&json!({
-        "program": "benchmark_instructions",
-        "versions": host::versions(),
-        "host": host::describe(),
-        "settings": { "messages": options.messages, "counted_by": options.counted_by },
-        "instructions_per_message": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
-    }))?)?;
+    let results = Results {
+        benchmark: "instructions".to_owned(),
+        command: "just benchmark-instructions".to_owned(),
+        date: host::today(),
+        machine: host::machine(),
+        versions: format!("{}, {}", host::versions_in_words(), options.counted_by),
+        rows: rows.iter().flat_map(Counted::rows).collect(),
+    };
+    file.write(&results.to_json())?;
+    output.line(format_args!("Results: {}", path.display()))?;
     let faults: Vec<String> = rows
         .iter()
         .filter_map(|row| Some(format!("{}: {}", row.bound.name, row.fault()?)))
@@ -212,15 +218,15 @@ mod tests {
     fn counts_within_the_bounds_are_reported() {
         let (result, dir) = reported("rust_offer 500\nc_offer 1000\nrust_claim 600\n");
         assert_eq!(result, Ok(()));
-        let text = fs::read_to_string(dir.path().join("results/instructions.json"));
-        let report: Value = serde_json::from_str(&text.expect("a report")).expect("JSON");
-        assert_eq!(report["versions"]["aeron"], "1.54.0");
-        assert!(report["host"].get("cpu").is_some(), "{report:#}");
-        assert_eq!(report["settings"], json!({ "messages": 10, "counted_by": "callgrind" }));
-        let offer = &report["instructions_per_message"][0];
-        let counted = ["rust", "c", "rust_to_c", "bound", "bound_of_rust_to_c"];
-        assert_eq!(counted.map(|key| offer[key].as_f64()), [50.0, 100.0, 0.5, 55.5, 0.5].map(Some));
-        assert_eq!(report["instructions_per_message"][1]["c"], Value::Null);
+        let results = Results::read(&dir.path().join("results/instructions.json"));
+        let results = results.expect("results");
+        assert!(results.versions.ends_with(", callgrind"), "{results:?}");
+        let median = |case, contender| {
+            Some(results.row(case, contender)?.measures["instructions"].summary()?[1])
+        };
+        assert_eq!(median("offer", "Rust"), Some(50.0));
+        assert_eq!(median("offer", "C"), Some(100.0));
+        assert_eq!(median("claim", "C"), None);
     }
 
     #[test]

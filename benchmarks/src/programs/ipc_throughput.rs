@@ -1,235 +1,209 @@
-//! The program `ipc_throughput`.
+//! Messages a second over IPC.
 
-use std::time::Duration;
+use std::fmt;
 
-use serde_json::{Value, json};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, ValueEnum};
+use rusteron_client::IdleStrategyKind;
+use rusteron_media_driver::{Context as DriverContext, ThreadingMode};
 
+use super::comparison::{Case, Comparison};
+use crate::command_line::byte_size;
+use crate::command_line::choice::idle_strategy;
 use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
-use crate::command_line::number::Grouped;
-use crate::command_line::output::Output;
-use crate::measuring::connection::{Connection, Stream};
-use crate::measuring::measurement::{self, Measurement, Phase, Plan, Slice};
-use crate::measuring::statistics::Statistics;
-use crate::programs::ipc_throughput_options::IpcThroughputOptions;
-use crate::reports::host;
+use crate::command_line::run_options::{self, RunOptions, distinct};
+use crate::contenders::throughput::{Bench, Publishers, Way};
+use crate::measuring::connection::Connection;
+use crate::measuring::measurement::Plan;
 
-/// Runs the program.
+/// The stream of the first run; each further one has the next.
+const FIRST_STREAM_ID: i32 = 2001;
+
+/// The default term length over IPC.
+const TERM_LENGTH: usize = 64 << 20;
+
+/// Kinds of publications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// One publisher on an exclusive publication, for each of the message lengths
+    Exclusive,
+    /// Several publishers on one publication, with messages of the first of the lengths
+    Concurrent,
+}
+
+/// Compares messages a second over IPC: with the Rust API, with C's functions called from Rust, with loops in C, and
+/// with Java.
+///
+/// All but Aeron's own Java sample use the same embedded media driver with one thread. Each run has a stream of its own,
+/// and its rate is the median of slices of 100 ms (1 s for the sample). Messages longer than a fragment are counted in
+/// fragments, without assembly.
+#[derive(Debug, Clone, Args)]
+pub struct ThroughputOptions {
+    /// The contenders, separated by commas; ratios are of the first to the others
+    #[arg(
+        long,
+        value_name = "CONTENDERS",
+        value_delimiter = ',',
+        num_args = 1,
+        default_value = "rust,rust-batches,c-functions,c-program,java,java-sample"
+    )]
+    contenders: Vec<Way>,
+
+    /// The kinds of publications, separated by commas
+    #[arg(
+        long,
+        value_name = "KINDS",
+        value_delimiter = ',',
+        num_args = 1,
+        default_value = "exclusive,concurrent"
+    )]
+    publications: Vec<Kind>,
+
+    /// Lengths of messages in bytes, separated by commas, from 1 to 16m
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
+          default_value = "32,128,512,1408,4096", value_parser = byte_size::parse_message_length)]
+    message_lengths: Vec<usize>,
+
+    /// Numbers of threads on a concurrent publication, separated by commas
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_delimiter = ',', num_args = 1,
+          default_value = "2,4", value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    publishers: Vec<usize>,
+
+    /// Term lengths, separated by commas: powers of two from 64k to 1g
+    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
+          default_value = "64m", value_parser = byte_size::parse_term_length)]
+    term_lengths: Vec<usize>,
+
+    /// Idle strategies of publishers and subscriber, separated by commas; the Java sample spins all the same
+    #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', num_args = 1, default_value = "yield",
+          value_parser = idle_strategy())]
+    idle: Vec<IdleStrategyKind>,
+
+    /// How many fragments a poll receives at the most
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "10",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
+    fragment_limit: usize,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+/// A way, and the idle strategy of its loops.
+#[derive(Debug, Clone, Copy)]
+struct Contender {
+    way: Way,
+    idle: IdleStrategyKind,
+    /// `true` if there are several idle strategies, to be told apart.
+    names_idle: bool,
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.way.fmt(f)?;
+        if self.names_idle { write!(f, ", {}", self.idle.name()) } else { Ok(()) }
+    }
+}
+
+/// The conditions of a case.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    publishers: Publishers,
+    message_length: usize,
+    term_length: usize,
+}
+
+impl Load {
+    /// Names what the options vary.
+    fn name(&self, options: &ThroughputOptions) -> String {
+        let mut name = match self.publishers {
+            Publishers::Exclusive => format!("exclusive, {} B", self.message_length),
+            Publishers::Concurrent(count) => {
+                format!("{count} concurrent, {} B", self.message_length)
+            }
+        };
+        if options.term_lengths != [TERM_LENGTH] {
+            name += &format!(", terms of {}", byte_size::display(self.term_length));
+        }
+        name
+    }
+}
+
+impl ThroughputOptions {
+    fn loads(&self) -> Vec<Load> {
+        let first = self.message_lengths.first().copied();
+        let exclusive = distinct(&self.message_lengths)
+            .into_iter()
+            .map(|length| (Publishers::Exclusive, length));
+        let concurrent = distinct(&self.publishers)
+            .into_iter()
+            .filter_map(|count| Some((Publishers::Concurrent(count), first?)));
+        let wanted = |kind| self.publications.contains(&kind);
+        let publishers: Vec<_> = exclusive
+            .filter(|_| wanted(Kind::Exclusive))
+            .chain(concurrent.filter(|_| wanted(Kind::Concurrent)))
+            .collect();
+        let mut loads = Vec::new();
+        for term_length in distinct(&self.term_lengths) {
+            loads.extend(publishers.iter().map(|&(publishers, message_length)| Load {
+                publishers,
+                message_length,
+                term_length,
+            }));
+        }
+        loads
+    }
+}
+
+/// Runs the benchmark.
 ///
 /// # Errors
 /// [`Failure::Usage`] for options that cannot be used, before a driver is started; [`Failure::Run`]
 /// for everything else.
-pub fn run(options: &IpcThroughputOptions) -> Result<(), Failure> {
-    options.check()?;
-    let driver_context = match options.aeron_dir {
-        None => Some(options.common.driver.driver_context()?),
-        Some(_) => None,
+pub fn run(options: &ThroughputOptions) -> Result<(), Failure> {
+    let loads = options.loads();
+    for load in &loads {
+        run_options::check_message_length(
+            "--message-lengths <BYTES>",
+            load.message_length,
+            load.term_length,
+        )?;
+    }
+    let mut comparison = Comparison::start("ipc-throughput", &options.run)?;
+    let interrupt = comparison.interrupt();
+    let mut ways = distinct(&options.contenders);
+    let java = comparison.java_for(&mut ways, |way| way.is_java());
+    let mut context = DriverContext::new()?;
+    context.set_threading_mode(ThreadingMode::Shared)?;
+    let connection = Connection::embedded(context)?;
+    let bench = Bench { connection: &connection, java: java.as_ref(), interrupt: &interrupt };
+    let idles = distinct(&options.idle);
+    let names_idle = idles.len() > 1;
+    let contenders: Vec<_> = ways
+        .iter()
+        .flat_map(|&way| idles.iter().map(move |&idle| Contender { way, idle, names_idle }))
+        .collect();
+    let case = |load: &Load| Case {
+        name: load.name(options),
+        conditions: *load,
+        contenders: contenders.iter().copied().filter(|it| load.publishers.have(it.way)).collect(),
     };
-    driver_context.as_ref().map_or(Ok(()), |context| options.check_with(context))?;
-    let json = options.common.open_json()?;
-    let interrupt = Interrupt::on_signals()?;
-
-    let connection = match (driver_context, &options.aeron_dir) {
-        (Some(context), _) => Connection::embedded(context)?,
-        (None, Some(dir)) => Connection::to_driver(dir)?,
-        (None, None) => return Err(Failure::Run("there is no media driver".to_owned())),
-    };
-    let report =
-        measure(options, &connection, &interrupt).map_err(|failure| connection.explain(failure))?;
+    let cases: Vec<_> = loads.iter().map(case).collect();
+    let mut stream_ids = FIRST_STREAM_ID..;
+    comparison.compare(&cases, |load, Contender { way, idle, .. }| {
+        let plan = Plan {
+            message_length: load.message_length,
+            fragment_limit: options.fragment_limit,
+            idle,
+            interval: RunOptions::SLICE,
+            warmup: options.run.warmup_with(way.is_java()),
+            measured: options.run.measure,
+            timeout: connection.timeout(),
+        };
+        let channel = format!("aeron:ipc?term-length={}", load.term_length);
+        let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
+        let rate = bench.measure(way, load.publishers, &plan, &channel, stream_id);
+        Ok(vec![("msgs/s", rate.map_err(|failure| connection.explain(failure))?)])
+    })?;
     connection.warn();
-    json.map_or(Ok(()), |json| json.write(&report))
-}
-
-/// Measures, prints, and returns the report.
-fn measure(
-    options: &IpcThroughputOptions,
-    connection: &Connection,
-    interrupt: &Interrupt,
-) -> Result<Value, Failure> {
-    let channel = options.full_channel();
-    let mut stream = connection.open(&channel, options.stream_id, interrupt)?;
-    let term_length = stream.publication.constants().term_buffer_length;
-    // A running driver tells only now how long its terms are.
-    options.common.check_message_length(term_length)?;
-
-    let mut output = Output::new(interrupt);
-    let plan = plan(options, connection.timeout());
-    let Stream { publication, subscription } = &mut stream;
-    let measurement =
-        measurement::measure(publication, subscription, &plan, interrupt, |phase, slice| {
-            output.line(rate(phase, slice))
-        })?;
-    for line in summary(&measurement) {
-        output.line(line)?;
-    }
-    let mut report = report(options, &measurement);
-    report["settings"]["channel"] = json!(channel.as_str());
-    report["settings"]["term_length"] = json!(term_length);
-    report["settings"]["aeron_dir"] = json!(connection.aeron_dir().to_string_lossy());
-    Ok(report)
-}
-
-fn plan(options: &IpcThroughputOptions, timeout: Duration) -> Plan {
-    Plan {
-        message_length: options.common.message_length,
-        fragment_limit: options.common.fragment_limit,
-        idle: options.common.idle,
-        interval: Duration::from_secs(1),
-        warmup: options.warmup,
-        measured: options.duration.map(|duration| duration.saturating_sub(options.warmup)),
-        timeout,
-    }
-}
-
-/// The line for a slice. Once the measurement has begun, it is the line that Aeron's sample prints.
-fn rate(phase: Phase, slice: &Slice) -> String {
-    let label = match phase {
-        Phase::WarmUp => "Warm-up",
-        Phase::Measured => "Throughput",
-    };
-    let messages = Grouped::rounded(slice.messages_per_second());
-    let bytes = Grouped::rounded(slice.bytes_per_second());
-    format!("{label}: {messages} msgs/sec, {bytes} bytes/sec")
-}
-
-fn rates(measurement: &Measurement) -> Option<Statistics> {
-    Statistics::new(measurement.slices.iter().map(Slice::messages_per_second))
-}
-
-/// The lines at the end.
-fn summary(measurement: &Measurement) -> Vec<String> {
-    let Measurement { slices, published, received } = measurement;
-    let measured = match (Slice::sum(slices), rates(measurement)) {
-        (Some(sum), Some(rates)) => format!(
-            "Measured {:.3} s: mean {}, median {}, min {}, max {} msgs/sec",
-            sum.elapsed.as_secs_f64(),
-            Grouped::rounded(sum.messages_per_second()),
-            Grouped::rounded(rates.median()),
-            Grouped::rounded(rates.min()),
-            Grouped::rounded(rates.max()),
-        ),
-        _ => "Measured nothing: it ended during the warm-up".to_owned(),
-    };
-    vec![
-        format!(
-            "Publisher: {} messages, back-pressure ratio {:.6}",
-            Grouped(published.messages),
-            published.back_pressure_ratio()
-        ),
-        format!(
-            "Subscriber: {} bytes, failed-poll ratio {:.6}",
-            Grouped(received.bytes),
-            received.failed_poll_ratio()
-        ),
-        measured,
-    ]
-}
-
-/// The report, without what only the driver knows.
-fn report(options: &IpcThroughputOptions, measurement: &Measurement) -> Value {
-    let Measurement { slices, published, received } = measurement;
-    let is_embedded = options.aeron_dir.is_none();
-    let sum = Slice::sum(slices);
-    let mut rates = rates(measurement).map_or(json!({}), |rates| rates.to_json());
-    rates["mean"] = json!(sum.map(|sum| sum.messages_per_second()));
-    json!({
-        "program": "ipc_throughput",
-        "versions": host::versions(),
-        "host": host::describe(),
-        "settings": {
-            "driver": if is_embedded { "embedded" } else { "running" },
-            "threading_mode": is_embedded.then(|| options.common.driver.threading().name()),
-            "stream_id": options.stream_id,
-            "message_length": options.common.message_length,
-            "fragment_limit": options.common.fragment_limit,
-            "idle": options.common.idle.name(),
-            "duration_seconds": options.duration.map(|duration| duration.as_secs_f64()),
-            "warmup_seconds": options.warmup.as_secs_f64(),
-        },
-        "measured_seconds": sum.map(|sum| sum.elapsed.as_secs_f64()),
-        "messages_per_second": rates,
-        "bytes_per_second": { "mean": sum.map(|sum| sum.bytes_per_second()) },
-        "slices": slices.iter().map(slice_to_json).collect::<Vec<_>>(),
-        "publisher": {
-            "messages": published.messages,
-            "back_pressured": published.back_pressured,
-            "admin_actions": published.admin_actions,
-            "not_connected": published.not_connected,
-            "back_pressure_ratio": published.back_pressure_ratio(),
-        },
-        "subscriber": {
-            "messages": received.bytes / options.common.message_length as u64,
-            "bytes": received.bytes,
-            "polls": received.polls,
-            "failed_polls": received.failed_polls,
-            "failed_poll_ratio": received.failed_poll_ratio(),
-        },
-    })
-}
-
-fn slice_to_json(slice: &Slice) -> Value {
-    json!({
-        "seconds": slice.elapsed.as_secs_f64(),
-        "messages": slice.messages,
-        "bytes": slice.bytes,
-        "messages_per_second": slice.messages_per_second(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measuring::publisher::Published;
-    use crate::measuring::subscriber::Received;
-
-    fn slice(messages: u64) -> Slice {
-        Slice { elapsed: Duration::from_secs(1), messages, bytes: messages * 32 }
-    }
-
-    fn measurement(slices: Vec<Slice>) -> Measurement {
-        Measurement {
-            slices,
-            published: Published {
-                messages: 4_000_000,
-                back_pressured: 1_000,
-                ..Published::default()
-            },
-            received: Received { bytes: 128_000_000, polls: 800_000, failed_polls: 200_000 },
-        }
-    }
-
-    #[test]
-    fn a_rate_is_printed_as_by_aerons_sample() {
-        let slice =
-            Slice { elapsed: Duration::from_secs(1), messages: 36_859_281, bytes: 1_179_496_981 };
-        assert_eq!(
-            rate(Phase::Measured, &slice),
-            "Throughput: 36,859,281 msgs/sec, 1,179,496,981 bytes/sec"
-        );
-        assert!(rate(Phase::WarmUp, &slice).starts_with("Warm-up: 36,859,281 msgs/sec, "));
-    }
-
-    #[test]
-    fn the_summary_has_ratios_and_rates() {
-        let lines =
-            summary(&measurement(vec![slice(1_000_000), slice(2_000_000), slice(1_500_000)]));
-        assert_eq!(
-            lines,
-            [
-                "Publisher: 4,000,000 messages, back-pressure ratio 0.000250",
-                "Subscriber: 128,000,000 bytes, failed-poll ratio 0.250000",
-                "Measured 3.000 s: mean 1,500,000, median 1,500,000, min 1,000,000, max 2,000,000 \
-                 msgs/sec",
-            ]
-        );
-    }
-
-    #[test]
-    fn without_a_measurement_the_summary_says_so() {
-        let lines = summary(&measurement(Vec::new()));
-        assert_eq!(
-            lines.last().map(String::as_str),
-            Some("Measured nothing: it ended during the warm-up")
-        );
-    }
+    comparison.finish()
 }

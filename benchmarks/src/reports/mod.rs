@@ -1,9 +1,7 @@
-//! Comparisons, tables, charts and JSON files.
+//! Results files, and the tables and charts that are rendered from them.
 
 pub mod chart;
-pub mod comparison;
 pub mod host;
-pub mod latencies;
-pub mod resource_comparison;
+pub mod pages;
 pub mod results;
-pub mod udp_comparison;
+pub mod table;

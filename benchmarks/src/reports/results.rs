@@ -1,65 +1,159 @@
-//! The files that a benchmark leaves.
+//! The file that a benchmark writes, and that pages are rendered from.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::command_line::failure::Failure;
-use crate::command_line::json_file::JsonFile;
-use crate::reports::host;
+use crate::measuring::median::median;
 
-/// The directory for the results of a program.
-#[derive(Debug)]
+/// One measured value with its name and unit, such as `("msgs/s", 1e6)`.
+pub type Figure = (&'static str, f64);
+
+/// The results of one benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    dir: PathBuf,
-    name: &'static str,
-    json: JsonFile,
+    /// The name of the benchmark: `ipc-throughput`.
+    pub benchmark: String,
+    /// The command that measures the same again.
+    pub command: String,
+    /// The day of the measurement: `2026-11-25`.
+    pub date: String,
+    /// The processor and the system.
+    pub machine: String,
+    /// The versions of Aeron, the compilers and Java.
+    pub versions: String,
+    /// One row for each contender of each case, in the order of the tables.
+    pub rows: Vec<Row>,
+}
+
+/// The runs of one contender under the conditions of one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The conditions: `exclusive, 32 B`.
+    pub case: String,
+    /// Who was measured: `Rust`.
+    pub contender: String,
+    /// The measured values by name and unit: `msgs/s`, `p50 µs`.
+    pub measures: BTreeMap<String, Values>,
+}
+
+/// The values of a measure over the runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Values {
+    /// One value for each run.
+    Runs(Vec<f64>),
+    /// The summary of runs that were not kept.
+    Summary {
+        /// The lowest run; missing if only the median is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lowest: Option<f64>,
+        /// The median of the runs.
+        median: f64,
+        /// The highest run; missing if only the median is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        highest: Option<f64>,
+    },
+}
+
+impl Values {
+    /// Lowest, median and highest; `None` without runs. Without a spread, all three are the median.
+    pub fn summary(&self) -> Option<[f64; 3]> {
+        match self {
+            Self::Runs(runs) => {
+                let mut sorted = runs.clone();
+                sorted.sort_by(f64::total_cmp);
+                Some([*sorted.first()?, median(&sorted)?, *sorted.last()?])
+            }
+            Self::Summary { lowest, median, highest } => {
+                Some([lowest.unwrap_or(*median), *median, highest.unwrap_or(*median)])
+            }
+        }
+    }
 }
 
 impl Results {
-    /// Creates the directory if necessary, and opens the report in it.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] if it cannot be written to.
-    pub fn open(dir: &Path, name: &'static str) -> Result<Self, Failure> {
-        let unusable = |error: &dyn fmt::Display| {
-            let reason = format!("expected a directory that can be written to: {error}");
-            Failure::usage("--results <DIR>", dir.display(), reason)
-        };
-        fs::create_dir_all(dir).map_err(|error| unusable(&error))?;
-        let json = JsonFile::open(&dir.join(format!("{name}.json")))
-            .map_err(|failure| unusable(&failure))?;
-        Ok(Self { dir: dir.to_owned(), name, json })
+    /// The row of a contender in a case.
+    pub fn row(&self, case: &str, contender: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.case == case && row.contender == contender)
     }
 
-    /// Where a chart goes; `part` tells the charts of one program apart.
-    pub fn chart(&self, part: &str) -> PathBuf {
-        self.dir.join(format!("{}-{part}.svg", self.name))
-    }
-
-    /// Writes the report, and tells where the results are.
+    /// Reads a results file.
     ///
     /// # Errors
-    /// If it cannot be written.
-    pub fn write(self, report: &Value) -> Result<String, Failure> {
-        self.json.write(report)?;
-        Ok(format!("Results: {}/{}*", self.dir.display(), self.name))
+    /// [`Failure::Run`] if there is none, or it is none.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let text = fs::read_to_string(path).map_err(|error| Failure::run(path.display(), error))?;
+        serde_json::from_str(&text).map_err(|error| Failure::run(path.display(), error))
+    }
+
+    /// The text of the file: one line for each row, so that changes are readable.
+    pub fn to_json(&self) -> String {
+        let line = |value: Value| value.to_string();
+        let field =
+            |name: &str, text: &str| format!("  {}: {},\n", line(name.into()), line(text.into()));
+        let head = [
+            ("benchmark", &self.benchmark),
+            ("command", &self.command),
+            ("date", &self.date),
+            ("machine", &self.machine),
+            ("versions", &self.versions),
+        ]
+        .map(|(name, text)| field(name, text));
+        let rows = self
+            .rows
+            .iter()
+            .map(|row| format!("    {}", serde_json::to_string(row).unwrap_or_default()));
+        let rows: Vec<_> = rows.collect();
+        format!("{{\n{}  \"rows\": [\n{}\n  ]\n}}", head.concat(), rows.join(",\n"))
     }
 }
 
-/// The machine and the versions, in lines for a chart.
-pub fn notes() -> Vec<String> {
-    let (host, versions) = (host::describe(), host::versions());
-    let text = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
-    vec![
-        format!("{}, {} cores, {}", text(&host["cpu"]), host["cores"], text(&host["os"])),
-        format!(
-            "rusteron {}, Aeron {}, {}",
-            text(&versions["rusteron"]),
-            text(&versions["aeron"]),
-            text(&versions["rustc"])
-        ),
-    ]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_is_lowest_median_and_highest() {
+        for (runs, expected) in [
+            (vec![7.0], Some([7.0, 7.0, 7.0])),
+            (vec![4.0, 1.0, 3.0, 2.0], Some([1.0, 2.5, 4.0])),
+            (vec![3.0, 9.0, 1.0], Some([1.0, 3.0, 9.0])),
+            (vec![], None),
+        ] {
+            assert_eq!(Values::Runs(runs).summary(), expected);
+        }
+        let values = Values::Summary { lowest: None, median: 2.0, highest: Some(3.0) };
+        assert_eq!(values.summary(), Some([2.0, 2.0, 3.0]));
+    }
+
+    #[test]
+    fn file_is_read_as_it_was_written() {
+        let measures = [
+            ("msgs/s".to_owned(), Values::Runs(vec![1.0, 2.5])),
+            ("p50 µs".to_owned(), Values::Summary { lowest: None, median: 2.0, highest: None }),
+        ];
+        let row = Row {
+            case: "32 B".to_owned(),
+            contender: "Rust".to_owned(),
+            measures: measures.into_iter().collect(),
+        };
+        let results = Results {
+            benchmark: "x".to_owned(),
+            command: "just benchmark x --y \"z\"".to_owned(),
+            date: "2026-11-25".to_owned(),
+            machine: "m".to_owned(),
+            versions: "v".to_owned(),
+            rows: vec![row.clone(), Row { contender: "C".to_owned(), ..row }],
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.json");
+        fs::write(&path, results.to_json()).expect("a file");
+        assert_eq!(Results::read(&path).expect("results"), results);
+        assert_eq!(results.to_json().lines().count(), 11);
+    }
 }

@@ -1,0 +1,87 @@
+//! Measures rusteron, and compares it with Aeron's C client and with Java.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use rusteron_benchmarks::command_line::choice::idle_strategy;
+use rusteron_benchmarks::command_line::failure::{self, Failure};
+use rusteron_benchmarks::contenders::round_trips::Side;
+use rusteron_benchmarks::processes::echo_service;
+use rusteron_benchmarks::programs::calls::{self, CallsOptions};
+use rusteron_benchmarks::programs::cluster::{self, ClusterOptions};
+use rusteron_benchmarks::programs::driver_resources::{self, ResourceOptions};
+use rusteron_benchmarks::programs::drivers::{self, DriversOptions};
+use rusteron_benchmarks::programs::headline::{self, HeadlineOptions};
+use rusteron_benchmarks::programs::instructions::{self, ReportOptions};
+use rusteron_benchmarks::programs::ipc_latency::{self, LatencyOptions};
+use rusteron_benchmarks::programs::ipc_throughput::{self, ThroughputOptions};
+use rusteron_benchmarks::programs::recording::{self, RecordingOptions};
+use rusteron_benchmarks::programs::render::{self, RenderOptions};
+use rusteron_benchmarks::programs::udp_round_trips::{self, RoundTripOptions};
+use rusteron_benchmarks::programs::udp_throughput::{self, UdpThroughputOptions};
+use rusteron_client::IdleStrategyKind;
+
+/// Measures rusteron, and compares it with Aeron's C client and with Java.
+///
+/// Contenders take turns, in several rounds. A table of lowest, median and highest run is printed at the end, and a
+/// results file is written. Ctrl-C ends a benchmark with the results so far. Durations are whole numbers with a unit
+/// (m, s, ms, us, ns); lengths may end in k, m or g. Without Java its contenders are left out.
+#[derive(Debug, Parser)]
+#[command(name = "benchmark", version)]
+struct Options {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+enum Benchmark {
+    Headline(HeadlineOptions),
+    IpcThroughput(ThroughputOptions),
+    IpcLatency(LatencyOptions),
+    UdpThroughput(UdpThroughputOptions),
+    UdpRoundTrips(RoundTripOptions),
+    Drivers(DriversOptions),
+    DriverResources(ResourceOptions),
+    Recording(RecordingOptions),
+    Cluster(ClusterOptions),
+    Calls(CallsOptions),
+    Instructions(ReportOptions),
+    Render(RenderOptions),
+    /// One of the two processes of udp-round-trips
+    #[command(hide = true)]
+    Side(Side),
+    /// The service in Rust of cluster
+    #[command(hide = true)]
+    EchoService {
+        #[arg(value_parser = idle_strategy())]
+        idle: IdleStrategyKind,
+        aeron_dir: PathBuf,
+        cluster_dir: PathBuf,
+    },
+}
+
+fn run(benchmark: &Benchmark) -> Result<(), Failure> {
+    match benchmark {
+        Benchmark::Headline(options) => headline::run(options),
+        Benchmark::IpcThroughput(options) => ipc_throughput::run(options),
+        Benchmark::IpcLatency(options) => ipc_latency::run(options),
+        Benchmark::UdpThroughput(options) => udp_throughput::run(options),
+        Benchmark::UdpRoundTrips(options) => udp_round_trips::run(options),
+        Benchmark::Drivers(options) => drivers::run(options),
+        Benchmark::DriverResources(options) => driver_resources::run(options),
+        Benchmark::Recording(options) => recording::run(options),
+        Benchmark::Cluster(options) => cluster::run(options),
+        Benchmark::Calls(options) => calls::run(options),
+        Benchmark::Instructions(options) => instructions::report(options),
+        Benchmark::Render(options) => render::run(options),
+        Benchmark::Side(side) => side.run(),
+        Benchmark::EchoService { idle, aeron_dir, cluster_dir } => {
+            echo_service::serve(aeron_dir, cluster_dir, *idle)
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    failure::exit_code(run(&Options::parse().benchmark))
+}

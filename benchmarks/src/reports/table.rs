@@ -1,0 +1,210 @@
+//! Tables of results, in Markdown.
+
+use super::results::{Results, Row, Values};
+
+/// The cases of a table: those whose names begin with a prefix, which the table leaves out.
+fn cases<'a>(results: &'a Results, prefix: &str) -> Vec<&'a str> {
+    let mut cases: Vec<&str> = Vec::new();
+    for row in results.rows.iter().filter(|row| row.case.starts_with(prefix)) {
+        if !cases.contains(&row.case.as_str()) {
+            cases.push(&row.case);
+        }
+    }
+    cases
+}
+
+/// The contenders that have a measure in one of the cases, in the order of their first rows.
+pub fn contenders<'a>(results: &'a Results, measure: &str, prefix: &str) -> Vec<&'a str> {
+    let mut contenders: Vec<&str> = Vec::new();
+    for row in results.rows.iter().filter(|row| row.case.starts_with(prefix)) {
+        if row.measures.contains_key(measure) && !contenders.contains(&row.contender.as_str()) {
+            contenders.push(&row.contender);
+        }
+    }
+    contenders
+}
+
+/// The cases that have a measure, with and without the prefix of their names.
+pub fn named_cases<'a>(
+    results: &'a Results,
+    measure: &str,
+    prefix: &str,
+) -> Vec<(&'a str, &'a str)> {
+    let has = |case: &&str| {
+        results.rows.iter().any(|row| row.case == *case && row.measures.contains_key(measure))
+    };
+    let name = |case: &'a str| {
+        let short = case.strip_prefix(prefix).unwrap_or(case).trim_start_matches([',', ' ']);
+        if short.is_empty() { case } else { short }
+    };
+    cases(results, prefix).into_iter().filter(has).map(|case| (case, name(case))).collect()
+}
+
+/// The lowest, median and highest of a row's measure.
+pub fn summary(row: &Row, measure: &str) -> Option<[f64; 3]> {
+    row.measures.get(measure).and_then(Values::summary)
+}
+
+/// A table with a row for each case and a column for each contender. With `ratios`, further columns have the ratio of the
+/// first contender's median to each other's.
+pub fn by_contender(results: &Results, measure: &str, prefix: &str, ratios: bool) -> String {
+    let contenders = contenders(results, measure, prefix);
+    let cases = named_cases(results, measure, prefix);
+    let of = |case: &str, contender: &str| {
+        results.row(case, contender).and_then(|row| summary(row, measure))
+    };
+    let all = cases.iter().flat_map(|(case, _)| contenders.iter().filter_map(|it| of(case, it)));
+    let scale = Scale::of(all.map(|it| it[1]));
+    let mut head = vec![scale.title(measure)];
+    head.extend(contenders.iter().map(|it| (*it).to_owned()));
+    let others = contenders.get(1..).filter(|_| ratios).unwrap_or_default();
+    head.extend(others.iter().map(|it| format!("{} / {it}", contenders[0])));
+    let rows = cases.iter().map(|(case, name)| {
+        let mut cells = vec![(*name).to_owned()];
+        cells.extend(contenders.iter().map(|it| scale.cell(of(case, it))));
+        cells.extend(others.iter().map(|other| {
+            let medians = of(case, contenders[0]).zip(of(case, other));
+            medians.map_or_else(dash, |(first, other)| format!("{:.2}", first[1] / other[1]))
+        }));
+        cells
+    });
+    markdown(&head, rows)
+}
+
+/// A table with a row for each contender of each case and a column for each measure. The last column has the ratio of
+/// the first contender's median of the first measure to each one's.
+pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String {
+    let cases = named_cases(results, measures.first().copied().unwrap_or_default(), prefix);
+    let rows = || results.rows.iter().filter(|row| cases.iter().any(|(case, _)| *case == row.case));
+    let scales: Vec<Scale> = measures
+        .iter()
+        .map(|measure| Scale::of(rows().filter_map(|row| Some(summary(row, measure)?[1]))))
+        .collect();
+    let mut head = vec!["case".to_owned(), "contender".to_owned()];
+    head.extend(scales.iter().zip(measures).map(|(scale, measure)| scale.title(measure)));
+    let first = rows().next().map(|row| row.contender.as_str()).unwrap_or_default();
+    head.push(format!("{first} / it"));
+    let cells = cases.iter().flat_map(|(case, name)| {
+        let of_case: Vec<&Row> = results.rows.iter().filter(|row| row.case == *case).collect();
+        let cells = of_case.iter().map(|row| {
+            let mut cells = vec![(*name).to_owned(), row.contender.clone()];
+            let values = measures.iter().zip(&scales);
+            cells.extend(values.map(|(measure, scale)| scale.cell(summary(row, measure))));
+            let median = |row: &Row| measures.first().and_then(|it| Some(summary(row, it)?[1]));
+            let ratio = median(of_case[0]).zip(median(row)).map(|(first, own)| first / own);
+            cells.push(ratio.map_or_else(dash, |ratio| format!("{ratio:.2}")));
+            cells
+        });
+        cells.collect::<Vec<_>>()
+    });
+    markdown(&head, cells)
+}
+
+fn markdown(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(head.len()));
+    let rows: String = rows.map(|cells| line(&cells)).collect();
+    format!("{}{rule}{rows}", line(head))
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// The unit prefix of a table's numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scale {
+    prefix: &'static str,
+    factor: f64,
+}
+
+impl Scale {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let highest = values.fold(0.0, f64::max);
+        let (prefix, factor) = match highest {
+            1e6.. => ("M ", 1e6),
+            1e5.. => ("k ", 1e3),
+            _ => ("", 1.0),
+        };
+        Self { prefix, factor }
+    }
+
+    fn title(self, measure: &str) -> String {
+        format!("{}{measure}", self.prefix)
+    }
+
+    /// Lowest, median and highest; the median alone if they are the same.
+    fn cell(self, values: Option<[f64; 3]>) -> String {
+        let Some(values) = values else { return dash() };
+        let [lowest, median, highest] = values.map(|value| short(value / self.factor));
+        if lowest == median && median == highest {
+            return median;
+        }
+        format!("{lowest}, **{median}**, {highest}")
+    }
+}
+
+/// A number with three significant digits, and with all digits before the point.
+pub fn short(value: f64) -> String {
+    // The limits are those from which on a number is rounded to one more digit.
+    match value.abs() {
+        99.95.. => format!("{value:.0}"),
+        9.995.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results() -> Results {
+        let rows = [
+            ("a, 1", "Rust", vec![3e6, 1e6, 2e6], 5.0),
+            ("a, 1", "C", vec![1e6], 10.0),
+            ("a, 2", "Rust", vec![5e5], 0.25),
+            ("b", "Rust", vec![1.0], 1.0),
+        ];
+        let row = |(case, contender, rates, micros): (&str, &str, Vec<f64>, f64)| {
+            let micros = Values::Summary { lowest: None, median: micros, highest: None };
+            let measures = [("msgs/s".to_owned(), Values::Runs(rates)), ("µs".to_owned(), micros)];
+            Row {
+                case: case.to_owned(),
+                contender: contender.to_owned(),
+                measures: measures.into_iter().collect(),
+            }
+        };
+        Results {
+            benchmark: String::new(),
+            command: String::new(),
+            date: String::new(),
+            machine: String::new(),
+            versions: String::new(),
+            rows: rows.into_iter().map(row).collect(),
+        }
+    }
+
+    #[test]
+    fn contenders_are_compared_by_case() {
+        let expected = "| M msgs/s | Rust | C | Rust / C |\n|---|---|---|---|\n\
+                        | 1 | 1.00, **2.00**, 3.00 | 1.00 | 2.00 |\n| 2 | 0.50 | – | – |\n";
+        assert_eq!(by_contender(&results(), "msgs/s", "a", true), expected);
+    }
+
+    #[test]
+    fn measures_have_columns() {
+        let expected = "| case | contender | µs | M msgs/s | Rust / it |\n|---|---|---|---|---|\n\
+                        | 1 | Rust | 5.00 | 1.00, **2.00**, 3.00 | 1.00 |\n\
+                        | 1 | C | 10.0 | 1.00 | 0.50 |\n| 2 | Rust | 0.25 | 0.50 | 1.00 |\n";
+        assert_eq!(by_measure(&results(), &["µs", "msgs/s"], "a"), expected);
+    }
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        let cases =
+            [(0.0, "0.00"), (0.174, "0.17"), (9.41, "9.41"), (9.996, "10.0"), (38.24, "38.2")];
+        for (value, text) in cases.into_iter().chain([(99.96, "100"), (1234.5, "1234")]) {
+            assert_eq!(short(value), text);
+        }
+    }
+}
