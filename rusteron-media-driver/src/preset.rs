@@ -28,7 +28,7 @@ named! {
     /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
     ///
     /// Figures of a machine with two cores, for clients on the same two.
-    /// `docs/benchmarks/driver-resources.md` in the repository has the spread, the command and Java's driver.
+    /// `docs/benchmarks/drivers.md` in the repository has the command and Java's driver.
     /// `LowLatency` is slowest there, because two cores are too few for its threads.
     ///
     /// | measured | Aeron's default | `LowLatency` | `Shared` |
@@ -39,7 +39,6 @@ named! {
     /// | resident memory with that load | 155 MiB | 319 MiB | 155 MiB |
     ///
     /// Effect of each setting by itself, on the same machine (medians).
-    /// `docs/benchmarks/presets.md` has the spread and the command.
     ///
     /// | setting | effect |
     /// |---|---|

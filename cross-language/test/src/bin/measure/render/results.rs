@@ -74,9 +74,9 @@ impl Results {
     pub(super) fn bar(&self, key: &Key, field: &str, scale: f64) -> Option<Bar> {
         let (least, median, greatest) = self.spread(key, field)?;
         Some(Bar {
-            lower_quartile: least / scale,
+            lowest: least / scale,
             median: median / scale,
-            upper_quartile: greatest / scale,
+            highest: greatest / scale,
         })
     }
 }
