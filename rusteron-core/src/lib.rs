@@ -14,6 +14,7 @@
 //! | [`log_buffer`] | frames, and the atomic steps by which processes share them |
 //! | [`channel`] | channel URIs, and the checks before C reads them |
 //! | [`cnc`] | a driver's command-and-control file: counters, errors, losses |
+//! | [`panic`] | panics of user code, caught |
 //! | [`threads`] | bounds that explain why a type stays on its thread |
 
 pub mod agent;
@@ -26,6 +27,7 @@ pub mod hangup;
 pub mod idle;
 pub mod log_buffer;
 mod nearest;
+pub mod panic;
 mod properties;
 pub mod threads;
 mod version;

@@ -6,13 +6,13 @@ use std::thread::{self, JoinHandle};
 
 use rusteron_client::ErrorKind;
 use rusteron_core::ffi::Process;
+use rusteron_core::panic;
 
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::agent::ServiceAgent;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::context::ServiceContext;
 use crate::service::error::TerminationCause;
-use crate::service::error::panic_text;
 
 /// A replicated service that runs beside the consensus module of its node, on a thread of its own.
 ///
@@ -91,7 +91,9 @@ impl ServiceContainer {
         }
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(cause)) => cause,
-            Some(Err(panic)) => TerminationCause::Failed(panic_text(panic)),
+            Some(Err(payload)) => {
+                TerminationCause::Failed(format!("panic: {}", panic::into_text(payload)))
+            }
             None => TerminationCause::Stopped,
         }
     }

@@ -2,17 +2,16 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_archive as archive;
 use rusteron_client::{Aeron, CncFile, Context, IdleStrategyKind};
+use rusteron_core::panic;
 
 use crate::codec::mark_file::ERROR_BUFFER_LENGTHS;
 use crate::error::{ClusterError, Result};
 use crate::service::error::ErrorPolicy;
-use crate::service::error::panic_text;
 use crate::service::mark_file::{MarkFile, MarkFileSettings};
 use crate::service::types::AppVersion;
 use crate::settings::{check, duration, length, number, parsed, path, settings, stream_id, text};
@@ -331,8 +330,8 @@ impl ServiceContext {
             .set_control_response_stream_id(response_stream_id)?
             .set_client_name(&self.service_name)?;
         if let Some(configure) = &self.archive_configurator {
-            catch_unwind(AssertUnwindSafe(|| configure(&mut context))).map_err(|panic| {
-                ClusterError::invalid(format!("archive_configurator: {}", panic_text(panic)))
+            panic::catch(|| configure(&mut context)).map_err(|text| {
+                ClusterError::invalid(format!("archive_configurator: panic: {text}"))
             })??;
         }
         for (name, channel) in [

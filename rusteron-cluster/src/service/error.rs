@@ -1,11 +1,10 @@
 //! Errors of services, and the causes of a container's end.
 
-use std::any::Any;
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{fmt, thread};
+use std::fmt;
 
 use rusteron_client::{CloseCause, OfferError};
+use rusteron_core::panic;
 
 use crate::service::types::AppVersion;
 
@@ -229,19 +228,5 @@ impl fmt::Display for NotSent {
 
 /// Runs a callback. A panic becomes its text.
 pub(crate) fn caught(callback: impl FnOnce() -> ServiceResult) -> Result<ServiceResult, String> {
-    catch_unwind(AssertUnwindSafe(callback)).map_err(panic_text)
-}
-
-pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (None, Some(text)) => text.clone(),
-        (None, None) => "no text".to_owned(),
-    };
-    // The payload's `drop` is the service's code, too. If it panics, that payload is not dropped.
-    let dropped: thread::Result<()> = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    if let Err(another) = dropped {
-        std::mem::forget(another);
-    }
-    format!("panic: {text}")
+    panic::catch(callback).map_err(|text| format!("panic: {text}"))
 }

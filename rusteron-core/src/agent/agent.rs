@@ -1,6 +1,7 @@
 //! The duty cycle of an agent.
 
 use crate::agent::AgentError;
+use crate::panic;
 
 /// A duty cycle: a unit of work that is called again and again, by one thread.
 ///
@@ -99,4 +100,9 @@ impl<A: Agent + ?Sized> Agent for &mut A {
     fn role_name(&self) -> &str {
         (**self).role_name()
     }
+}
+
+/// Returns an agent's role name for an error. A panic ends here.
+pub(crate) fn role_name(agent: &(impl Agent + ?Sized)) -> String {
+    panic::catch(|| agent.role_name().to_owned()).unwrap_or_else(|_| "(no name)".to_owned())
 }

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::agent::{Agent, AgentError, panic};
+use crate::agent::agent::role_name;
+use crate::agent::{Agent, AgentError};
+use crate::panic;
 
 /// Several agents that share a thread, as one agent.
 ///
@@ -120,7 +122,7 @@ fn for_all(
     members.for_each(&mut |agent| match catch_unwind(AssertUnwindSafe(|| step(agent))) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            let error = error.in_role(&panic::role_name(agent));
+            let error = error.in_role(&role_name(agent));
             failure = Some(match failure.take() {
                 Some(first) => first.and(error),
                 None => error,
@@ -129,7 +131,7 @@ fn for_all(
         Err(payload) if panicked.is_none() => panicked = Some(payload),
         Err(payload) => {
             let message = panic::into_text(payload);
-            let log = || log::error!("agent {} panicked: {message}", panic::role_name(agent));
+            let log = || log::error!("agent {} panicked: {message}", role_name(agent));
             // A panic of the logger must not keep the other members from their step.
             let _ = panic::catch(log);
         }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::agent::{Agent, AgentError, panic};
+use crate::agent::agent::role_name;
+use crate::agent::{Agent, AgentError};
+use crate::panic;
 
 /// Calls an agent in the caller's loop, on the caller's thread.
 ///
@@ -107,7 +109,7 @@ impl<A: Agent> Drop for AgentInvoker<A> {
         // and the error's text can panic, too.
         let closed = panic::catch(|| self.agent.on_close());
         let _ = panic::catch(|| {
-            let role = || panic::role_name(&self.agent);
+            let role = || role_name(&self.agent);
             match closed {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => log::error!("{}", error.in_role(&role())),

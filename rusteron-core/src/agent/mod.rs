@@ -52,7 +52,6 @@ mod agent;
 mod composite_agent;
 mod error;
 mod invoker;
-mod panic;
 mod runner;
 mod shutdown_signal;
 

@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::agent::{Agent, AgentError, ErrorAction, RunnerError, ShutdownSignal, panic};
+use crate::agent::{Agent, AgentError, ErrorAction, RunnerError, ShutdownSignal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Process, callback};
 use crate::idle::{Backoff, IdleStrategy};
+use crate::panic;
 
 /// Runs an agent on a thread of its own, until a [`ShutdownSignal`] or the agent's own end.
 ///

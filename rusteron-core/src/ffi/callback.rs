@@ -8,14 +8,13 @@
 //! another thread closes the client. The notification of a close is called exactly once, by C or by Rust, and
 //! freed by that call.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::panic;
 
 thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
@@ -30,15 +29,9 @@ pub fn run(role: &str, callback: impl FnOnce()) {
 pub fn catch(role: &str, code: impl FnOnce()) {
     // C cannot remove a callback that panicked, and calls it again for the next event. The
     // callback's author keeps the captured values consistent.
-    let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
-    // The logger and the payload's `drop` are user code, too. If they panic, their own payload is
-    // not dropped.
-    let report = || {
-        log::error!("the {role} panicked: {}", panic_text(&*payload));
-        drop(payload);
-    };
-    if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
-        std::mem::forget(another);
+    if let Err(text) = panic::catch(code) {
+        // The logger is user code, too.
+        let _ = panic::catch(|| log::error!("the {role} panicked: {text}"));
     }
 }
 
@@ -119,16 +112,6 @@ pub fn forbid_blocking(operation: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn panic_text(payload: &(dyn Any + Send)) -> &str {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        text
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text
-    } else {
-        "(no text)"
-    }
 }
 
 #[cfg(test)]
