@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rusteron_benchmarks::command_line::choice::idle_strategy;
 use rusteron_benchmarks::command_line::failure::{self, Failure};
-use rusteron_benchmarks::contenders::round_trips::Side;
 use rusteron_benchmarks::processes::echo_service;
 use rusteron_benchmarks::programs::calls::{self, CallsOptions};
 use rusteron_benchmarks::programs::cluster::{self, ClusterOptions};
@@ -18,7 +17,7 @@ use rusteron_benchmarks::programs::ipc_latency::{self, LatencyOptions};
 use rusteron_benchmarks::programs::ipc_throughput::{self, ThroughputOptions};
 use rusteron_benchmarks::programs::recording::{self, RecordingOptions};
 use rusteron_benchmarks::programs::render::{self, RenderOptions};
-use rusteron_benchmarks::programs::udp_round_trips::{self, RoundTripOptions};
+use rusteron_benchmarks::programs::udp_round_trips::{self, RoundTripOptions, Side};
 use rusteron_benchmarks::programs::udp_throughput::{self, UdpThroughputOptions};
 use rusteron_client::IdleStrategyKind;
 

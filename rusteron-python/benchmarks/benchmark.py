@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -196,12 +197,28 @@ def round_trips(pinger, dir, echo_program, count, warmup):
     return {"p50": cuts[49], "p90": cuts[89], "p99": cuts[98]}
 
 
+def write_results(options, rows):
+    """Writes the file that `just benchmark render` reads; rows are a case, a contender, and the runs of each measure."""
+    rows = [{"case": case, "contender": who, "measures": dict(sorted(runs.items()))} for case, who, runs in rows]
+    results = {
+        "benchmark": "python",
+        "command": f"just benchmark-python --rounds {options.rounds} --seconds {options.seconds:g}",
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "machine": f"{os.cpu_count()} cores, {os.uname().machine}, {os.uname().sysname}",
+        "versions": f"Aeron {rusteron.AERON_VERSION}, CPython {sys.version.split()[0]}",
+        "rows": rows,
+    }
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / "python.json").write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--echo", help="the program rust_echo")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each measurement of throughput")
     parser.add_argument("--round-trips", type=int, default=100_000)
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("target/benchmarks"), help="a directory")
     parser.add_argument("--role", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role:
@@ -217,10 +234,12 @@ def main():
         return
 
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
+    rows = []
     for mode in ["singly", "batches"]:
         rates = [throughput(mode, options.seconds) for _ in range(options.rounds)]
         print(f"throughput {mode}, million messages/s: "
               f"median {statistics.median(rates) / 1e6:.2f} of {', '.join(f'{rate / 1e6:.2f}' for rate in rates)}")
+        rows.append((f"throughput, {mode}", "Python", {"msgs/s": rates}))
     with rusteron.MediaDriver.launch_embedded() as driver:
         dir = str(driver.aeron_dir)
         calls(driver)
@@ -231,13 +250,16 @@ def main():
                     results.append(round_trips(pinger, dir, options.echo, options.round_trips, 10_000))
             for pinger, results in runs.items():
                 medians = {name: statistics.median(run[name] for run in results) / 1000 for name in results[0]}
-                name = "rust" if pinger == "rust" else "python"
+                name = "Rust" if pinger == "rust" else "Python"
+                measures = {f"{quantile} µs": [run[quantile] / 1000 for run in results] for quantile in medians}
+                rows.append(("round trips", name, measures))
                 print(f"round trip {name} to the Rust echo, us: "
                       + ", ".join(f"{name} {value:.2f}" for name, value in medians.items()))
             for pause in [0, 0.005]:
                 times = round_trips("ping_asyncio", dir, options.echo, 500, pause)
                 print(f"round trip asyncio to the Rust echo, pauses of {pause} s, us: "
                       + ", ".join(f"{name} {value / 1000:.0f}" for name, value in times.items()))
+    write_results(options, rows)
 
 
 if __name__ == "__main__":

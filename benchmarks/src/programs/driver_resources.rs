@@ -42,13 +42,7 @@ const MEBIBYTE: f64 = (1 << 20) as f64;
 )]
 pub struct ResourceOptions {
     /// The contenders, separated by commas; ratios are of the first to the others
-    #[arg(
-        long,
-        value_name = "CONTENDERS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "rust,c,java"
-    )]
+    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,c,java")]
     contenders: Vec<Host>,
 
     /// Threading modes and idle strategies of the drivers, or presets such as low-latency, separated by commas;

@@ -37,33 +37,15 @@ pub enum Mode {
 #[command(mut_arg("warmup", |arg| arg.default_value("3s")))]
 pub struct LatencyOptions {
     /// The pairs, separated by commas; ratios are of the first to the others
-    #[arg(
-        long,
-        value_name = "CONTENDERS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "rust,c-functions,java"
-    )]
+    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,c-functions,java")]
     contenders: Vec<Pair>,
 
     /// Transports of the messages, separated by commas
-    #[arg(
-        long,
-        value_name = "TRANSPORTS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "ipc"
-    )]
+    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "ipc")]
     transports: Vec<Transport>,
 
     /// When messages are sent, separated by commas
-    #[arg(
-        long,
-        value_name = "MODES",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "closed"
-    )]
+    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "closed")]
     modes: Vec<Mode>,
 
     /// Messages per second in the paced mode

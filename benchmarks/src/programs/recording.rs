@@ -1,19 +1,26 @@
 //! Messages a second recorded by, and replayed from, an archive.
 
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use rusteron_archive::{
+    Archive, ArchiveError, ArchiveErrorKind, RecordingPos, ReplayLength, ReplayParams,
+};
 use rusteron_client::ChannelUri;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::byte_size;
 use crate::command_line::choice::Language;
 use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{RunOptions, distinct};
-use crate::contenders::recording::{Bench, Load, Outcome};
 use crate::measuring::median::median;
-use crate::processes::archive_process::ArchiveProcess;
+use crate::processes::archive_process::{ArchiveProcess, DEADLINE};
+use crate::processes::java::{self, Java};
+use crate::processes::program::Program;
 
 /// The stream of the first run; each further one has the next but one, as replays need one, too.
 const FIRST_STREAM_ID: i32 = 3001;
@@ -27,13 +34,7 @@ const FIRST_STREAM_ID: i32 = 3001;
 #[derive(Debug, Clone, Args)]
 pub struct RecordingOptions {
     /// The contenders, separated by commas; ratios are of the first to the others
-    #[arg(
-        long,
-        value_name = "CONTENDERS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "rust,java"
-    )]
+    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,java")]
     contenders: Vec<Language>,
 
     /// Lengths of messages in bytes, separated by commas, from 8 to 16m
@@ -77,8 +78,6 @@ pub struct RecordingOptions {
 pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
     /// A message begins with its number.
     const SHORTEST: usize = size_of::<u64>();
-    /// The most messages that a repetition of the warm-up records.
-    const WARMUP_MESSAGES: u64 = 50_000;
     if let Some(length) = options.message_lengths.iter().find(|length| **length < SHORTEST) {
         let reason = format!("expected {SHORTEST} bytes or more");
         return Err(Failure::usage("--message-lengths <BYTES>", length, reason));
@@ -101,16 +100,8 @@ pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
     let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
     comparison.compare(&cases, |&message_length, client| {
         let messages = messages_in(options.recording_length, message_length);
-        let load = Load {
-            channel: options.channel.clone(),
-            stream_id: stream_ids.next().unwrap_or(FIRST_STREAM_ID),
-            messages,
-            message_length,
-            fragment_limit: options.fragment_limit,
-            warmup_messages: messages.min(WARMUP_MESSAGES),
-            warmup: options.run.warmup_with(true),
-            recordings: options.recordings,
-        };
+        let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
+        let load = Load { options, stream_id, messages, message_length };
         let outcomes = bench.measure(client, &load)?;
         let rate = |seconds: fn(&Outcome) -> f64| {
             let rate = |outcome| messages as f64 / seconds(outcome).max(1e-9);
@@ -130,6 +121,269 @@ fn messages_in(recording_length: usize, message_length: usize) -> u64 {
     const ALIGNMENT: usize = 32;
     let frame_length = (message_length + HEADER_LENGTH).next_multiple_of(ALIGNMENT);
     (recording_length / frame_length).max(1) as u64
+}
+
+/// The messages of a run.
+#[derive(Debug)]
+struct Load<'a> {
+    options: &'a RecordingOptions,
+    /// The replay has the next stream.
+    stream_id: i32,
+    messages: u64,
+    message_length: usize,
+}
+
+impl Load<'_> {
+    /// How many messages are recorded and replayed again and again until the warm-up is over.
+    fn warmup_messages(&self) -> u64 {
+        self.messages.min(50_000)
+    }
+}
+
+/// The times of one recording and its replay.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    /// From the first offer until everything was recorded.
+    recorded_in: Duration,
+    /// From the request until the last message.
+    replayed_in: Duration,
+}
+
+/// The settings and programs that runs are made with.
+#[derive(Debug)]
+struct Bench<'a> {
+    process: &'a ArchiveProcess,
+    /// Our session with it.
+    archive: &'a Archive,
+    java: &'a Java,
+    interrupt: &'a Interrupt,
+}
+
+impl Bench<'_> {
+    /// One run, with an outcome for each recording; they are purged.
+    fn measure(&self, client: Language, load: &Load<'_>) -> Result<Vec<Outcome>, Failure> {
+        match client {
+            Language::Rust => self.measure_rust(load),
+            Language::Java => self.measure_java(load),
+        }
+    }
+
+    fn measure_rust(&self, load: &Load<'_>) -> Result<Vec<Outcome>, Failure> {
+        let start = Instant::now();
+        loop {
+            let (recording_id, _) = self.record(load, load.warmup_messages())?;
+            self.replay(load, load.warmup_messages(), recording_id)?;
+            self.purge(recording_id)?;
+            if start.elapsed() >= load.options.run.warmup_with(true) {
+                break;
+            }
+        }
+        let measure = |_| {
+            settle();
+            let (recording_id, recorded_in) = self.record(load, load.messages)?;
+            settle();
+            let replayed_in = self.replay(load, load.messages, recording_id)?;
+            self.purge(recording_id)?;
+            Ok(Outcome { recorded_in, replayed_in })
+        };
+        (0..load.options.recordings).map(measure).collect()
+    }
+
+    fn measure_java(&self, load: &Load<'_>) -> Result<Vec<Outcome>, Failure> {
+        let arguments = [
+            self.process.aeron_dir().display().to_string(),
+            load.options.channel.to_string(),
+            load.stream_id.to_string(),
+            load.message_length.to_string(),
+            load.options.fragment_limit.to_string(),
+            load.warmup_messages().to_string(),
+            load.options.run.warmup_with(true).as_nanos().to_string(),
+            load.options.recordings.to_string(),
+            load.messages.to_string(),
+        ];
+        let timeout = DEADLINE + load.options.run.warmup_with(true);
+        let mut program = self.java.start("benchmarks/Recording.java", &[], &arguments, timeout)?;
+        let mut outcomes = Vec::new();
+        for _ in 0..load.options.recordings {
+            self.line_of(&mut program, "ready")?;
+            settle();
+            program.go_on()?;
+            let recorded_in = self.line_of(&mut program, "recorded ")?;
+            settle();
+            program.go_on()?;
+            let replayed_in = self.line_of(&mut program, "replayed ")?;
+            program.go_on()?;
+            outcomes.push(Outcome { recorded_in, replayed_in });
+        }
+        program.finish(self.interrupt)?;
+        Ok(outcomes)
+    }
+
+    /// Reads a line with a prefix, and the nanoseconds behind it, if there are some.
+    fn line_of(&self, program: &mut Program, prefix: &str) -> Result<Duration, Failure> {
+        let line = program.line(self.interrupt)?.ok_or(Failure::Interrupted)?;
+        match line.strip_prefix(prefix) {
+            Some("") => Ok(Duration::ZERO),
+            nanos => java::number(&line, nanos).map(Duration::from_nanos),
+        }
+    }
+
+    /// Records messages, and returns the recording's id and how long it took.
+    fn record(&self, load: &Load<'_>, count: u64) -> Result<(i64, Duration), Failure> {
+        let archive = self.archive;
+        let mut publication = archive
+            .add_recorded_exclusive_publication(&load.options.channel, load.stream_id)
+            .map_err(failed("cannot record"))?;
+        let session_id = publication.session_id();
+        let counter = self.await_some("the recording", || {
+            RecordingPos::find_by_session_id(archive.aeron(), session_id, archive.archive_id())
+        })?;
+        self.await_some("the recorder", || publication.is_connected().then_some(()))?;
+        let mut message = vec![0; load.message_length];
+        let start = Instant::now();
+        let mut end = 0;
+        for number in 0..count {
+            message[..8].copy_from_slice(&number.to_le_bytes());
+            end = loop {
+                match publication.offer(&message) {
+                    Ok(position) => break position,
+                    Err(error) if error.is_retryable() => self.wait()?,
+                    Err(error) => return Err(Failure::run("cannot publish", error)),
+                }
+            };
+        }
+        self.await_progress("what is recorded", || {
+            let position = counter.position().unwrap_or(-1);
+            (position, position >= end)
+        })?;
+        let elapsed = start.elapsed();
+        archive
+            .stop_recording_exclusive_publication(&publication)
+            .map_err(failed("cannot stop the recording"))?;
+        self.await_some("the end of the recording", || (!counter.is_active()).then_some(()))?;
+        Ok((counter.recording_id(), elapsed))
+    }
+
+    fn replay(&self, load: &Load<'_>, count: u64, recording_id: i64) -> Result<Duration, Failure> {
+        let start = Instant::now();
+        let mut subscription = self
+            .archive
+            .replay(
+                recording_id,
+                "aeron:ipc",
+                load.stream_id.wrapping_add(1),
+                ReplayParams::new().length(ReplayLength::Recorded),
+            )
+            .map_err(failed("cannot replay"))?;
+        let mut received = 0_u64;
+        let mut strange = None;
+        let mut since = None;
+        while received < count {
+            let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+                if !message.starts_with(&received.to_le_bytes()) {
+                    strange.get_or_insert(received);
+                }
+                received += 1;
+            };
+            let fragments = subscription
+                .poll(handler, load.options.fragment_limit)
+                .map_err(|error| Failure::run("cannot poll the replay", error))?;
+            // Only idle loops look at the clock.
+            if fragments > 0 {
+                since = None;
+            } else if since.get_or_insert_with(Instant::now).elapsed() < DEADLINE {
+                self.wait()?;
+            } else {
+                return Err(Failure::Run(format!("the replay stops after {received} messages")));
+            }
+        }
+        match strange {
+            None => Ok(start.elapsed()),
+            Some(number) => Err(Failure::Run(format!("message {number} is another one"))),
+        }
+    }
+
+    /// Purges the recording as soon as the archive has noticed that no replay uses it any more.
+    fn purge(&self, recording_id: i64) -> Result<(), Failure> {
+        let mut last = None;
+        let purged = self.await_some("the end of the replay", || {
+            match self.archive.purge_recording(recording_id) {
+                Ok(_) => Some(Ok(())),
+                Err(error)
+                    if error.kind() == ArchiveErrorKind::Refused
+                        || error.kind() == ArchiveErrorKind::ActiveRecording =>
+                {
+                    last = Some(error);
+                    None
+                }
+                Err(error) => Some(Err(failed("cannot purge")(error))),
+            }
+        });
+        match (purged, last) {
+            (Ok(outcome), _) => outcome,
+            (Err(Failure::Run(_)), Some(error)) => Err(failed("cannot purge")(error)),
+            (Err(failure), _) => Err(failure),
+        }
+    }
+
+    fn wait(&self) -> Result<(), Failure> {
+        if self.archive.aeron().is_closed() {
+            return Err(Failure::Run("the client was closed".to_owned()));
+        }
+        if self.interrupt.is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        thread::yield_now();
+        Ok(())
+    }
+
+    fn await_some<T>(
+        &self,
+        what: &str,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Result<T, Failure> {
+        let mut outcome = None;
+        self.await_progress(what, || {
+            outcome = attempt();
+            (0, outcome.is_some())
+        })?;
+        outcome.ok_or_else(|| Failure::Run(format!("waited in vain: {what}")))
+    }
+
+    /// Waits as long as a number changes, or for the timeout.
+    fn await_progress(
+        &self,
+        what: &str,
+        mut attempt: impl FnMut() -> (i64, bool),
+    ) -> Result<(), Failure> {
+        let mut last = None;
+        let mut since = Instant::now();
+        loop {
+            let (now, is_over) = attempt();
+            if is_over {
+                return Ok(());
+            }
+            if last != Some(now) {
+                last = Some(now);
+                since = Instant::now();
+                continue;
+            }
+            if since.elapsed() >= DEADLINE {
+                return Err(Failure::Run(format!("waited in vain: {what}")));
+            }
+            self.wait()?;
+        }
+    }
+}
+
+/// Makes the operating system write its buffers, as the disk would otherwise write them during the measurement.
+fn settle() {
+    #[cfg(unix)]
+    rustix::fs::sync();
+}
+
+fn failed(doing: &str) -> impl Fn(ArchiveError) -> Failure + '_ {
+    move |error| Failure::run(doing, error)
 }
 
 #[cfg(test)]

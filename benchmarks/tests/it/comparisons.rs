@@ -150,13 +150,13 @@ benchmarks! {
             "drivers",
             "--contenders=rust,c",
             "--applications=c-stream,c-ping",
-            "--transports=ipc",
+            "--transports=udp",
             "--term-length=64k",
             "--round-trips=100",
             "--nice=0",
         ],
         needs_java: false,
-        rows: &["c-stream, IPC: Rust", "c-stream, IPC: C", "c-ping, IPC: Rust", "c-ping, IPC: C"],
+        rows: &["c-stream, UDP: Rust", "c-stream, UDP: C", "c-ping, UDP: Rust", "c-ping, UDP: C"],
         measures: &["resident MiB", "private MiB"],
     }
     drivers_with_java {
