@@ -34,7 +34,6 @@ mod events;
 #[cfg(doctest)]
 mod misuse;
 mod persistent_subscription;
-mod phrases;
 mod recording_descriptor;
 mod recording_event;
 mod recording_pos;

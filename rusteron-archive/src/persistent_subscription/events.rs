@@ -8,7 +8,7 @@ use rusteron_core::ffi::{Retained, lossy};
 use rusteron_sys::archive as sys;
 
 use crate::error::ArchiveError;
-use crate::phrases;
+use crate::error::phrases;
 
 /// An event of a persistent subscription.
 #[doc(alias = "PersistentSubscriptionListener")]

@@ -5,7 +5,7 @@ use std::fmt;
 use rusteron_client::{CloseCause, Error, ErrorKind};
 use rusteron_sys::archive as sys;
 
-use crate::phrases;
+use crate::error::phrases;
 
 /// The result of an operation of an archive.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
