@@ -154,7 +154,7 @@ fn plain(markdown: &str) -> String {
             if out.is_empty() { part } else { part.split_once(')').map_or("", |(_, rest)| rest) };
         out += rest;
     }
-    out.replace("  ", " ").replace('[', "")
+    out.replace("  ", " ").replace('[', "").replace("`]", "`")
 }
 
 /// Returns a `TypedDict` of the keyword arguments that set the settings in Python.

@@ -227,11 +227,10 @@ impl Values {
 
     /// Describes the values for readers. `None` for all values of a type.
     pub(crate) fn describe(&self) -> Option<String> {
-        let is_limit = |end: &&String| {
-            !end.is_empty()
-                && !end.trim_start_matches('-').starts_with("2147483")
-                && !end.trim_start_matches('-').starts_with("9223372")
-        };
+        // The ends of C's types are no limits.
+        let unlimited =
+            ["", "0", "-2147483648", "2147483647", "-9223372036854775808", "9223372036854775807"];
+        let is_limit = |end: &&String| !unlimited.contains(&end.as_str());
         let form = if self.form.is_empty() { String::new() } else { format!("a {} ", self.form) };
         let ends = (Some(&self.least).filter(is_limit), Some(&self.most).filter(is_limit));
         Some(match ends {

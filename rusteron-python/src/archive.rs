@@ -1,7 +1,7 @@
 //! Sessions with an archive.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -13,7 +13,7 @@ use crate::channel_uri::Channel;
 use crate::client::Aeron;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::replay_merge::ReplayMerge;
-use crate::settings::{choice, set_by_name};
+use crate::settings::{choice, each_setting, set_by_name};
 use crate::slot::Close;
 use crate::slot::{OwnedSlot, Scope};
 use crate::subscription::Subscription;
@@ -49,35 +49,14 @@ impl Archive {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut context = rust::Context::new().map_err(error::client)?;
-        error::each_setting(settings, |name, value| {
+        each_setting(settings, |name, value| {
             if name == "credentials" {
                 let credentials = Payload::of(value)?.bytes().to_vec();
-                context
-                    .set_credentials_supplier(Credentials(credentials))
-                    .map_err(error::client)?;
-                return Ok(());
+                let set = context.set_credentials_supplier(Credentials(credentials));
+                return set.map(drop).map_err(error::client);
             }
-            let context = ArchiveContext(&mut context);
-            set_by_name!(
-                context,
-                name,
-                value,
-                [
-                    "control_request_stream_id" => set_control_request_stream_id,
-                    "control_response_stream_id" => set_control_response_stream_id,
-                    "message_timeout" => set_message_timeout,
-                    "message_retry_attempts" => set_message_retry_attempts,
-                    "control_term_buffer_length" => set_control_term_buffer_length,
-                    "control_mtu_length" => set_control_mtu_length,
-                    "control_term_buffer_sparse" => set_control_term_buffer_sparse,
-                ],
-                text [
-                    "control_request_channel" => set_control_request_channel,
-                    "control_response_channel" => set_control_response_channel,
-                    "client_name" => set_client_name,
-                ]
-            );
-            Ok(())
+            let context = &mut context;
+            rust::for_each_setting!(set_by_name!(context, name, value))
         })?;
         let handle = aeron.handle()?;
         let mut connecting = exit::detached(py, || rust::Archive::async_connect(&handle, context))
@@ -87,32 +66,6 @@ impl Archive {
         Ok(Self { slot: scope.own("archive session", Arc::new(archive)), scope })
     }
 }
-
-/// The setters of a context.
-struct ArchiveContext<'a>(&'a mut rust::Context);
-
-macro_rules! setters {
-    ($($name:ident: $type:ty),+ $(,)?) => {
-        impl ArchiveContext<'_> {
-            $(fn $name(self, value: $type) -> Result<(), rusteron_client::Error> {
-                self.0.$name(value).map(drop)
-            })+
-        }
-    };
-}
-
-setters!(
-    set_control_request_stream_id: i32,
-    set_control_response_stream_id: i32,
-    set_message_timeout: Duration,
-    set_message_retry_attempts: u32,
-    set_control_term_buffer_length: usize,
-    set_control_mtu_length: usize,
-    set_control_term_buffer_sparse: bool,
-    set_control_request_channel: &str,
-    set_control_response_channel: &str,
-    set_client_name: &str,
-);
 
 /// Credentials that answer a challenge as well.
 struct Credentials(Vec<u8>);

@@ -17,8 +17,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
-use rusteron_core::ffi::Process;
 use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
+use rusteron_core::ffi::Process;
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
 use crate::error;

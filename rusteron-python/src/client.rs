@@ -17,7 +17,7 @@ use crate::driver::MediaDriver;
 use crate::error;
 use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
-use crate::settings::set_by_name;
+use crate::settings::{each_setting, set_by_name};
 use crate::slot::{Close, Slot};
 use crate::slot::{Owned, OwnedSlot, Scope};
 use crate::subscription::Subscription;
@@ -88,32 +88,10 @@ impl Aeron {
             }
             (None, None) => {}
         }
-        // Aeron reads the parameters of an idle strategy when the strategy is set.
-        for arguments_first in [true, false] {
-            error::each_setting(settings, |name, value| {
-                if name.ends_with("_init_args") != arguments_first {
-                    return Ok(());
-                }
-                set_by_name!(
-                    context,
-                    name,
-                    value,
-                    [
-                        "driver_timeout" => set_driver_timeout,
-                        "keepalive_interval" => set_keepalive_interval,
-                        "resource_linger_duration" => set_resource_linger_duration,
-                        "idle_sleep_duration" => set_idle_sleep_duration,
-                        "pre_touch_mapped_memory" => set_pre_touch_mapped_memory,
-                        "idle_strategy" => set_idle_strategy,
-                    ],
-                    text [
-                        "idle_strategy_init_args" => set_idle_strategy_init_args,
-                        "client_name" => set_client_name,
-                    ]
-                );
-                Ok(())
-            })?;
-        }
+        each_setting(settings, |name, value| {
+            let context = &mut context;
+            rust::for_each_setting!(set_by_name!(context, name, value))
+        })?;
         let errors = Errors::default();
         let log = Arc::clone(&errors);
         context

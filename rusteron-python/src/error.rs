@@ -5,7 +5,6 @@ use std::fmt;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 use rusteron_archive::ArchiveError;
 use rusteron_client::{Error, ErrorKind, OfferError, PollError};
 
@@ -111,31 +110,6 @@ pub(crate) fn unknown_setting(name: &str) -> PyErr {
     pyo3::exceptions::PyTypeError::new_err(format!(
         "unexpected keyword argument '{name}': no such setting"
     ))
-}
-
-/// Passes each keyword argument to a function, and names the argument in its error.
-pub(crate) fn each_setting(
-    settings: Option<&Bound<'_, PyDict>>,
-    mut set: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<()>,
-) -> PyResult<()> {
-    for (name, value) in settings.into_iter().flatten() {
-        let name: String = name.extract()?;
-        set(&name, &value).map_err(|error| named(error, &name))?;
-    }
-    Ok(())
-}
-
-/// Says which setting a value of the wrong type was for.
-fn named(error: PyErr, name: &str) -> PyErr {
-    Python::attach(|py| {
-        let is_plain = error.get_type(py).is(py.get_type::<pyo3::exceptions::PyTypeError>())
-            && !error.to_string().contains(name);
-        if is_plain {
-            pyo3::exceptions::PyTypeError::new_err(format!("{name}: {}", error.value(py)))
-        } else {
-            error
-        }
-    })
 }
 
 /// Returns whether an exception says that a handle is closed.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pyo3::prelude::*;
-use rusteron_core::ffi::PerProcess;
 use rusteron_client::{Action, Header, IdleStrategy, IdleStrategyKind};
+use rusteron_core::ffi::PerProcess;
 
 use crate::exit;
 use crate::slot::OwnedSlot;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{InferableBoolean, ThreadingMode};
 
@@ -74,20 +75,60 @@ pub(crate) fn choice<T: Copy>(value: &Bound<'_, PyAny>, names: &[(&str, T)]) -> 
     })
 }
 
-/// Calls the setter of a setting by the setting's name, which is the setter's without `set_`. Settings after `text` are
-/// texts.
-macro_rules! set_by_name {
-    ($context:expr, $name:expr, $value:expr, [$($key:literal => $setter:ident),* $(,)?], text [$($text_key:literal => $text_setter:ident),* $(,)?]) => {
-        match $name {
-            $($key => {
-                $context.$setter($crate::settings::Setting::read($value)?).map_err($crate::error::client)?;
-            })*
-            $($text_key => {
-                let text: String = $crate::settings::Setting::read($value)?;
-                $context.$text_setter(&text).map_err($crate::error::client)?;
-            })*
-            _ => return Err($crate::error::unknown_setting($name)),
+/// Passes each keyword argument to a function, and names the argument in its error. Parameters of idle strategies come
+/// first, because Aeron reads them when the strategy is set.
+pub(crate) fn each_setting(
+    settings: Option<&Bound<'_, PyDict>>,
+    mut set: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    for is_parameters in [true, false] {
+        for (name, value) in settings.into_iter().flatten() {
+            let name: String = name.extract()?;
+            if name.ends_with("_init_args") == is_parameters {
+                set(&name, &value).map_err(|error| named(error, &name))?;
+            }
         }
+    }
+    Ok(())
+}
+
+/// Says which setting a value of the wrong type was for.
+fn named(error: PyErr, name: &str) -> PyErr {
+    Python::attach(|py| {
+        let is_plain = error.get_type(py).is(py.get_type::<pyo3::exceptions::PyTypeError>())
+            && !error.to_string().contains(name);
+        if is_plain {
+            pyo3::exceptions::PyTypeError::new_err(format!("{name}: {}", error.value(py)))
+        } else {
+            error
+        }
+    })
+}
+
+/// Calls the setter of a setting by the setting's name. Use: `for_each_setting!(set_by_name!(context, name, value))`.
+macro_rules! set_by_name {
+    (($context:ident, $name:ident, $value:ident) $(($language:ident $kind:ident $getter:ident $setter:ident))*) => {{
+        $(if $name == stringify!($getter) {
+            return $crate::settings::set!($language $kind $context.$setter, $name, $value);
+        })*
+        Err($crate::error::unknown_setting($name))
+    }};
+}
+
+macro_rules! set {
+    (rust $kind:ident $context:ident.$setter:ident, $name:ident, $value:ident) => {
+        Err($crate::error::unknown_setting($name))
+    };
+    (any text $context:ident.$setter:ident, $name:ident, $value:ident) => {{
+        let text: String = $crate::settings::Setting::read($value)?;
+        $context.$setter(&text).map(drop).map_err($crate::error::client)
+    }};
+    (any $kind:ident $context:ident.$setter:ident, $name:ident, $value:ident) => {
+        $context
+            .$setter($crate::settings::Setting::read($value)?)
+            .map(drop)
+            .map_err($crate::error::client)
     };
 }
-pub(crate) use set_by_name;
+
+pub(crate) use {set, set_by_name};

@@ -1,4 +1,5 @@
-//! Tables of settings, and the check of coverage.
+//! Tables of settings, the files that come from them, and the check of coverage.
 
 mod coverage;
+mod files;
 mod table;
