@@ -15,6 +15,7 @@
 //! | [`channel`] | channel URIs, and the checks before C reads them |
 //! | [`cnc`] | a driver's command-and-control file: counters, errors, losses |
 //! | [`panic`] | panics of user code, caught |
+//! | [`scan`] | numbers, sizes, durations and flags, as C reads and writes them |
 //! | [`threads`] | bounds that explain why a type stays on its thread |
 
 pub mod agent;
@@ -29,6 +30,7 @@ pub mod log_buffer;
 mod nearest;
 pub mod panic;
 mod properties;
+pub mod scan;
 pub mod threads;
 mod version;
 

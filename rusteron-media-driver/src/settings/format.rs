@@ -6,8 +6,10 @@
 use std::env;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use rusteron_core::idle::IdleStrategyKind;
+use rusteron_core::scan;
 
 /// The form of a setting's value, and its range.
 #[derive(Debug)]
@@ -71,15 +73,8 @@ impl fmt::Display for Limit {
             Form::MultipleOf(step) => write!(f, "a multiple of {step}")?,
             Form::PowerOfTwoAnd(trailer) => write!(f, "a power of two and {trailer} bytes")?,
         }
-        write!(f, " from {} to {}", in_largest_unit(self.min), in_largest_unit(self.max))
+        write!(f, " from {} to {}", scan::format_size(self.min), scan::format_size(self.max))
     }
-}
-
-/// Writes a size with Aeron's largest unit that leaves no fraction.
-fn in_largest_unit(size: u64) -> String {
-    let units = [(1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
-    let unit = units.iter().find(|(unit, _)| size >= *unit && size % unit == 0);
-    unit.map_or_else(|| size.to_string(), |(unit, name)| format!("{}{name}", size / unit))
 }
 
 /// A short name, and the name of the C function.
@@ -164,8 +159,11 @@ impl Format {
                 (size(text).is_some_and(|bytes| limit.admits(bytes)), limit.to_string())
             }
             Self::Duration(min) => (
-                duration(text).is_some_and(|nanos| nanos >= *min),
-                format!("a duration with ns, us, ms or s, {} or more", nanos(*min)),
+                duration(text).is_some_and(|duration| duration >= Duration::from_nanos(*min)),
+                format!(
+                    "a duration with ns, us, ms or s, {} or more",
+                    scan::format_duration(Duration::from_nanos(*min))
+                ),
             ),
             Self::Number(range) => (
                 number(text).is_some_and(|number| range.contains(&number)),
@@ -200,54 +198,27 @@ impl Format {
     }
 }
 
-fn digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+/// Returns whether a text is digits with one of the units, in place of what C reads beside them.
+fn has_unit(text: &str, units: &[&str]) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len()
+        && (unit.is_empty() || units.iter().any(|u| u.eq_ignore_ascii_case(unit)))
 }
 
 pub(super) fn size(text: &str) -> Option<u64> {
-    let (digits, unit) = digits(text);
-    let shift = match unit {
-        "" => 0,
-        "k" | "K" => 10,
-        "m" | "M" => 20,
-        "g" | "G" => 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+    scan::size(text).filter(|_| has_unit(text, &["k", "m", "g"]))
 }
 
-/// As in Aeron, more than 63 bits count as the maximum.
-pub(super) fn duration(text: &str) -> Option<u64> {
-    let (digits, unit) = digits(text);
-    let unit = match unit.to_ascii_lowercase().as_str() {
-        "" | "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    Some(digits.parse::<u64>().ok()?.saturating_mul(unit))
-}
-
-fn nanos(nanos: u64) -> String {
-    format!("{:?}", std::time::Duration::from_nanos(nanos)).replace('µ', "u")
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    scan::duration(text).filter(|_| has_unit(text, &["ns", "us", "ms", "s"]))
 }
 
 pub(super) fn number(text: &str) -> Option<i128> {
-    let (sign, magnitude) = match text.strip_prefix('-') {
-        Some(magnitude) => (-1, magnitude),
-        None => (1, text),
-    };
-    let (base, digits) = match magnitude.strip_prefix("0x").or(magnitude.strip_prefix("0X")) {
-        Some(digits) => (16, digits),
-        None if magnitude.starts_with('0') => (8, magnitude),
-        None => (10, magnitude),
-    };
-    // `from_str_radix` would accept a second sign.
-    if !digits.starts_with(|c: char| c.is_digit(base)) {
+    if text.starts_with(|c: char| c.is_whitespace() || c == '+') {
         return None;
     }
-    i128::from_str_radix(digits, base).ok().map(|number| sign * number)
+    let of_64_bits = || text.parse::<u64>().ok().filter(|_| !text.starts_with('0'));
+    scan::int64(text, 0).map(i128::from).or_else(|| of_64_bits().map(i128::from))
 }
 
 /// Returns whether the driver can find a function by this name. Libraries can have any function.
@@ -306,7 +277,10 @@ fn are_ports(text: &str) -> bool {
 }
 
 fn is_event(code: &str) -> bool {
-    let is_mask = || code.starts_with("0x") && number(code).is_some_and(|mask| mask != 0);
+    let is_mask = || {
+        let digits = code.strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
+        digits.is_some_and(|digits| u64::from_str_radix(digits, 16).is_ok_and(|mask| mask != 0))
+    };
     let is_id = || code.parse().is_ok_and(|id: u8| (1..=LAST_EVENT_ID).contains(&id));
     matches!(code, "" | "all" | "admin") || EVENTS.contains(&code) || is_mask() || is_id()
 }
@@ -363,7 +337,15 @@ mod tests {
             (Format::Ports, &["20000 20100", "0 0"], &["", "1", "2 1", "1 65536", "1 2 3"]),
             (
                 Format::Events,
-                &["", "all", "admin,FRAME_IN", "0xffff", "CMD_OUT_ERROR", "34"],
+                &[
+                    "",
+                    "all",
+                    "admin,FRAME_IN",
+                    "0xffff",
+                    "0xffffffffffffffff",
+                    "CMD_OUT_ERROR",
+                    "34",
+                ],
                 &["ALL", "CMD_OUT_EROR", "0x0", "0", "200", "admin FRAME_IN"],
             ),
             (Format::Text, &["", "anything"], &[]),

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use rusteron_core::idle::IdleStrategyKind;
 
+use rusteron_core::scan;
+
 use super::format;
 use crate::{DirAccess, InferableBoolean, TermCleaning, ThreadNaming, ThreadingMode};
 
@@ -67,8 +69,8 @@ as_parsed! {
         "false" | "off" | "0" => Some(false),
         _ => None,
     };
-    Duration: |text| format::duration(text).map(Duration::from_nanos);
-    Option<Duration>: |text| format::duration(text).map(Duration::from_nanos).map(Some);
+    Duration: format::duration;
+    Option<Duration>: |text| format::duration(text).map(Some);
     IdleStrategyKind: format::idle_strategy;
     ThreadingMode: name;
     ThreadNaming: name;
@@ -88,14 +90,8 @@ impl ToText for &Path {
 }
 
 impl ToText for Duration {
-    /// In the largest of Aeron's units of which it is a whole number.
     fn to_text(&self) -> String {
-        let nanos = self.as_nanos();
-        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-        match units.iter().find(|(_, unit)| nanos != 0 && nanos % unit == 0) {
-            Some((name, unit)) => format!("{}{name}", nanos / unit),
-            None => format!("{nanos}ns"),
-        }
+        scan::format_duration(*self)
     }
 }
 

@@ -7,12 +7,12 @@ mod check;
 mod error;
 mod flow_control;
 mod parameter;
-mod scan;
 mod typed;
 mod udp_channel;
 mod value;
 mod warnings;
 
+use crate::scan;
 use std::fmt;
 use std::str::FromStr;
 

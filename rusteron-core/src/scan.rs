@@ -76,24 +76,24 @@ impl Scan<'_> {
 }
 
 /// Reads a text that is an integer as a whole, like `strtoll`.
-pub(super) fn int64(text: &str, base: u32) -> Option<i64> {
+pub fn int64(text: &str, base: u32) -> Option<i64> {
     let number = scan(text, base).filter(|number| number.rest.is_empty())?;
     number.signed().ok()
 }
 
 /// Mirrors `aeron_uri_get_int32`: decimal, hexadecimal or octal.
-pub(super) fn int32(text: &str) -> Option<i32> {
+pub fn int32(text: &str) -> Option<i32> {
     int64(text, 0)?.try_into().ok()
 }
 
 /// Reads an unsigned integer, after which any text may follow.
-pub(super) fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
+pub fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
     Some(scan(text, base)?.unsigned())
 }
 
 /// Returns the decimal integer at the beginning, and the text that follows it. The integer is
 /// `None` if it is out of range.
-pub(super) fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
+pub fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
     let number = scan(text, 10)?;
     Some((number.signed().ok(), number.rest))
 }
@@ -102,7 +102,7 @@ pub(super) fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
 ///
 /// If a number is out of range, C takes the end of the range and ignores the text behind the
 /// number. Then C drops the upper half.
-pub(super) fn timestamp_offset(text: &str) -> Option<i32> {
+pub fn timestamp_offset(text: &str) -> Option<i32> {
     let number = scan(text, 0)?;
     let value = match number.signed() {
         Err(extreme) => extreme,
@@ -114,7 +114,7 @@ pub(super) fn timestamp_offset(text: &str) -> Option<i32> {
 
 /// Mirrors `aeron_parse_size64`: a number, after which any text may follow. `k`, `m` or `g` in
 /// either case stand for powers of 1024.
-pub(super) fn size(text: &str) -> Option<u64> {
+pub fn size(text: &str) -> Option<u64> {
     let number = scan(text, 10)?;
     let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
     let unit = match number.rest.bytes().next() {
@@ -132,7 +132,7 @@ pub(super) fn size(text: &str) -> Option<u64> {
 ///
 /// C reads past the end of `5m`, so the result depends on the memory there. Here `5m` is an error.
 /// After `5ms` any text may follow, and another character may replace its `s`.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let number = scan(text, 10)?;
     let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
     let rest = number.rest.as_bytes();
@@ -152,12 +152,12 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 
 /// Returns whether a duration ends in the `m` of `ms` or the like. For such a duration,
 /// `aeron_parse_duration_ns` reads beyond the end.
-pub(super) fn is_unit_cut_short(text: &str) -> bool {
+pub fn is_unit_cut_short(text: &str) -> bool {
     scan(text, 10).is_some_and(|number| matches!(number.rest, "m" | "M" | "u" | "U" | "n" | "N"))
 }
 
 /// Mirrors `aeron_uri_get_bool`: `true` or `false`, after which anything may follow.
-pub(super) fn flag(text: &str) -> Option<bool> {
+pub fn flag(text: &str) -> Option<bool> {
     if text.starts_with("true") {
         Some(true)
     } else if text.starts_with("false") {
@@ -169,7 +169,7 @@ pub(super) fn flag(text: &str) -> Option<bool> {
 
 /// Mirrors `aeron_format_size64`: writes the largest unit that leaves no fraction, up to the 8 EiB
 /// that Aeron can count.
-pub(super) fn format_size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     let bytes = bytes.min(I64_MAX);
     for (unit, suffix) in [(GIBIBYTE, 'g'), (MEBIBYTE, 'm'), (KIBIBYTE, 'k')] {
         if bytes >= unit && bytes % unit == 0 {
@@ -181,7 +181,7 @@ pub(super) fn format_size(bytes: u64) -> String {
 
 /// Mirrors `aeron_format_duration_ns`: writes the largest unit that leaves no fraction, up to the
 /// 292 years that Aeron can count.
-pub(super) fn format_duration(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(I64_MAX);
     for (unit, suffix) in [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")] {
         if nanos >= unit && nanos % unit == 0 {
