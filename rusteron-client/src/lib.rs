@@ -28,9 +28,9 @@
 //! [`BufferClaim`] from its publication.
 //!
 //! # Channels
-//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]. An
-//! invalid channel is refused before a media driver sees it. The error has the name and the range
-//! of the [`Parameter`].
+//! A channel is a text such as `aeron:udp?endpoint=localhost:40123`, or a [`ChannelUri`]. A value
+//! out of range is refused before a media driver sees it, with the name and the range of the
+//! [`Parameter`]. The media driver checks the rest, and its text is in the error.
 //!
 //! With `control-mode=manual`, a channel has no endpoint of its own. The caller adds
 //! **destinations**, while the stream runs. A publication sends each message to all its

@@ -107,7 +107,7 @@ mod tests {
             ("aeron:udp?", "a b", "endpoint"),
             ("aeron:udp?", "a|mtu=1k", "endpoint"),
             ("aeron:udp?", "", "endpoint"),
-            ("aeron:udp?pub-wnd=1k|mtu=4k", "node", "pub-wnd"),
+            ("aeron:udp?mtu=7", "node", "mtu"),
         ] {
             let error = channel(ingress, endpoint).expect_err(endpoint);
             assert!(error.contains(text), "{endpoint}: {error}");

@@ -91,13 +91,6 @@ pub fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
     Some(scan(text, base)?.unsigned())
 }
 
-/// Returns the decimal integer at the beginning, and the text that follows it. The integer is
-/// `None` if it is out of range.
-pub fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
-    let number = scan(text, 10)?;
-    Some((number.signed().ok(), number.rest))
-}
-
 /// Mirrors `aeron_driver_uri_get_timestamp_offset`.
 ///
 /// If a number is out of range, C takes the end of the range and ignores the text behind the

@@ -138,12 +138,12 @@ impl ChannelUri {
         self.0.get_key(&hyphens(key)).is_some()
     }
 
-    /// Raises `InvalidArgument` if the driver would refuse a publication with this channel.
+    /// Raises `InvalidArgument` if a value that a publication reads is not valid.
     fn check_publication(&self) -> PyResult<()> {
         self.0.check_publication().map_err(invalid)
     }
 
-    /// Raises `InvalidArgument` if the driver would refuse a subscription with this channel.
+    /// Raises `InvalidArgument` if a value that a subscription reads is not valid.
     fn check_subscription(&self) -> PyResult<()> {
         self.0.check_subscription().map_err(invalid)
     }

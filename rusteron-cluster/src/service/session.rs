@@ -12,9 +12,8 @@ use crate::service::network::Network;
 pub(crate) const HEADER_LENGTH: usize =
     MessageHeader::LENGTH + SessionMessageHeader::BLOCK_LENGTH as usize;
 
-/// Aeron's default MTU, and the longest datagram, in bytes.
+/// Aeron's default MTU, in bytes.
 const DEFAULT_MTU: usize = 1408;
-const MAX_MTU: usize = 65_504;
 
 /// Aeron's default terms and the longest message, in bytes.
 const DEFAULT_TERM_LENGTH: usize = 16 * 1024 * 1024;
@@ -150,7 +149,7 @@ fn max_message_length(response_channel: &str) -> usize {
 fn max_claim_length(response_channel: &str) -> usize {
     let channel = response_channel.parse::<ChannelUri>().ok();
     let mtu = channel.and_then(|channel| channel.mtu().ok().flatten()).unwrap_or(DEFAULT_MTU);
-    mtu.min(MAX_MTU).saturating_sub(FRAME_HEADER_LENGTH + HEADER_LENGTH)
+    mtu.saturating_sub(FRAME_HEADER_LENGTH + HEADER_LENGTH)
 }
 
 impl fmt::Debug for SessionInfo {
@@ -177,8 +176,8 @@ mod tests {
             ("aeron:ipc", 1344),
             ("aeron:udp?endpoint=localhost:0|mtu=8k", 8128),
             ("aeron:udp?endpoint=localhost:0|mtu=2048", 1984),
-            ("aeron:udp?mtu=1g", 65_440),
-            ("aeron:udp?mtu=32", 0),
+            ("aeron:udp?mtu=65504", 65_440),
+            ("aeron:udp?mtu=32", 1344),
             ("aeron:udp?mtu=big", 1344),
             ("no channel", 1344),
         ];

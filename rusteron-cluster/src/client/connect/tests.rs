@@ -261,20 +261,6 @@ fn invalid_endpoint_is_refused() {
 }
 
 #[test]
-fn channel_without_endpoint_is_refused() {
-    let settings = ConnectSettings {
-        ingress: "aeron:udp?".parse().unwrap(),
-        ingress_endpoints: None,
-        egress_stream_id: 102,
-        client_name: "",
-        message_timeout: TIMEOUT,
-    };
-    let error = Connect::new(settings, Instant::now()).unwrap_err();
-    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
-    assert!(error.message().contains("ingress_channel=aeron:udp"), "{error}");
-}
-
-#[test]
 fn messages_before_the_request_are_discarded() {
     let mut attempt = Attempt::with_members();
     attempt.io.connected.clear();

@@ -40,8 +40,8 @@ pub trait AsChannel: sealed::Sealed {
     /// Returns the text for C, checked for this use of the channel.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel) for a value that the driver
-    /// would refuse, or would not survive.
+    /// [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel) for a wrong form, and for a value
+    /// that is out of range or that the driver would not survive.
     fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString>;
 }
 

@@ -1,34 +1,21 @@
-//! The media driver's checks when a resource is added, as in Aeron's C code of the same version.
+//! The checks of a channel before the media driver gets it.
 //!
-//! Each function stands for one C function and reads the same parameters. Parameters that C ignores
-//! are ignored here, too.
-//!
-//! `parse` checks the form only. `check_publication` and `check_subscription` check the parameters that such a
-//! resource reads, because the driver ignores the others, even invalid ones. Destinations are checked when they
-//! are added and when they are removed; the driver would accept some endpoints of publication destinations that
-//! it cannot read.
+//! The driver checks each channel and answers with a text of its own. Checked here is the rest:
+//! - faults that C does not survive, also of an [`UncheckedChannel`](super::UncheckedChannel);
+//! - the endpoint of a publication's destination: the driver accepts one that it cannot read, and
+//!   sends nothing there;
+//! - values that are not valid by themselves, because an error with the parameter's range helps more
+//!   than the driver's. As in the driver, a value may be anything if the use of the channel does not
+//!   read it.
 
-use std::borrow::Cow;
-
-use crate::channel::uri::address::{self, Address};
-use crate::channel::uri::udp_channel::UdpChannel;
-use crate::channel::uri::value::{
-    ControlMode, Media, ResponseCorrelationId, SessionId, TimestampOffset,
-};
+use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::{
-    ChannelUri, ChannelUriError, ChannelUriErrorKind, Parameter, flow_control, no_scheme, scan,
-    split_media, split_spy,
+    ChannelUri, ChannelUriError, ChannelUriErrorKind, Media, Parameter, no_scheme, split_media,
+    split_spy,
 };
+use crate::scan;
 
-pub(super) type Checked<T = ()> = Result<T, ChannelUriError>;
-
-/// The minimum and the maximum MTU in any driver configuration.
-pub(super) const MIN_MTU: u64 = 64;
-const MAX_MTU: u64 = 65504;
-const FRAME_ALIGNMENT: u64 = 32;
-
-const MIN_TERM_LENGTH: u64 = 64 << 10;
-const MAX_TERM_LENGTH: u64 = 1 << 30;
+type Checked = Result<(), ChannelUriError>;
 
 /// The use of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,35 +36,110 @@ pub enum ChannelUse {
 
 impl ChannelUse {
     pub(super) fn check(self, uri: &ChannelUri) -> Checked {
-        match self {
-            Self::Publication => publication(uri),
-            Self::Subscription => subscription(uri),
-            Self::SendDestination | Self::FormerSendDestination => send_destination(uri),
-            Self::ReceiveDestination | Self::FormerReceiveDestination => {
-                receive_destination(uri)?;
-                self.use_after_free(uri)
+        if uri.is_spy() && !self.knows_spies() {
+            let reason = "a spy reads what a publication sends; only subscriptions can be spies";
+            let error = ChannelUriError::new(ChannelUriErrorKind::Spy, reason);
+            return Err(error.with_value(&uri.to_string()));
+        }
+        if matches!(self, Self::SendDestination | Self::FormerSendDestination) {
+            send_endpoint(uri)?;
+        }
+        self.dangers(uri)?;
+        values(uri, |parameter| self.reads(uri, parameter))
+    }
+
+    /// Checks a text only for the faults that C does not survive.
+    ///
+    /// A text without a scheme and a transport is one of them: the driver quotes the text in its
+    /// error and reads beyond its end, as commands have no NUL byte (`aeron_uri.c`, line 324).
+    pub(super) fn check_dangers(self, text: &str) -> Checked {
+        // For other uses, the driver does not look for the spy prefix, so a text with that prefix has
+        // no scheme.
+        let uri = if self.knows_spies() { split_spy(text).1 } else { text };
+        split_media(uri).ok_or_else(|| no_scheme(text))?;
+        // A text that cannot be parsed here is not parsed by C, either.
+        text.parse().map_or(Ok(()), |uri| self.dangers(&uri))
+    }
+
+    fn knows_spies(self) -> bool {
+        matches!(
+            self,
+            Self::Subscription | Self::ReceiveDestination | Self::FormerReceiveDestination
+        )
+    }
+
+    /// Returns whether the driver reads a value, and refuses it if it is not valid.
+    fn reads(self, uri: &ChannelUri, parameter: Parameter) -> bool {
+        use Parameter as P;
+        let is_udp = uri.media() == Media::Udp;
+        let is_publication = self == Self::Publication;
+        let is_subscription =
+            self == Self::Subscription || self.knows_spies() && (!is_udp || uri.is_spy());
+        match parameter {
+            P::Mtu
+            | P::TermLength
+            | P::InitialTermId
+            | P::TermId
+            | P::Linger
+            | P::Eos
+            | P::SpiesSimulateConnection
+            | P::ResponseCorrelationId
+            | P::MaxResend
+            | P::PublicationWindow => is_publication,
+            P::Reliable | P::Tether | P::Rejoin => is_subscription,
+            P::SessionId
+            | P::Sparse
+            | P::UntetheredWindowLimitTimeout
+            | P::UntetheredLingerTimeout
+            | P::UntetheredRestingTimeout => is_publication || is_subscription,
+            P::Endpoint
+            | P::Control
+            | P::ReceiverWindow
+            | P::SocketSndbuf
+            | P::SocketRcvbuf
+            | P::SocketTos
+            | P::MediaReceiveTimestampOffset
+            | P::ChannelReceiveTimestampOffset
+            | P::ChannelSendTimestampOffset
+            | P::Ats
+                if is_udp =>
+            {
+                is_publication || self.knows_spies()
             }
+            P::ReceiverWindow => is_subscription,
+            P::GroupTag => self == Self::Subscription && is_udp && !uri.is_spy(),
+            _ => false,
         }
     }
 
-    /// Checks a text with [`dangers`] that is not checked otherwise.
-    ///
-    /// A text without a scheme and a transport is a danger, too: the driver quotes the text in its
-    /// error and reads beyond its end, as commands have no NUL byte (`aeron_uri.c`, line 324).
-    pub(super) fn check_dangers(self, text: &str) -> Checked {
-        let uri = match self {
-            Self::Subscription | Self::ReceiveDestination | Self::FormerReceiveDestination => {
-                split_spy(text).1
+    /// Refuses values that make C crash, read beyond their end, or use freed memory.
+    fn dangers(self, uri: &ChannelUri) -> Checked {
+        use Parameter as P;
+        for parameter in [P::Endpoint, P::Control, P::Interface] {
+            let is_safe = |text| is_safe_for_c(text, parameter == P::Interface);
+            if let Some(text) = uri.get(parameter).filter(|text| !is_safe(text)) {
+                let reason = "the media driver would crash over it";
+                return Err(ChannelUriError::bad(parameter, text, reason));
             }
-            // Here the driver does not look for the spy prefix, so a text with that prefix has no
-            // scheme.
-            Self::Publication | Self::SendDestination | Self::FormerSendDestination => text,
-        };
-        split_media(uri).ok_or_else(|| no_scheme(text))?;
-        // A text that cannot be parsed here is not parsed by C, either.
-        let Ok(uri) = text.parse() else { return Ok(()) };
-        dangers(&uri)?;
-        self.use_after_free(&uri)
+        }
+        let durations = [
+            P::Linger,
+            P::NakDelay,
+            P::UntetheredWindowLimitTimeout,
+            P::UntetheredLingerTimeout,
+            P::UntetheredRestingTimeout,
+        ];
+        let durations = durations.into_iter().filter_map(|it| Some((it, uri.get(it)?)));
+        let options = uri.get(P::FlowControl).into_iter().flat_map(|options| options.split(','));
+        let timeouts =
+            options.filter_map(|option| Some((P::FlowControl, option.strip_prefix("t:")?)));
+        match durations.chain(timeouts).find(|(_, text)| scan::is_unit_cut_short(text)) {
+            Some((parameter, text)) => {
+                let reason = "the media driver would read beyond the end of it";
+                Err(ChannelUriError::bad(parameter, text, reason))
+            }
+            None => self.use_after_free(uri),
+        }
     }
 
     /// Refuses destinations that make the C driver use freed memory.
@@ -90,37 +152,36 @@ impl ChannelUse {
     /// endpoint, and the address of the control or of the interface, port included.
     fn use_after_free(self, uri: &ChannelUri) -> Checked {
         use Parameter as P;
-        if uri.media() != Media::Udp || uri.is_spy() {
+        // With a multicast endpoint, the driver does not use the control address.
+        let is_multicast =
+            uri.get(P::Endpoint).is_some_and(|text| is_multicast(text) == Some(true));
+        if uri.media() != Media::Udp || uri.is_spy() || is_multicast {
             return Ok(());
         }
-        let is_multicast = |text| Address::parse(text).is_ok_and(|address| address.is_multicast());
-        if uri.get(P::Endpoint).is_some_and(is_multicast) {
-            // The driver does not use the control address then.
-            return Ok(());
-        }
-        let control = uri.get(P::Control);
+        let control = uri.get(P::Control).map(|text| (P::Control, text));
         match self {
             // This also covers the port of every interface that is given without a port.
-            Self::ReceiveDestination => {
-                let has_port_0 = |text: &&str| Address::parse(text).is_ok_and(|it| it.port == 0);
-                let Some(text) = control.filter(has_port_0) else { return Ok(()) };
-                let reason = "a subscription cannot join at port 0";
-                Err(ChannelUriError::bad(P::Control, text, reason))
-            }
+            Self::ReceiveDestination => match control {
+                Some((_, text)) if ends_in_port_0(text) => {
+                    let reason = "a subscription cannot join at port 0";
+                    Err(ChannelUriError::bad(P::Control, text, reason))
+                }
+                _ => Ok(()),
+            },
             Self::FormerReceiveDestination => {
                 let has_port = |text: &&str| {
                     let behind_address = text.rsplit([']', '}']).next();
                     behind_address.is_some_and(|text| text.contains(':'))
                 };
                 let interface = uri.get(P::Interface).filter(has_port);
-                let control = control.map(|text| (P::Control, text));
-                let Some((parameter, text)) = control.or(interface.map(|it| (P::Interface, it)))
-                else {
-                    return Ok(());
-                };
-                let reason = "the media driver would go on using such a destination after freeing \
-                              it; it is removed by closing the subscription";
-                Err(ChannelUriError::bad(parameter, text, reason))
+                match control.or(interface.map(|text| (P::Interface, text))) {
+                    Some((parameter, text)) => {
+                        let reason = "the media driver would go on using such a destination after \
+                                      freeing it; it is removed by closing the subscription";
+                        Err(ChannelUriError::bad(parameter, text, reason))
+                    }
+                    None => Ok(()),
+                }
             }
             _ => Ok(()),
         }
@@ -130,380 +191,121 @@ impl ChannelUse {
     pub(super) fn argument(self) -> &'static str {
         match self {
             Self::Publication | Self::Subscription => "channel",
-            Self::SendDestination
-            | Self::FormerSendDestination
-            | Self::ReceiveDestination
-            | Self::FormerReceiveDestination => "destination",
+            _ => "destination",
         }
     }
 }
 
-/// Mirrors `aeron_driver_conductor_execute_add_ipc_publication` and
-/// `aeron_driver_conductor_execute_add_network_publication`.
-pub(super) fn publication(uri: &ChannelUri) -> Checked {
-    refuse_spy(uri, "a spy reads what a publication sends; it cannot be one")?;
-    match uri.media() {
-        Media::Ipc => publication_parameters(uri),
-        Media::Udp => {
-            let channel = UdpChannel::check(uri)?;
-            publication_parameters(uri)?;
-            channel.check_publication(uri)
-        }
-    }
-}
-
-/// Mirrors `aeron_driver_conductor_on_add_ipc_subscription`,
-/// `aeron_driver_conductor_execute_add_spy_subscription` and
-/// `aeron_driver_conductor_execute_add_network_subscription`.
-pub(super) fn subscription(uri: &ChannelUri) -> Checked {
-    match (uri.media(), uri.is_spy()) {
-        (Media::Ipc, _) => subscription_parameters(uri),
-        (Media::Udp, true) => {
-            UdpChannel::check(uri)?;
-            subscription_parameters(uri)
-        }
-        (Media::Udp, false) => {
-            let channel = UdpChannel::check(uri)?;
-            subscription_parameters(uri)?;
-            channel.check_subscription(uri)
-        }
-    }
-}
-
-/// Refuses a channel that would be a spy where spies do not exist.
-fn refuse_spy(uri: &ChannelUri, reason: &'static str) -> Checked {
-    if !uri.is_spy() {
-        return Ok(());
-    }
-    Err(ChannelUriError::new(ChannelUriErrorKind::Spy, reason).with_value(&uri.to_string()))
-}
-
-/// Mirrors `aeron_driver_conductor_on_add_receive_ipc_destination`,
-/// `aeron_driver_conductor_execute_add_receive_spy_destination` and
-/// `aeron_driver_conductor_execute_add_receive_network_destination`. Removing a destination that
-/// these would not add makes no sense.
-fn receive_destination(uri: &ChannelUri) -> Checked {
-    if uri.media() == Media::Ipc {
-        return subscription_parameters(uri);
-    }
-    UdpChannel::check(uri)?;
-    if uri.is_spy() {
-        return subscription_parameters(uri);
-    }
-    belongs_to_destination(uri, "it is for the subscription's channel, not for a destination")
-}
-
-/// Mirrors `aeron_driver_conductor_validate_destination_uri_params`.
-fn belongs_to_destination(uri: &ChannelUri, reason: &'static str) -> Checked {
-    use Parameter as P;
-    let response = uri
-        .get(P::ControlMode)
-        .filter(|mode| ControlMode::read(mode) == Some(ControlMode::Response))
-        .map(|text| (P::ControlMode, text));
-    let not_its_own = [
-        P::Mtu,
-        P::ReceiverWindow,
-        P::SocketRcvbuf,
-        P::SocketSndbuf,
-        P::SocketTos,
-        P::ResponseCorrelationId,
-    ];
-    let mut not_its_own = not_its_own.into_iter().filter_map(|key| Some((key, uri.get(key)?)));
-    match not_its_own.next().or(response) {
-        Some((parameter, text)) => Err(ChannelUriError::conflict(parameter, text, reason)),
-        None => Ok(()),
-    }
-}
-
-/// Mirrors `aeron_driver_conductor_validate_send_destination_uri`, for adding and for removing.
-///
-/// The driver also accepts an endpoint that it cannot read, and sends nothing there. Here such an
-/// endpoint is refused.
-fn send_destination(uri: &ChannelUri) -> Checked {
-    use Parameter as P;
-    refuse_spy(uri, "a spy reads what a publication sends; it cannot be a destination")?;
-    let Some(text) = uri.get(P::Endpoint).filter(|_| uri.media() == Media::Udp) else {
-        let reason = "a destination needs it: aeron:udp?endpoint=host:port";
-        return Err(ChannelUriError::missing(P::Endpoint, reason));
-    };
-    if Address::parse(text).map_err(because(P::Endpoint, text))?.port == 0 {
-        return Err(ChannelUriError::bad(P::Endpoint, text, "a publication cannot send to port 0"));
-    }
-    belongs_to_destination(uri, "it is for the publication's channel, not for a destination")?;
-    dangers(uri)
-}
-
-/// Checks a value by itself.
-pub(super) fn value(parameter: Parameter, text: &str) -> Checked {
-    use Parameter as P;
-    let is_valid = match parameter {
-        P::Endpoint | P::Control => {
-            return Address::parse(text).map(|_| ()).map_err(because(parameter, text));
-        }
-        P::Interface => return address::check_interface(text).map_err(because(parameter, text)),
-        P::Tags => {
-            let (channel, entity) = text.split_once(',').unwrap_or((text, ""));
-            (channel.is_empty() || channel_tag(channel).is_some())
-                && (entity.is_empty() || scan::int64(entity, 10).is_some())
-        }
-        P::Mtu => mtu(text).is_some(),
-        P::TermLength => term_length(text).is_some(),
-        P::TermOffset => term_offset(text).is_some_and(|n| n <= MAX_TERM_LENGTH),
-        P::PublicationWindow => publication_window(text).is_some(),
-        P::InitialTermId | P::TermId | P::StreamId => scan::int32(text).is_some(),
-        P::SessionId => SessionId::read(text).is_some(),
-        P::SocketTos => scan::int32(text).is_some_and(|n| (0..=255).contains(&n)),
-        P::MaxResend => scan::size(text).is_some_and(|n| (1..=256).contains(&n)),
-        P::GroupTag => scan::int64(text, 0).is_some(),
-        P::ResponseCorrelationId => ResponseCorrelationId::read(text).is_some(),
-        P::FlowControl => flow_control::is_valid(text),
-        P::SocketSndbuf | P::SocketRcvbuf | P::ReceiverWindow => scan::size(text).is_some(),
-        P::MediaReceiveTimestampOffset
-        | P::ChannelReceiveTimestampOffset
-        | P::ChannelSendTimestampOffset => TimestampOffset::read(text).is_some(),
-        P::Linger
-        | P::UntetheredWindowLimitTimeout
-        | P::UntetheredLingerTimeout
-        | P::UntetheredRestingTimeout => scan::duration(text).is_some(),
-        P::Reliable
-        | P::Sparse
-        | P::Eos
-        | P::Tether
-        | P::Rejoin
-        | P::SpiesSimulateConnection
-        | P::Ats => scan::flag(text).is_some(),
-        // The driver refuses no value of these parameters.
-        P::ControlMode
-        | P::Ttl
-        | P::Alias
-        | P::CongestionControl
-        | P::Group
-        | P::ResponseEndpoint
-        | P::NakDelay => true,
-    };
-    if is_valid { Ok(()) } else { Err(ChannelUriError::value_of(parameter, text)) }
-}
-
-/// Checks all of a channel, for any use. Builders call this.
-pub(super) fn everything(uri: &ChannelUri) -> Checked {
-    values(uri, Parameter::ALL)?;
-    publication_combinations(uri)?;
-    if uri.media() == Media::Udp {
-        UdpChannel::check(uri)?;
-    }
-    Ok(())
-}
-
-/// Refuses values that make C crash or read beyond their end. For texts that are not checked
-/// otherwise.
-fn dangers(uri: &ChannelUri) -> Checked {
-    use Parameter as P;
-    for parameter in [P::Endpoint, P::Control, P::Interface] {
-        let is_safe = |text| address::is_safe_for_c(text, parameter == P::Interface);
-        if let Some(text) = uri.get(parameter).filter(|text| !is_safe(text)) {
-            let reason = "the media driver would crash over it";
-            return Err(ChannelUriError::bad(parameter, text, reason));
-        }
-    }
-    let durations = [
-        P::Linger,
-        P::NakDelay,
-        P::UntetheredWindowLimitTimeout,
-        P::UntetheredLingerTimeout,
-        P::UntetheredRestingTimeout,
-    ];
-    for parameter in durations {
-        whole_unit(uri, parameter)?;
-    }
-    let options = uri.get(P::FlowControl).into_iter().flat_map(|options| options.split(','));
-    options
-        .filter_map(|option| option.strip_prefix("t:"))
-        .try_for_each(|timeout| refuse_unit_cut_short(P::FlowControl, timeout))
-}
-
-/// Refuses a duration that makes C read beyond its end. Other faults of the duration do not matter
-/// here.
-pub(super) fn whole_unit(uri: &ChannelUri, parameter: Parameter) -> Checked {
-    uri.get(parameter).map_or(Ok(()), |text| refuse_unit_cut_short(parameter, text))
-}
-
-fn refuse_unit_cut_short(parameter: Parameter, text: &str) -> Checked {
-    if scan::is_unit_cut_short(text) {
-        let reason = "the media driver would read beyond the end of it";
-        return Err(ChannelUriError::bad(parameter, text, reason));
-    }
-    Ok(())
-}
-
-/// Refuses values that do not fit together in a publication.
-fn publication_combinations(uri: &ChannelUri) -> Checked {
-    initial_position(uri)?;
-    let Some((text, window)) = read(uri, Parameter::PublicationWindow, publication_window)? else {
-        return Ok(());
-    };
-    if let Some((mtu, bytes)) = read(uri, Parameter::Mtu, mtu)? {
-        if window < bytes {
-            let reason = format!("less than mtu={mtu}");
-            return Err(ChannelUriError::conflict(Parameter::PublicationWindow, text, reason));
-        }
-    }
-    if let Some((term_length, bytes)) = read(uri, Parameter::TermLength, term_length)? {
-        if window > bytes / 2 {
-            let reason = format!("more than half of term-length={term_length}");
-            return Err(ChannelUriError::conflict(Parameter::PublicationWindow, text, reason));
-        }
-    }
-    Ok(())
-}
-
-/// Mirrors the end of `aeron_diver_uri_publication_params`.
-fn initial_position(uri: &ChannelUri) -> Checked {
-    const SET: [Parameter; 3] =
-        [Parameter::InitialTermId, Parameter::TermId, Parameter::TermOffset];
-    let given = SET.map(|parameter| uri.get(parameter));
-    let [Some(initial_text), Some(id_text), Some(offset_text)] = given else {
-        return match SET.into_iter().find(|&parameter| uri.get(parameter).is_none()) {
-            Some(missing) if given != [None; 3] => {
-                let reason = "init-term-id, term-id and term-offset go together";
-                Err(ChannelUriError::missing(missing, reason))
+/// Checks the values that are read, each by itself.
+pub(super) fn values(uri: &ChannelUri, is_read: impl Fn(Parameter) -> bool) -> Checked {
+    for (key, text) in uri.parameters() {
+        match Parameter::from_key(key) {
+            Some(parameter) if is_read(parameter) && !is_valid(parameter, text) => {
+                return Err(ChannelUriError::value_of(parameter, text));
             }
-            _ => Ok(()),
-        };
-    };
-    let invalid = ChannelUriError::value_of;
-    let initial_id =
-        scan::int32(initial_text).ok_or_else(|| invalid(Parameter::InitialTermId, initial_text))?;
-    let id = scan::int32(id_text).ok_or_else(|| invalid(Parameter::TermId, id_text))?;
-    let offset =
-        term_offset(offset_text).ok_or_else(|| invalid(Parameter::TermOffset, offset_text))?;
-    if id.wrapping_sub(initial_id) < 0 {
-        let reason = format!("more than 2147483647 after init-term-id={initial_text}");
-        return Err(ChannelUriError::conflict(Parameter::TermId, id_text, reason));
-    }
-    match read(uri, Parameter::TermLength, term_length)? {
-        Some((text, length)) if offset > length => {
-            let reason = format!("more than term-length={text}");
-            Err(ChannelUriError::conflict(Parameter::TermOffset, offset_text, reason))
-        }
-        None if offset > MAX_TERM_LENGTH => Err(invalid(Parameter::TermOffset, offset_text)),
-        _ => Ok(()),
-    }
-}
-
-/// Mirrors `aeron_diver_uri_publication_params`.
-fn publication_parameters(uri: &ChannelUri) -> Checked {
-    use Parameter as P;
-    if let Some(tags) = uri.get(P::Tags) {
-        if tags.split_once(',').is_some_and(|(_, entity)| scan::int64(entity, 10).is_none()) {
-            let reason = "the entity's tag, after the comma, is not an integer of 64 bits";
-            return Err(ChannelUriError::bad(P::Tags, tags, reason));
-        }
-    }
-    values(
-        uri,
-        &[
-            P::SessionId,
-            P::Linger,
-            P::TermLength,
-            P::MaxResend,
-            P::Mtu,
-            P::PublicationWindow,
-            P::InitialTermId,
-            P::TermId,
-            P::Sparse,
-            P::Eos,
-            P::SpiesSimulateConnection,
-            P::ResponseCorrelationId,
-            P::UntetheredWindowLimitTimeout,
-            P::UntetheredLingerTimeout,
-            P::UntetheredRestingTimeout,
-        ],
-    )?;
-    publication_combinations(uri)
-}
-
-/// Mirrors `aeron_driver_uri_subscription_params`.
-fn subscription_parameters(uri: &ChannelUri) -> Checked {
-    use Parameter as P;
-    if let Some(text) = uri.get(P::SessionId) {
-        if scan::int32(text).is_none() {
-            let reason = "not an integer of 32 bits, and only publications take a tag";
-            return Err(ChannelUriError::bad(P::SessionId, text, reason));
-        }
-    }
-    values(
-        uri,
-        &[
-            P::Reliable,
-            P::Sparse,
-            P::Tether,
-            P::Rejoin,
-            P::ReceiverWindow,
-            P::UntetheredWindowLimitTimeout,
-            P::UntetheredLingerTimeout,
-            P::UntetheredRestingTimeout,
-        ],
-    )
-}
-
-pub(super) fn values(uri: &ChannelUri, parameters: &[Parameter]) -> Checked {
-    for &parameter in parameters {
-        if let Some(text) = uri.get(parameter) {
-            value(parameter, text)?;
+            _ => {}
         }
     }
     Ok(())
 }
 
-/// Returns the text and the value of a parameter that is present.
-pub(super) fn read<T>(
-    uri: &ChannelUri,
-    parameter: Parameter,
-    read: impl Fn(&str) -> Option<T>,
-) -> Checked<Option<(&str, T)>> {
-    let Some(text) = uri.get(parameter) else { return Ok(None) };
-    let value = read(text).ok_or_else(|| ChannelUriError::value_of(parameter, text))?;
-    Ok(Some((text, value)))
+/// Checks the endpoint of a destination that a publication sends to.
+fn send_endpoint(uri: &ChannelUri) -> Checked {
+    const PARAMETER: Parameter = Parameter::Endpoint;
+    let Some(text) = uri.get(PARAMETER).filter(|_| uri.media() == Media::Udp) else {
+        let reason = "a destination needs it: aeron:udp?endpoint=host:port";
+        return Err(ChannelUriError::missing(PARAMETER, reason));
+    };
+    match port(text) {
+        None => Err(ChannelUriError::value_of(PARAMETER, text)),
+        Some(0) => {
+            Err(ChannelUriError::bad(PARAMETER, text, "a publication cannot send to port 0"))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
-pub(super) fn text_of(uri: &ChannelUri, parameter: Parameter) -> &str {
-    uri.get(parameter).unwrap_or_default()
+/// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal and
+/// octal numbers.
+pub(super) fn port(text: &str) -> Option<u16> {
+    let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty())?;
+    let is_outside_brackets = !port.contains(']') && host.contains('[') == host.contains(']');
+    scan::unsigned_prefix(port, 0).filter(|_| is_outside_brackets)?.try_into().ok()
 }
 
-pub(super) fn because<R: Into<Cow<'static, str>>>(
-    parameter: Parameter,
-    text: &str,
-) -> impl FnOnce(R) -> ChannelUriError {
-    move |reason| ChannelUriError::bad(parameter, text, reason)
+fn ends_in_port_0(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(_, port)| scan::unsigned_prefix(port, 0) == Some(0))
 }
 
-/// Mirrors `aeron_uri_parse_tag`: an unsigned number, after which any text may follow.
+/// Returns whether an endpoint is a multicast group's. `None` for a name, which only the driver
+/// resolves.
+pub(super) fn is_multicast(endpoint: &str) -> Option<bool> {
+    let address: std::net::SocketAddr = endpoint.parse().ok()?;
+    Some(address.ip().is_multicast())
+}
+
+/// Returns whether C parses an address without copying a text of negative length, which crashes the
+/// driver.
 ///
-/// The number wraps around to a signed number, and −1 stands for no tag. On Windows, C's `long` has
-/// 32 bits, so C accepts fewer numbers.
-pub(super) fn channel_tag(text: &str) -> Option<i64> {
-    scan::unsigned_prefix(text, 10).map(|tag| tag as i64).filter(|&tag| tag != -1)
+/// The lengths mirror `aeron_address_split`, and `aeron_interface_split` for an interface.
+pub fn is_safe_for_c(text: &str, is_interface: bool) -> bool {
+    let last = |c: char| text.rfind(c);
+    let (opening, closing) = (last('['), last(']'));
+    let is_v6 = opening > Some(0) || closing > Some(0);
+    if is_interface && text.starts_with('{') || is_v6 && (opening.is_none() || closing < opening) {
+        // The text is a name in braces, or has brackets that C refuses.
+        return true;
+    }
+    let slash = last('/').filter(|_| is_interface);
+    let port_colon = last(':').filter(|&colon| Some(colon) > closing);
+    if let (Some(colon), Some(slash)) = (port_colon, slash) {
+        if 0 < slash && slash < colon + 1 && colon + 1 < text.len() {
+            return false;
+        }
+    }
+    let scope = last('%').filter(|&scope| Some(scope) < closing);
+    let end = scope.or(port_colon).or(slash).unwrap_or(text.len());
+    let least = match (is_v6, scope) {
+        (false, _) => 0,
+        (true, Some(_)) => 1,
+        (true, None) => 2,
+    };
+    end >= least
 }
 
-/// Mirrors `aeron_driver_context_validate_mtu_length`.
-pub(super) fn mtu(text: &str) -> Option<u64> {
-    scan::size(text)
-        .filter(|bytes| (MIN_MTU..=MAX_MTU).contains(bytes) && bytes % FRAME_ALIGNMENT == 0)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Mirrors `aeron_logbuffer_check_term_length`.
-fn term_length(text: &str) -> Option<u64> {
-    scan::size(text).filter(|bytes| {
-        (MIN_TERM_LENGTH..=MAX_TERM_LENGTH).contains(bytes) && bytes.is_power_of_two()
-    })
-}
+    #[test]
+    fn what_crashes_c_is_known() {
+        for text in ["%[::1]:80", "%]", "%[::1]"] {
+            assert_eq!(is_safe_for_c(text, false), text == "%]", "{text}");
+        }
+        for text in ["127.0.0.1/24:80", "[::1]/64:80", "%[::1]", "/[::1]", "x/[:y]:80"] {
+            assert!(!is_safe_for_c(text, true), "{text}");
+        }
+        for text in ["127.0.0.1:80/24", "127.0.0.1/24", "[::1%lo]:80/64", "{lo/x:y", "x[::1]", ""] {
+            assert!(is_safe_for_c(text, true), "{text}");
+        }
+    }
 
-/// Reads a number, after which any text may follow. The caller compares it with the term length.
-fn term_offset(text: &str) -> Option<u64> {
-    scan::unsigned_prefix(text, 0).filter(|offset| offset % FRAME_ALIGNMENT == 0)
-}
-
-/// Reads a window within the bounds of any MTU and term length.
-fn publication_window(text: &str) -> Option<u64> {
-    scan::size(text).filter(|bytes| (MIN_MTU..=MAX_TERM_LENGTH / 2).contains(bytes))
+    #[test]
+    fn ports_are_read_as_in_c() {
+        for (text, expected) in [
+            ("localhost:40123", Some(40123)),
+            ("127.0.0.1:0x10", Some(16)),
+            ("[::1]:7", Some(7)),
+            ("::1%lo:0", Some(0)),
+            ("localhost:65536", None),
+            ("localhost:x", None),
+            ("localhost:", None),
+            ("localhost", None),
+            (":7", None),
+            ("[::1]", None),
+            ("[::1:7", None),
+        ] {
+            assert_eq!(port(text), expected, "{text}");
+        }
+    }
 }

@@ -41,10 +41,8 @@ pub enum ChannelUriErrorKind {
     Syntax,
     /// The value of a parameter cannot be read, or is out of its range.
     Value,
-    /// A parameter is missing that other parameters, or the use of the channel, need.
+    /// A parameter is missing that the use of the channel needs.
     Missing,
-    /// Parameters that are valid by themselves do not fit together.
-    Conflict,
     /// The channel is a spy. Only a subscription to a UDP channel can be a spy.
     Spy,
 }
@@ -76,15 +74,6 @@ impl ChannelUriError {
         reason: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self::new(ChannelUriErrorKind::Value, reason).with_key(parameter.key()).with_value(value)
-    }
-
-    /// Makes the error of a value that does not fit another parameter.
-    pub(super) fn conflict(
-        parameter: Parameter,
-        value: &str,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self::new(ChannelUriErrorKind::Conflict, reason).with_key(parameter.key()).with_value(value)
     }
 
     pub(super) fn missing(parameter: Parameter, reason: impl Into<Cow<'static, str>>) -> Self {

@@ -1,30 +1,25 @@
 //! The address of a stream: `aeron:udp?endpoint=localhost:40123`.
 
-mod address;
 mod as_channel;
 mod builder;
 mod check;
 mod error;
-mod flow_control;
 mod parameter;
 mod typed;
-mod udp_channel;
 mod value;
 mod warnings;
 
-use crate::scan;
 use std::fmt;
 use std::str::FromStr;
 
-pub use address::is_safe_for_c;
 pub use as_channel::{AsChannel, UncheckedChannel};
 pub use builder::ChannelUriBuilder;
-pub use check::ChannelUse;
+pub use check::{ChannelUse, is_safe_for_c};
 pub use error::{ChannelUriError, ChannelUriErrorKind};
-pub use flow_control::FlowControl;
 pub use parameter::Parameter;
 pub use value::{
-    CongestionControl, ControlMode, Group, Media, ResponseCorrelationId, SessionId, TimestampOffset,
+    CongestionControl, ControlMode, FlowControl, Group, Media, ResponseCorrelationId, SessionId,
+    TimestampOffset,
 };
 
 const SPY_PREFIX: &str = "aeron-spy:";
@@ -37,21 +32,23 @@ const MAX_LENGTH: usize = 4095;
 ///
 /// Make it from a text by [`parse`](str::parse), or by a builder from [`ipc`](Self::ipc),
 /// [`udp`](Self::udp) or [`to_builder`](Self::to_builder). All functions that take a channel, such
-/// as `Aeron::add_publication`, take a `ChannelUri` as well as a
-/// text.
+/// as `Aeron::add_publication`, take a `ChannelUri` as well as a text.
 ///
 /// # Validity
-/// The rules are those of Aeron's C media driver. They are checked before the driver is asked:
-/// - Parsing checks the form.
-/// - [`check_publication`](Self::check_publication) and
-///   [`check_subscription`](Self::check_subscription) check the values that such a resource reads.
-///   The functions that add the resource do this first. As in the driver, a value that the resource
-///   does not read may be anything. For example, a subscription ignores [`Parameter::Mtu`].
+/// Parsing checks the form:
 /// - Keys are case-sensitive. Unknown keys are retained and ignored.
 /// - Of a repeated key, the value that the driver uses is retained. That is the last value of
 ///   `endpoint`, `interface`, `ttl`, `control` and `control-mode`, and the first value of other
 ///   keys. With IPC, it is the last value of `control-mode` only.
 /// - Text behind the last `|` that is without `=` is dropped.
+///
+/// The functions that add a resource or a destination check each value that it reads, by itself. As in
+/// the driver, a value that the resource does not read may be anything. For example, a subscription
+/// ignores [`Parameter::Mtu`]. These functions also refuse what would make a driver in C crash.
+///
+/// The media driver checks the rest, and its text is in the error: whether values fit together, and
+/// whether hosts, interfaces, ports and tagged publications exist.
+/// Where a driver accepts more than the values that [`Parameter`] lists, use [`UncheckedChannel`].
 ///
 /// # Warnings
 /// When a resource or a destination is added, the following is probably a mistake, and is logged as
@@ -62,16 +59,6 @@ const MAX_LENGTH: usize = 4095;
 /// - A value that no use of the channel reads: parameters of UDP in an IPC channel, and flow control
 ///   of a publication with one receiver. A valid value that only publications or only subscriptions
 ///   read gives no warning, because both can have the same channel.
-///
-/// # The driver's part
-/// The driver checks what only it can know: whether hosts, interfaces, tagged publications and
-/// images exist; whether ports are free; whether the settings fit its own settings and existing
-/// resources.
-///
-/// Two kinds of drivers can accept more: a driver whose name resolver looks up whole endpoints,
-/// without a port, and a driver of another version. For them, use [`UncheckedChannel`]. Also, if a
-/// resource shares an existing socket or publication, the driver does not check `gtag` and `fc`
-/// again. Here they are always checked.
 ///
 /// Two URIs are equal if they have the same content in any order of the parameters.
 ///
@@ -170,21 +157,20 @@ impl ChannelUri {
         self.parameters.iter()
     }
 
-    /// Checks the values that a publication reads.
+    /// Checks the values that a publication reads, each by itself.
     ///
     /// # Errors
-    /// The first value that a media driver would refuse, with the parameter's name, its value and
-    /// its range.
+    /// The first value that is not valid, with the parameter's name and its range.
     pub fn check_publication(&self) -> Result<(), ChannelUriError> {
-        check::publication(self)
+        ChannelUse::Publication.check(self)
     }
 
-    /// Checks the values that a subscription reads.
+    /// Checks the values that a subscription reads, each by itself.
     ///
     /// # Errors
     /// As for [`check_publication`](Self::check_publication).
     pub fn check_subscription(&self) -> Result<(), ChannelUriError> {
-        check::subscription(self)
+        ChannelUse::Subscription.check(self)
     }
 }
 

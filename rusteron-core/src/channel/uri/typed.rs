@@ -2,19 +2,43 @@
 
 use std::time::Duration;
 
+use crate::channel::uri::check::port;
 use crate::channel::uri::{
     ChannelUri, ChannelUriBuilder, ChannelUriError, CongestionControl, ControlMode, FlowControl,
-    Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset, check, scan,
+    Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset,
 };
+use crate::scan;
+
+const FRAME_ALIGNMENT: usize = 32;
+const MAX_TERM_LENGTH: usize = 1 << 30;
 
 /// Makes, for each line, `ChannelUri::name() -> Result<Option<type>, _>` and
 /// `ChannelUriBuilder::name(type) -> Self`.
 macro_rules! typed {
     ($($name:ident: $parameter:ident, $type:ty, $read:expr, $write:expr;)+) => {
+        /// Returns whether a parameter takes this value by itself.
+        pub(super) fn is_valid(parameter: Parameter, text: &str) -> bool {
+            match parameter {
+                $(Parameter::$parameter => $read(text).is_some(),)+
+                Parameter::SessionId => SessionId::read(text).is_some(),
+                Parameter::ResponseCorrelationId => ResponseCorrelationId::read(text).is_some(),
+                Parameter::FlowControl => {
+                    matches!(text.split(',').next(), Some("max" | "min" | "tagged"))
+                }
+                Parameter::Tags => {
+                    let (channel, entity) = text.split_once(',').unwrap_or((text, ""));
+                    (channel.is_empty() || channel_tag(channel).is_some())
+                        && (entity.is_empty() || scan::int64(entity, 10).is_some())
+                }
+                Parameter::Endpoint | Parameter::Control => port(text).is_some(),
+                Parameter::Interface | Parameter::ResponseEndpoint | Parameter::Alias => true,
+            }
+        }
+
         /// Parameters by type.
         ///
         /// Each getter returns `None` if the parameter is missing, and an error if its value is not
-        /// of the type. Parsing does not check values, because not every resource reads them.
+        /// valid. Parsing does not check values, because not every resource reads them.
         impl ChannelUri {
             $(
                 #[doc = concat!("[`Parameter::", stringify!($parameter), "`].")]
@@ -42,8 +66,8 @@ macro_rules! typed {
 
 typed! {
     control_mode: ControlMode, ControlMode, ControlMode::read, plain;
-    mtu: Mtu, usize, size, write_size;
-    term_length: TermLength, usize, size, write_size;
+    mtu: Mtu, usize, mtu, write_size;
+    term_length: TermLength, usize, term_length, write_size;
     initial_term_id: InitialTermId, i32, scan::int32, plain;
     term_id: TermId, i32, scan::int32, plain;
     term_offset: TermOffset, usize, offset, plain;
@@ -77,7 +101,7 @@ typed! {
         scan::format_duration;
     max_resend: MaxResend, u16, resends, plain;
     stream_id: StreamId, i32, scan::int32, plain;
-    publication_window: PublicationWindow, usize, size, write_size;
+    publication_window: PublicationWindow, usize, publication_window, write_size;
     ats: Ats, bool, scan::flag, plain;
 }
 
@@ -122,7 +146,7 @@ impl ChannelUri {
     /// # Errors
     /// A tag that is not valid.
     pub fn channel_tag(&self) -> Result<Option<i64>, ChannelUriError> {
-        self.tag(|tags| tags.split_once(',').map_or(Some(tags), |t| Some(t.0)), check::channel_tag)
+        self.tag(|tags| tags.split_once(',').map_or(Some(tags), |t| Some(t.0)), channel_tag)
     }
 
     /// Returns the publication's tag, from [`Parameter::Tags`].
@@ -216,12 +240,37 @@ fn typed<T>(
         .transpose()
 }
 
+/// Reads the channel's own tag as `aeron_uri_parse_tag` does: an unsigned number, after which any
+/// text may follow.
+///
+/// The number wraps around to a signed number, and −1 stands for no tag. On Windows, C's `long` has
+/// 32 bits, so C accepts fewer numbers.
+fn channel_tag(text: &str) -> Option<i64> {
+    scan::unsigned_prefix(text, 10).map(|tag| tag as i64).filter(|&tag| tag != -1)
+}
+
 fn size(text: &str) -> Option<usize> {
     scan::size(text)?.try_into().ok()
 }
 
+fn mtu(text: &str) -> Option<usize> {
+    size(text).filter(|bytes| (64..=65504).contains(bytes) && bytes % FRAME_ALIGNMENT == 0)
+}
+
+fn term_length(text: &str) -> Option<usize> {
+    size(text)
+        .filter(|bytes| (64 << 10..=MAX_TERM_LENGTH).contains(bytes) && bytes.is_power_of_two())
+}
+
+/// Reads a window within the bounds of any MTU and term length.
+fn publication_window(text: &str) -> Option<usize> {
+    size(text).filter(|bytes| (64..=MAX_TERM_LENGTH / 2).contains(bytes))
+}
+
+/// Reads a number, after which any text may follow.
 fn offset(text: &str) -> Option<usize> {
-    scan::unsigned_prefix(text, 0)?.try_into().ok()
+    let offset: usize = scan::unsigned_prefix(text, 0)?.try_into().ok()?;
+    (offset <= MAX_TERM_LENGTH && offset % FRAME_ALIGNMENT == 0).then_some(offset)
 }
 
 fn integer(text: &str) -> Option<i64> {
@@ -233,7 +282,7 @@ fn byte(text: &str) -> Option<u8> {
 }
 
 fn resends(text: &str) -> Option<u16> {
-    scan::size(text)?.try_into().ok()
+    size(text).filter(|resends| (1..=256).contains(resends))?.try_into().ok()
 }
 
 fn plain<T: ToString>(value: T) -> String {

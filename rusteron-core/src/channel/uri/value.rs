@@ -1,8 +1,9 @@
 //! Parameter values that are more than a number.
 
 use std::fmt;
+use std::time::Duration;
 
-use crate::channel::uri::scan::{int32, int64};
+use crate::scan::{self, int32, int64};
 
 /// The medium that carries a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,18 +141,10 @@ impl TimestampOffset {
     pub(super) fn read(text: &str) -> Option<Self> {
         match text {
             "reserved" => Some(Self::Reserved),
-            _ => super::scan::timestamp_offset(text).map(|offset| match offset {
+            _ => scan::timestamp_offset(text).map(|offset| match offset {
                 RESERVED_VALUE_OFFSET => Self::Reserved,
                 offset => Self::Bytes(offset),
             }),
-        }
-    }
-
-    /// Returns the offset as in C. There, −1 stands for no offset.
-    pub(super) fn bytes(self) -> i32 {
-        match self {
-            Self::Reserved => RESERVED_VALUE_OFFSET,
-            Self::Bytes(offset) => offset,
         }
     }
 }
@@ -196,5 +189,71 @@ impl fmt::Display for ResponseCorrelationId {
 impl From<i64> for ResponseCorrelationId {
     fn from(id: i64) -> Self {
         Self::Id(id)
+    }
+}
+
+/// The strategy by which a publication with several receivers controls its flow: the parameter
+/// [`FlowControl`](crate::channel::Parameter::FlowControl).
+///
+/// ```
+/// use std::time::Duration;
+/// use rusteron_client::FlowControl;
+///
+/// let two_receivers = FlowControl::Min { group_size: Some(2), timeout: None };
+/// assert_eq!(two_receivers.to_string(), "min,g:/2");
+///
+/// let timeout = Some(Duration::from_secs(5));
+/// let tagged = FlowControl::Tagged { group_tag: Some(7), group_size: Some(2), timeout };
+/// assert_eq!(tagged.to_string(), "tagged,g:7/2,t:5s");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FlowControl {
+    /// The publication follows the fastest receiver.
+    Max,
+    /// The publication follows the slowest receiver.
+    Min {
+        /// The number of receivers that have to be present before anything is sent. A negative
+        /// number is refused.
+        group_size: Option<i32>,
+        /// The silence after which a receiver is forgotten.
+        timeout: Option<Duration>,
+    },
+    /// The publication follows the slowest receiver with a tag.
+    Tagged {
+        /// The tag. With `None`, the driver's own tag.
+        group_tag: Option<i64>,
+        /// The number of receivers with the tag that have to be present before anything is sent. A
+        /// negative number is refused.
+        group_size: Option<i32>,
+        /// The silence after which a receiver is forgotten.
+        timeout: Option<Duration>,
+    },
+}
+
+/// Writes the value as Aeron's `ChannelUriStringBuilder` does.
+impl fmt::Display for FlowControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (group_tag, group_size, timeout) = match *self {
+            Self::Max => return f.write_str("max"),
+            Self::Min { group_size, timeout } => {
+                f.write_str("min")?;
+                (None, group_size, timeout)
+            }
+            Self::Tagged { group_tag, group_size, timeout } => {
+                f.write_str("tagged")?;
+                (group_tag, group_size, timeout)
+            }
+        };
+        if group_tag.is_some() || group_size.is_some() {
+            f.write_str(",g:")?;
+        }
+        if let Some(tag) = group_tag {
+            write!(f, "{tag}")?;
+        }
+        if let Some(size) = group_size {
+            write!(f, "/{size}")?;
+        }
+        timeout.map_or(Ok(()), |timeout| write!(f, ",t:{}", scan::format_duration(timeout)))
     }
 }

@@ -15,11 +15,12 @@
 
 use std::borrow::Cow;
 
-use crate::channel::uri::address::Address;
-use crate::channel::uri::check::value;
+use crate::channel::uri::check::is_multicast;
+use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::value::{CongestionControl, ControlMode, Group, Media};
-use crate::channel::uri::{ChannelUri, ChannelUse, Parameter, scan};
+use crate::channel::uri::{ChannelUri, ChannelUse, Parameter};
 use crate::nearest::nearest;
+use crate::scan;
 
 /// Logs one warning with all that the driver ignores, if there is something. The channel has passed
 /// the checks.
@@ -88,8 +89,11 @@ fn reason(
         P::NakDelay => scan::duration(text).is_none().then_some("the subscription gets no image"),
         // The archive reads it, and the driver does not.
         P::ResponseEndpoint => None,
+        // The driver refuses these where it reads them.
+        P::Tags => None,
+        P::TermOffset if channel_use == ChannelUse::Publication => None,
         // The check of the channel has passed, so the driver has not read an invalid value.
-        _ => value(parameter, text).is_err().then_some("ignored"),
+        _ => (!is_valid(parameter, text)).then_some("ignored"),
     }?;
     Some(format!("not {}: {effect}", parameter.valid_values()).into())
 }
@@ -119,8 +123,8 @@ fn is_for_udp(parameter: Parameter) -> bool {
 
 /// Returns whether a publication certainly has one receiver. A name can be a multicast group's.
 fn is_unicast(uri: &ChannelUri) -> bool {
-    let endpoint = uri.get(Parameter::Endpoint).and_then(|text| Address::parse(text).ok());
     let mode = uri.get(Parameter::ControlMode).and_then(ControlMode::read);
-    endpoint.is_some_and(|endpoint| endpoint.is_unicast())
-        && !matches!(mode, Some(ControlMode::Manual | ControlMode::Dynamic))
+    uri.get(Parameter::Endpoint).is_some_and(|endpoint| {
+        is_multicast(endpoint) == Some(false) || endpoint.starts_with("localhost:")
+    }) && !matches!(mode, Some(ControlMode::Manual | ControlMode::Dynamic))
 }
