@@ -1,28 +1,22 @@
 //! Measures how many messages a second go from an exclusive publication to a subscription over IPC.
 //!
-//! A port of Aeron's Java sample `EmbeddedExclusiveIpcThroughput`. One thread publishes the same message
-//! again and again, and another receives. The main thread prints the rate once a second until Ctrl-C or the
-//! end of `--duration`, and the mean rate at the end. The media driver runs in this process, unless
-//! `--aeron-dir` names the directory of a driver that runs already.
+//! A port of Aeron's Java sample `EmbeddedExclusiveIpcThroughput`. One thread publishes the same message again and
+//! again, and another receives. The main thread prints the rate once a second until Ctrl-C or the end of `--duration`,
+//! and the mean rate at the end.
 
 use std::error::Error;
-use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use clap::builder::RangedU64ValueParser;
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
-use num_format::{Locale, ToFormattedString};
-use rusteron_client::{
-    Aeron, ChannelUri, Context, ExclusivePublication, Header, IdleStrategy, OfferError, PollError,
-    Subscription, Yielding,
-};
+use rusteron_client::agent::ShutdownSignal;
+use rusteron_client::{Aeron, Backoff, ChannelUri, Context, ExclusivePublication, Header};
+use rusteron_client::{IdleStrategy, OfferError, PollError, Subscription, Yielding};
 use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
 
 /// Measures how many messages a second an exclusive publication passes to a subscription over IPC
@@ -57,76 +51,54 @@ struct Options {
     duration: Option<Duration>,
 
     /// How long to run before the measurement begins
-    #[arg(long, value_name = "TIME", default_value = "2s",
-          value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     warmup: Duration,
-}
-
-/// The longest accepted duration, a leap year: sums of times must not overflow.
-const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// How many messages are published between two looks at `RUNNING`.
-const BURST_LENGTH: usize = 1_000_000;
-/// How often a rate is printed.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// How long publication and subscription may take to connect.
-const DEADLINE: Duration = Duration::from_secs(10);
-
-/// A value with two cache lines to itself, as processors fetch lines in pairs. So the writes of one thread
-/// do not slow another thread's reads of other values.
-#[repr(align(128))]
-struct Padded<T>(T);
-
-/// Tells publisher and subscriber to go on.
-static RUNNING: Padded<AtomicBool> = Padded(AtomicBool::new(true));
-
-/// Ends publisher and subscriber when it is dropped, also by a panic.
-struct StopOnDrop;
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        RUNNING.0.store(false, Ordering::Relaxed);
-    }
-}
-
-/// How many payload bytes the subscriber has received.
-static RECEIVED_BYTES: Padded<AtomicU64> = Padded(AtomicU64::new(0));
-
-fn main() -> ExitCode {
-    let options = Options::parse();
-    if options.duration.is_some_and(|duration| duration <= options.warmup) {
-        let message = "--warmup <TIME> must be less than --duration <TIME>";
-        Options::command().error(ErrorKind::ValueValidation, message).exit();
-    }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => match error.downcast_ref::<io::Error>().map(io::Error::kind) {
-            // The reader has closed the output, as in `… | head`.
-            Some(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
-            _ => {
-                eprintln!("error: {error}");
-                ExitCode::FAILURE
-            }
-        },
-    }
 }
 
 fn parse_duration(text: &str) -> Result<Duration, Box<dyn Error + Send + Sync>> {
     let duration = humantime::parse_duration(text)?;
-    if duration > MAX_DURATION {
+    // Sums of times must not overflow.
+    if duration > Duration::from_secs(366 * 24 * 60 * 60) {
         return Err("must be at most 366 days".into());
     }
     Ok(duration)
 }
 
-fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    // Ctrl-C, and a thread that ends early, send to the main thread. Only the main thread changes `RUNNING`.
-    let (stop, stopped) = mpsc::channel();
-    let (publisher_stop, subscriber_stop) = (stop.clone(), stop.clone());
-    // A send fails only when the main thread has ended, and then nothing is left to stop.
-    ctrlc::set_handler(move || {
-        let _ = stop.send(());
-    })?;
+/// How many messages are published between two looks at the shutdown signal.
+const BURST_LENGTH: usize = 1_000_000;
+/// How often a rate is printed.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long publication and subscription may take to connect.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How many payload bytes the subscriber has received. Processors fetch cache lines in pairs, so this has two to
+/// itself: otherwise its writes would slow reads of its neighbours.
+static RECEIVED_BYTES: Padded = Padded(AtomicU64::new(0));
+
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader has closed the output, as in `… | head`.
+        Err(error)
+            if error.downcast_ref().map(io::Error::kind) == Some(io::ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    if options.duration.is_some_and(|duration| duration <= options.warmup) {
+        return Err("--warmup must be less than --duration".into());
+    }
+    let shutdown = ShutdownSignal::on_interrupt()?;
     let mut context = Context::new()?;
     let _embedded_driver = match &options.aeron_dir {
         Some(dir) => {
@@ -143,8 +115,6 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             Some(driver)
         }
     };
-    // Errors of the client's own thread, such as a driver that has died.
-    context.set_error_handler(|error| eprintln!("error: {error}"))?;
     let aeron = Aeron::connect(context)?;
 
     let mut publication = aeron.add_exclusive_publication(&options.channel, options.stream_id)?;
@@ -156,152 +126,117 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     // Messages of this publication only: a running driver may have others on the same stream.
     let own = options.channel.to_builder().session_id(publication.session_id()).build()?;
     let mut subscription = aeron.add_subscription(&own, options.stream_id)?;
-    let deadline = Instant::now() + DEADLINE;
-    while !(publication.is_connected() && subscription.is_connected()) {
-        if Instant::now() > deadline {
-            return Err("publication and subscription did not connect in time".into());
-        }
-        if stopped.recv_timeout(Duration::from_millis(1)).is_ok() {
-            return Ok(());
-        }
-    }
+    subscription.await_connected(Instant::now() + TIMEOUT, &mut Backoff::default())?;
 
     let message: Vec<u8> = (0..=u8::MAX).cycle().take(options.message_length).collect();
-    let (rate, published, received) = thread::scope(|scope| {
-        // The scope waits for both threads, whatever happens on this one.
-        let stop_on_drop = StopOnDrop;
-        let publisher = scope.spawn(move || {
-            let published = publish(&mut publication, &message);
-            let _ = publisher_stop.send(());
-            published
+    let (rate, back_pressure, failed_polls) = thread::scope(|scope| {
+        // When one of the three ends, by an error or at the end of the time, the others end as well.
+        let publisher = scope.spawn(|| {
+            let outcome = publish(&mut publication, &message, &shutdown);
+            shutdown.signal();
+            outcome
         });
-        let subscriber = scope.spawn(move || {
-            let received = receive(&mut subscription, options.fragment_limit);
-            let _ = subscriber_stop.send(());
-            received
+        let subscriber = scope.spawn(|| {
+            let outcome = receive(&mut subscription, options.fragment_limit, &shutdown);
+            shutdown.signal();
+            outcome
         });
-        let rate = measure(options, &stopped);
-        drop(stop_on_drop);
-        let published = publisher.join().expect("the publisher does not panic");
-        let received = subscriber.join().expect("the subscriber does not panic");
-        (rate, published, received)
+        let rate = measure(options, &shutdown);
+        shutdown.signal();
+        (rate, publisher.join(), subscriber.join())
     });
-    let (rate, published, received) = (rate?, published?, received?);
-
+    let (rate, back_pressure, failed_polls) = (
+        rate?,
+        back_pressure.expect("the publisher does not panic")?,
+        failed_polls.expect("the subscriber does not panic")?,
+    );
     let mut out = io::stdout();
-    writeln!(out, "Publisher: back-pressure ratio {:.6}", published.back_pressure_ratio())?;
-    writeln!(out, "Subscriber: failed-poll ratio {:.6}", received.failed_poll_ratio())?;
-    match rate {
-        Some(rate) => writeln!(out, "Throughput: {rate}")?,
-        None => writeln!(out, "Throughput: not measured, ended during the warm-up")?,
-    }
+    writeln!(out, "Publisher: back-pressure ratio {back_pressure:.6}")?;
+    writeln!(out, "Subscriber: failed-poll ratio {failed_polls:.6}")?;
+    writeln!(out, "Throughput: {rate}")?;
     Ok(())
 }
 
-/// The publisher's counts.
-struct Published {
-    messages: u64,
-    /// Offers that were rejected, because of back pressure or a rotation of the log.
-    rejected: u64,
-}
-
-impl Published {
-    fn back_pressure_ratio(&self) -> f64 {
-        self.rejected as f64 / self.messages.max(1) as f64
-    }
-}
-
-/// Publishes the message until the program is to end.
+/// Publishes the message until the signal. Returns how many offers were rejected for each message, because of back
+/// pressure or a rotation of the log.
 fn publish(
     publication: &mut ExclusivePublication,
     message: &[u8],
-) -> Result<Published, OfferError> {
+    shutdown: &ShutdownSignal,
+) -> Result<f64, OfferError> {
     let mut idle = Yielding;
-    let mut published = Published { messages: 0, rejected: 0 };
-    while RUNNING.0.load(Ordering::Relaxed) {
+    let (mut messages, mut rejected) = (0_u64, 0_u64);
+    'running: while !shutdown.is_signalled() {
         for _ in 0..BURST_LENGTH {
             // The offer is compiled into this loop.
             while let Err(error) = publication.offer(message) {
                 if !error.is_retryable() {
                     return Err(error);
                 }
-                published.rejected += 1;
-                if !RUNNING.0.load(Ordering::Relaxed) {
-                    return Ok(published);
+                rejected += 1;
+                if shutdown.is_signalled() {
+                    break 'running;
                 }
                 idle.idle(0);
             }
-            published.messages += 1;
+            messages += 1;
         }
     }
-    Ok(published)
+    Ok(rejected as f64 / messages.max(1) as f64)
 }
 
-/// The subscriber's counts.
-struct Received {
-    polls: u64,
-    /// Polls that found nothing.
-    failed_polls: u64,
-}
-
-impl Received {
-    fn failed_poll_ratio(&self) -> f64 {
-        self.failed_polls as f64 / self.polls.max(1) as f64
-    }
-}
-
-/// Receives messages and counts their bytes until the program is to end.
-fn receive(subscription: &mut Subscription, fragment_limit: usize) -> Result<Received, PollError> {
+/// Receives messages and counts their bytes until the signal. Returns the share of polls that found nothing.
+fn receive(
+    subscription: &mut Subscription,
+    fragment_limit: usize,
+    shutdown: &ShutdownSignal,
+) -> Result<f64, PollError> {
     let mut idle = Yielding;
-    let mut received = Received { polls: 0, failed_polls: 0 };
-    let mut bytes = 0;
-    while RUNNING.0.load(Ordering::Relaxed) {
+    let (mut polls, mut failed_polls, mut bytes) = (0_u64, 0_u64, 0);
+    while !shutdown.is_signalled() {
         // Poll and handler are compiled into this loop.
         let handler = |message: &[u8], _: &Header<'_>| bytes += message.len() as u64;
         let fragments = subscription.poll(handler, fragment_limit)?;
-        received.polls += 1;
+        polls += 1;
         if fragments > 0 {
             RECEIVED_BYTES.0.store(bytes, Ordering::Relaxed);
         } else {
-            received.failed_polls += 1;
+            failed_polls += 1;
         }
         idle.idle(fragments);
     }
-    Ok(received)
+    Ok(failed_polls as f64 / polls.max(1) as f64)
 }
 
-/// Prints rates until the end of the duration or a wish to stop. Returns the mean rate since the end of
-/// the warm-up, or `None` if the program ends earlier.
-fn measure(options: &Options, stopped: &Receiver<()>) -> io::Result<Option<Rate>> {
+/// Prints rates until the signal or the end of the duration. Returns the mean rate since the end of the warm-up.
+fn measure(options: &Options, shutdown: &ShutdownSignal) -> io::Result<String> {
     let start = Sample::take();
-    let warm = start.time + options.warmup;
-    if !print_rates("Warm-up", start, Some(warm), options, stopped)? {
-        return Ok(None);
+    if !print_rates("Warm-up", start, Some(start.time + options.warmup), options, shutdown)? {
+        return Ok("not measured, ended during the warm-up".to_owned());
     }
     let first = Sample::take();
     let end = options.duration.map(|duration| start.time + duration);
-    print_rates("Rate", first, end, options, stopped)?;
-    Ok(Some(Rate::between(&first, &Sample::take(), options.message_length)))
+    print_rates("Rate", first, end, options, shutdown)?;
+    Ok(first.rate_until(&Sample::take(), options.message_length))
 }
 
-/// Prints a rate once a second until `end`. Returns `false` if the program is to stop earlier.
+/// Prints a rate once a second until `end`. Returns `false` if the signal comes first.
 fn print_rates(
     label: &str,
     mut last: Sample,
     end: Option<Instant>,
     options: &Options,
-    stopped: &Receiver<()>,
+    shutdown: &ShutdownSignal,
 ) -> io::Result<bool> {
     loop {
         let tick = last.time + INTERVAL;
         let next = end.map_or(tick, |end| tick.min(end));
-        match stopped.recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
+        if shutdown.wait_timeout(next.saturating_duration_since(Instant::now())) {
+            return Ok(false);
         }
         let sample = Sample::take();
         if Some(next) != end || sample.time - last.time >= INTERVAL / 2 {
-            let rate = Rate::between(&last, &sample, options.message_length);
+            let rate = last.rate_until(&sample, options.message_length);
             writeln!(io::stdout(), "{label}: {rate}")?;
         }
         if Some(next) == end {
@@ -322,25 +257,18 @@ impl Sample {
     fn take() -> Self {
         Self { time: Instant::now(), bytes: RECEIVED_BYTES.0.load(Ordering::Relaxed) }
     }
-}
 
-/// Messages and payload bytes per second.
-struct Rate {
-    messages: f64,
-    bytes: f64,
-}
-
-impl Rate {
-    fn between(first: &Sample, last: &Sample, message_length: usize) -> Self {
-        let seconds = (last.time - first.time).as_secs_f64().max(1e-9);
-        let bytes = (last.bytes - first.bytes) as f64 / seconds;
-        Self { messages: bytes / message_length as f64, bytes }
+    fn rate_until(&self, later: &Self, message_length: usize) -> String {
+        let seconds = (later.time - self.time).as_secs_f64().max(1e-9);
+        let bytes = (later.bytes - self.bytes) as f64 / seconds;
+        let messages = bytes / message_length as f64;
+        format!("{} msgs/sec, {} bytes/sec", grouped(messages), grouped(bytes))
     }
 }
 
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let grouped = |value: f64| (value.round() as u64).to_formatted_string(&Locale::en);
-        write!(f, "{} msgs/sec, {} bytes/sec", grouped(self.messages), grouped(self.bytes))
-    }
+/// Writes a number with a comma before each group of three digits.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }

@@ -61,7 +61,7 @@ fn option_or_environment_names_driver() {
 
 #[test]
 fn refusals_name_the_option() {
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--message-length", "0"], "--message-length"),
         (&["--message-length", "-1"], "--message-length"),
         (&["--message-length", "16777217"], "--message-length"),
@@ -71,8 +71,6 @@ fn refusals_name_the_option() {
         (&["--stream-id", "2147483648"], "--stream-id"),
         (&["--channel", "ipc"], "--channel"),
         (&["--duration", "10"], "--duration"),
-        (&["--duration", "1s"], "--warmup"),
-        (&["--duration", "0s", "--warmup", "0s"], "--warmup"),
         (&["--duration", "500000000000years"], "--duration"),
         (&["--warmup", "500000000000years"], "--warmup"),
         (&["--aeron-dir", ""], "--aeron-dir"),
@@ -88,18 +86,21 @@ fn refusals_name_the_option() {
 }
 
 #[test]
-fn channel_that_is_refused_is_an_error() {
-    let finished = run(command(FLAGSHIP, ["--channel", "aeron:ipc?term-length=1"]));
-    finished.assert_exit_code(1);
-    assert!(finished.stderr.contains("term-length=1: "), "{finished:#?}");
-}
-
-#[test]
-fn message_beyond_an_eighth_of_a_term_fails() {
-    let arguments = ["--channel", "aeron:ipc?term-length=64k", "--message-length", "8193"];
-    let finished = run(command(FLAGSHIP, arguments));
-    finished.assert_exit_code(1);
-    assert_eq!(finished.stderr, "error: --message-length 8193: must be 1 to 8192\n");
+fn unusable_combinations_are_errors() {
+    let cases: [(&[&str], &str); 3] = [
+        (&["--duration", "1s"], "--warmup must be less than --duration\n"),
+        (&["--channel", "aeron:ipc?term-length=1"], "term-length=1: "),
+        (
+            &["--channel", "aeron:ipc?term-length=64k", "--message-length", "8193"],
+            "--message-length 8193: must be 1 to 8192\n",
+        ),
+    ];
+    for (arguments, text) in cases {
+        let finished = run(command(FLAGSHIP, arguments));
+        finished.assert_exit_code(1);
+        assert!(finished.stderr.starts_with("error: "), "{finished:#?}");
+        assert!(finished.stderr.contains(text), "{finished:#?}");
+    }
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn dead_driver_is_an_error() {
 
     let finished = guest.finish();
     finished.assert_exit_code(1);
-    assert!(finished.stderr.contains("driver timeout"), "{finished:#?}");
+    assert!(finished.stderr.contains("the media driver"), "{finished:#?}");
 }
 
 #[cfg(unix)]

@@ -4,6 +4,7 @@ use std::ffi::{CString, c_int};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
     PublicationConstants,
@@ -15,6 +16,7 @@ use rusteron_sys::archive as sys;
 use crate::archive::Archive;
 use crate::argument::{Id, NULL_VALUE, not_negative};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::recording_pos::RecordingPos;
 
 /// Location of the publication to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -399,6 +401,34 @@ impl Archive {
             recording_id,
             sys::aeron_archive_get_max_recorded_position,
         )
+    }
+
+    /// Waits until the stream of a publication is being recorded, and returns the id of the recording. Starting a
+    /// recording does not wait for that.
+    ///
+    /// Looks at the counters of the media driver, at intervals of 1 ms, so the archive has to be on the same media driver
+    /// as the client.
+    ///
+    /// # Errors
+    /// - [`ArchiveErrorKind::Timeout`]: no recording of the session within the timeout;
+    /// - [`ArchiveErrorKind::Client`]: this is a callback of a conductor.
+    pub fn await_recording(&self, session_id: i32, timeout: Duration) -> Result<i64> {
+        const OPERATION: &str = "await_recording";
+        const PAUSE: Duration = Duration::from_millis(1);
+        RawClient::new(self.aeron()).forbid_blocking(OPERATION)?;
+        let start = Instant::now();
+        loop {
+            let found =
+                RecordingPos::find_by_session_id(self.aeron(), session_id, self.archive_id());
+            if let Some(found) = found {
+                return Ok(found.recording_id());
+            }
+            if start.elapsed() >= timeout {
+                let text = format!("no recording of session {session_id} after {timeout:.1?}");
+                return Err(ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text));
+            }
+            thread::sleep(PAUSE);
+        }
     }
 
     /// Waits until everything up to a position has been recorded, and returns the recorded

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rusteron_client::ErrorKind;
+use rusteron_client::agent::ShutdownSignal;
 use rusteron_core::ffi::Process;
 use rusteron_core::panic;
 
@@ -81,6 +83,19 @@ impl ServiceContainer {
     /// Waits until the container has ended, and returns the cause. Does not stop it. In a forked child,
     /// where there is no such container, the cause says so.
     pub fn join(mut self) -> TerminationCause {
+        self.await_end()
+    }
+
+    /// Waits until the container has ended, and returns the cause. Stops the container when the signal is given, at the
+    /// latest after 50 ms.
+    pub fn join_or_stop(mut self, shutdown: &ShutdownSignal) -> TerminationCause {
+        const INTERVAL: Duration = Duration::from_millis(50);
+        while self.is_running() {
+            if shutdown.wait_timeout(INTERVAL) {
+                self.stop();
+                break;
+            }
+        }
         self.await_end()
     }
 

@@ -129,6 +129,19 @@ pub enum TerminationCause {
     ),
 }
 
+impl TerminationCause {
+    /// Returns whether the container ended although nobody wanted that: neither the program that runs it, nor the
+    /// service, nor the consensus module by an orderly end of the node.
+    pub fn is_failure(&self) -> bool {
+        !matches!(
+            self,
+            Self::Stopped
+                | Self::ServiceTerminated
+                | Self::ConsensusModuleTerminated { is_expected: true, .. }
+        )
+    }
+}
+
 impl fmt::Display for TerminationCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

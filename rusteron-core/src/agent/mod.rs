@@ -51,6 +51,7 @@
 mod agent;
 mod composite_agent;
 mod error;
+mod interrupt;
 mod invoker;
 mod runner;
 mod shutdown_signal;

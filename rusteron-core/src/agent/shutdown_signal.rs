@@ -1,9 +1,12 @@
 //! A signal that ends agents.
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::agent::interrupt;
 
 /// Tells threads to end, once and for all. Clones are the same signal.
 ///
@@ -11,25 +14,24 @@ use std::time::{Duration, Instant};
 /// is given, and gives the signal when its agent ends for another reason. So runners that share a
 /// signal end together, and a main thread that [waits](Self::wait) learns of a failed agent, too.
 ///
-/// To end a program by Ctrl-C, give the signal in a handler, here with the crate `ctrlc`:
+/// [`on_interrupt`](Self::on_interrupt) returns the signal that Ctrl-C gives:
 ///
-/// ```
+/// ```no_run
 /// use rusteron_client::agent::ShutdownSignal;
-/// # mod ctrlc {
-/// #     pub fn set_handler(_: impl FnMut() + Send + 'static) -> std::io::Result<()> {
-/// #         Ok(())
-/// #     }
-/// # }
+/// use rusteron_client::{Backoff, IdleStrategy, Subscription};
 ///
-/// # fn main() -> std::io::Result<()> {
-/// let shutdown = ShutdownSignal::new();
-/// let on_interrupt = shutdown.clone();
-/// ctrlc::set_handler(move || on_interrupt.signal())?;
+/// # fn run(mut subscription: Subscription) -> Result<(), Box<dyn std::error::Error>> {
+/// let shutdown = ShutdownSignal::on_interrupt()?;
+/// let mut idle = Backoff::default();
+/// while !shutdown.is_signalled() {
+///     let fragments = subscription.poll(|message, _| println!("{message:?}"), 10)?;
+///     idle.idle(fragments);
+/// }
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// Corresponds to Agrona's `ShutdownSignalBarrier`, without the handlers of signals.
+/// Corresponds to Agrona's `ShutdownSignalBarrier`.
 #[derive(Clone, Default)]
 #[doc(alias = "ShutdownSignalBarrier")]
 pub struct ShutdownSignal {
@@ -50,11 +52,32 @@ impl ShutdownSignal {
         Self::default()
     }
 
+    /// Returns the process's signal, which is given when the user or the operating system asks the process to end: by
+    /// SIGINT, which is Ctrl-C, by SIGTERM, or by SIGHUP, which says that the terminal is gone. On Windows by the
+    /// console's events. Every call returns the same signal.
+    ///
+    /// The first call installs handlers, in place of earlier ones, and starts a thread. SIGHUP stays ignored if the
+    /// parent process, such as `nohup`, ignores it. A second Ctrl-C ends the process at once, in case it is stuck. In a
+    /// forked child, the signals have their default effects.
+    ///
+    /// # Errors
+    /// If the operating system has no descriptors left, or no threads.
+    pub fn on_interrupt() -> io::Result<Self> {
+        static INSTALLED: Mutex<Option<ShutdownSignal>> = Mutex::new(None);
+        let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(signal) = &*installed {
+            return Ok(signal.clone());
+        }
+        let signal = Self::new();
+        interrupt::install(signal.clone())?;
+        Ok(installed.insert(signal).clone())
+    }
+
     /// Gives the signal, and wakes all waiting threads. Has no effect if the signal was given
     /// before.
     ///
     /// Takes a lock for a moment. So do not call this in a handler that the operating system runs on
-    /// an interrupted thread. The crate `ctrlc` runs its handler on a thread of its own.
+    /// an interrupted thread.
     pub fn signal(&self) {
         let _guard = self.lock();
         self.state.is_signalled.store(true, Ordering::Release);

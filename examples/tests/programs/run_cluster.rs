@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rusteron_test_support::{
-    ChildProcess, await_that, command, free_port_block, has_java, java_run, run, send_signal,
+    ChildProcess, await_that, free_port_block, has_java, java_run, send_signal,
 };
+
+use crate::cluster::echo;
 
 /// The script with one member, in a directory and at ports of its own.
 struct Script {
@@ -48,12 +50,7 @@ impl Script {
     }
 
     fn echo(&self) {
-        let program = env!("CARGO_BIN_EXE_cluster_echo");
-        let endpoint = format!("0=localhost:{}", self.port + 2);
-        let arguments = ["--ingress-endpoints", &endpoint, "--messages", "10", "--warmup", "1"];
-        let mut command = command(program, arguments);
-        command.env("AERON_CLUSTER_MESSAGE_TIMEOUT", "60s");
-        run(command).assert_exit_code(0);
+        echo(&format!("0=localhost:{}", self.port + 2));
     }
 }
 
@@ -68,7 +65,7 @@ fn script_starts_and_ends_a_member() {
     }
     let script = Script::new();
     let mut running = script.start(&[]);
-    running.await_line("next: cargo run --release --bin cluster_echo -- --ingress-endpoints 0=");
+    running.await_line("next: AERON_CLUSTER_INGRESS_ENDPOINTS=0=");
     script.echo();
     let pids = [script.pid("pid"), script.pid("service.pid")];
     assert!(pids.into_iter().all(has_process), "{pids:?}");
