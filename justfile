@@ -129,7 +129,7 @@ run-cluster-java *args:
 
 # Run a cluster of three members whose service is in Rust, beside Java's consensus modules; `--help` lists the options
 run-cluster-rust *args:
-    cargo build --release -p rusteron-cluster-examples
+    cargo build --release -p rusteron-examples --features cluster
     java/run-cluster --rust "$@"
 
 # Compare with C and Java: `just benchmark --help` lists the benchmarks, `just benchmark NAME --help` their options; `render` renders the pages
@@ -161,7 +161,7 @@ benchmark-instructions *args:
 
 # Generate the SBE codecs of the example `typed_sbe` again, from its schema (needs Java and Maven)
 sbe-codecs:
-    examples/libraries/market_data/generate
+    examples/market_data/generate
 
 # Build the Python package and run its tests (needs pip and venv; the archive's tests need Java)
 python-test *args:
