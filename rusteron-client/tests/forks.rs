@@ -10,7 +10,7 @@ mod forks {
     use std::time::Instant;
     use std::{env, fs, process};
 
-    use rusteron_client::agent::{Agent, AgentError, AgentRunner, RunnerError};
+    use rusteron_client::agent::{Agent, AgentError, AgentRunner, RunnerError, ShutdownSignal};
     use rusteron_client::{
         Aeron, CloseCause, Context, Error, ErrorKind, IdleStrategy, NoOp, OfferError, PollError,
         WaitError,
@@ -18,7 +18,7 @@ mod forks {
     use rusteron_media_driver::{DriverInvoker, MediaDriver};
     use rusteron_test_support::{
         DEADLINE, ForkedChild, await_some, block_on, connect, connected_pair, context, exchange,
-        launch, offer, receive, shared_pair,
+        launch, offer, receive, send_signal, shared_pair,
     };
 
     const CHANNEL: &str = "aeron:ipc?term-length=64k";
@@ -37,6 +37,7 @@ mod forks {
         ("child_makes_driver_and_client_of_its_own", own_client),
         ("files_of_driver_are_not_mapped_in_child", mappings),
         ("commands_are_unaffected", commands),
+        ("shutdown_signals_are_of_one_process", shutdown_signals),
     ];
 
     pub(crate) fn main() -> ExitCode {
@@ -392,6 +393,36 @@ mod forks {
             }
             stop.store(true, Ordering::Relaxed);
         });
+        ExitCode::SUCCESS
+    }
+
+    fn shutdown_signals() -> ExitCode {
+        let own_signal = |name| send_signal(process::id(), name);
+        let end = |child: ForkedChild| child.await_success(Instant::now() + DEADLINE);
+        let install = || ShutdownSignal::on_interrupt().expect("handlers");
+        // A process that installs the handlers is ended by the second Ctrl-C.
+        let child = ForkedChild::run(|| {
+            let shutdown = install();
+            own_signal("INT");
+            shutdown.wait();
+            own_signal("INT");
+            thread::park();
+        });
+        assert_eq!(end(child.expect("a child")), Err("signal 2".to_owned()));
+
+        // A child that inherits the handlers is ended, and its parent goes on.
+        let shutdown = install();
+        for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+            let child = ForkedChild::run(|| {
+                own_signal(name);
+                thread::park();
+            });
+            assert_eq!(end(child.expect("a child")), Err(format!("signal {number}")));
+        }
+        assert!(!shutdown.is_signalled());
+        own_signal("TERM");
+        assert!(shutdown.wait_timeout(DEADLINE) && install().is_signalled());
+        own_signal("TERM");
         ExitCode::SUCCESS
     }
 }
