@@ -23,8 +23,6 @@ pub mod channel;
 pub mod cnc;
 pub mod error;
 pub mod ffi;
-#[cfg(feature = "hangup")]
-pub mod hangup;
 pub mod idle;
 pub mod log_buffer;
 mod nearest;

@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves the metrics until Ctrl-C.
 pub(crate) fn run(dir: DriverDir, Listen { host, port }: &Listen) -> Result<(), Failure> {
-    let interrupted = watch::on_signals()?;
+    let shutdown = watch::on_interrupt()?;
     let failed = |error| {
         // An IPv6 address has brackets.
         let address = match host.parse() {
@@ -42,8 +42,7 @@ pub(crate) fn run(dir: DriverDir, Listen { host, port }: &Listen) -> Result<(), 
     }
     // The end of the program ends the thread.
     thread::spawn(move || accept(&listener, &Arc::new(Source::new(dir))));
-    // An error would mean that the handler of signals is gone.
-    let _ = interrupted.recv();
+    shutdown.wait();
     Ok(())
 }
 

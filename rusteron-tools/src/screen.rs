@@ -1,13 +1,13 @@
 //! Reports as a full screen, redrawn in place.
 
 use std::io::{self, Stdout, Write};
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::queue;
 use crossterm::terminal::{self, Clear, ClearType};
+use rusteron_core::agent::ShutdownSignal;
 
 use crate::failure::Failure;
 use crate::report::Report;
@@ -42,11 +42,11 @@ impl Screen {
     /// Shows a report after each interval, until the user quits or the terminal is gone.
     pub(crate) fn show<R: Report>(
         mut self,
-        interrupted: &Receiver<()>,
+        shutdown: &ShutdownSignal,
         interval: Duration,
         sample: impl FnMut() -> Result<R, Failure>,
     ) -> Result<(), Failure> {
-        match self.show_reports(interrupted, interval, sample) {
+        match self.show_reports(shutdown, interval, sample) {
             // The failure says only that the terminal is gone.
             Err(_) if self.is_hung_up() => Ok(()),
             outcome => outcome,
@@ -55,7 +55,7 @@ impl Screen {
 
     fn show_reports<R: Report>(
         &mut self,
-        interrupted: &Receiver<()>,
+        shutdown: &ShutdownSignal,
         interval: Duration,
         mut sample: impl FnMut() -> Result<R, Failure>,
     ) -> Result<(), Failure> {
@@ -65,7 +65,7 @@ impl Screen {
             let next = Instant::now() + interval;
             loop {
                 self.draw(&header, &body)?;
-                match self.wait(next, interrupted)? {
+                match self.wait(next, shutdown)? {
                     Request::Sample => break,
                     Request::Redraw => {}
                     Request::Quit => return Ok(()),
@@ -99,11 +99,11 @@ impl Screen {
     }
 
     /// Waits for a key, a signal, or the time for the next report.
-    fn wait(&mut self, next: Instant, interrupted: &Receiver<()>) -> Result<Request, Failure> {
+    fn wait(&mut self, next: Instant, shutdown: &ShutdownSignal) -> Result<Request, Failure> {
         // A signal does not end the wait for a key.
         const LONGEST: Duration = Duration::from_millis(50);
         loop {
-            if !matches!(interrupted.try_recv(), Err(TryRecvError::Empty)) || self.is_hung_up() {
+            if shutdown.is_signalled() || self.is_hung_up() {
                 return Ok(Request::Quit);
             }
             let remaining = next.saturating_duration_since(Instant::now());

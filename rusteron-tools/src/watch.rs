@@ -1,11 +1,8 @@
 //! Reports that are printed once, or again and again until a signal ends the program.
 
 use std::io::{self, IsTerminal, Write};
-use std::process;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use rusteron_core::hangup::keep_hangup_ignored;
+use rusteron_core::agent::ShutdownSignal;
 
 use crate::failure::Failure;
 use crate::options::WatchOptions;
@@ -21,35 +18,22 @@ pub(crate) fn run<R: Report>(
     if !options.watch {
         return report::print(&sample()?, json);
     }
-    let interrupted = on_signals()?;
+    let shutdown = on_interrupt()?;
     if !json && io::stdout().is_terminal() {
-        return Screen::enter()?.show(&interrupted, options.interval, sample);
+        return Screen::enter()?.show(&shutdown, options.interval, sample);
     }
     loop {
         report::print(&sample()?, json)?;
-        match interrupted.recv_timeout(options.interval) {
-            Err(RecvTimeoutError::Timeout) if json => {}
-            Err(RecvTimeoutError::Timeout) => writeln!(io::stdout())?,
-            _ => return Ok(()),
+        if shutdown.wait_timeout(options.interval) {
+            return Ok(());
+        }
+        if !json {
+            writeln!(io::stdout())?;
         }
     }
 }
 
-/// Receives a message at Ctrl-C. On Unix also at SIGTERM and, unless the signal is ignored, SIGHUP.
-///
-/// The second such signal ends the process at once, in case the program is stuck.
-pub(crate) fn on_signals() -> Result<Receiver<()>, Failure> {
-    const INTERRUPTED: i32 = 130;
-    let (sender, receiver) = mpsc::channel();
-    let is_second = AtomicBool::new(false);
-    let interrupt = move || {
-        if is_second.swap(true, Ordering::Relaxed) {
-            process::exit(INTERRUPTED);
-        }
-        // The receiver is gone only when the program is ending anyway.
-        let _ = sender.send(());
-    };
-    keep_hangup_ignored(|| ctrlc::set_handler(interrupt))
-        .map_err(|error| Failure::run("cannot handle signals", error))?;
-    Ok(receiver)
+/// Returns the signal that the user's wish to end the program gives.
+pub(crate) fn on_interrupt() -> Result<ShutdownSignal, Failure> {
+    ShutdownSignal::on_interrupt().map_err(|error| Failure::run("cannot handle signals", error))
 }

@@ -1,9 +1,10 @@
 //! The session with an archive.
 
-use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::Archive;
+use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
 
 use crate::driver_dir::DriverDir;
@@ -54,7 +55,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// The idle strategy of a loop that the user can end.
 #[derive(Debug)]
 pub(super) struct IdleLoop {
-    interrupted: Receiver<()>,
+    shutdown: ShutdownSignal,
     idle: Backoff,
     /// `None` if only the user ends the loop.
     deadline: Option<Instant>,
@@ -68,14 +69,14 @@ impl IdleLoop {
 
     /// For a loop that may wait for any time.
     pub(super) fn until_interrupted() -> Result<Self, Failure> {
-        let interrupted = watch::on_signals()?;
-        Ok(Self { interrupted, idle: Backoff::default(), deadline: None })
+        let shutdown = watch::on_interrupt()?;
+        Ok(Self { shutdown, idle: Backoff::default(), deadline: None })
     }
 
     /// Idles if the last pass of the loop had no work. Fails after the deadline, or if the user wants
     /// the end.
     pub(super) fn idle(&mut self, work_count: usize) -> Result<(), Failure> {
-        if !matches!(self.interrupted.try_recv(), Err(TryRecvError::Empty)) {
+        if self.shutdown.is_signalled() {
             return Err(Failure::Interrupted);
         }
         if let Some(deadline) = &mut self.deadline {

@@ -21,11 +21,9 @@ use std::env;
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use rusteron_core::hangup::keep_hangup_ignored;
+use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_media_driver::{Context, DriverInvoker, Setting, ThreadNaming};
 
@@ -132,9 +130,11 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
         refused.for_each(print_error);
         return Ok(exit_status::WRONG_SETTING.into());
     }
-    let is_running = Arc::new(AtomicBool::new(true));
-    stop_on_signals(&is_running)?;
-    stop_on_request(&is_running, &mut context)?;
+    let shutdown = ShutdownSignal::on_interrupt()
+        .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))?;
+    // Also when a client asks for the end, if the validator that the environment names agrees.
+    let on_request = shutdown.clone();
+    context.set_termination_hook(move || on_request.signal())?;
     name_main_thread(&mut context)?;
 
     let mut driver = DriverInvoker::launch(context)?;
@@ -143,7 +143,7 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
     warnings.iter().for_each(print);
     let statistics = options.stats.map(|interval| Statistics::start(&driver, interval));
     let statistics = statistics.transpose()?;
-    while is_running.load(Ordering::Acquire) {
+    while !shutdown.is_signalled() {
         // As in Aeron's program, a failed invocation counts as one without work: the agents have
         // written the error to the driver's error log.
         let work_count = driver.do_work().unwrap_or(0);
@@ -177,20 +177,6 @@ fn print_config(context: &Context) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn stop_on_signals(is_running: &Arc<AtomicBool>) -> Result<()> {
-    let is_running = Arc::clone(is_running);
-    let stop = move || is_running.store(false, Ordering::Release);
-    keep_hangup_ignored(|| ctrlc::set_handler(stop))
-        .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))
-}
-
-/// Ends the driver when a client asks for it, if the validator that the environment names agrees.
-fn stop_on_request(is_running: &Arc<AtomicBool>, context: &mut Context) -> Result<()> {
-    let is_running = Arc::clone(is_running);
-    context.set_termination_hook(move || is_running.store(false, Ordering::Release))?;
-    Ok(())
 }
 
 /// Gives the main thread the name that its agent's own thread would have, if the operating system
