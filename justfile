@@ -161,7 +161,7 @@ benchmark-instructions *args:
 
 # Generate the SBE codecs of the example `typed_sbe` again, from its schema (needs Java and Maven)
 sbe-codecs:
-    examples/market_data/generate
+    examples/src/market_data/generate
 
 # Build the Python package and run its tests (needs pip and venv; the archive's tests need Java)
 python-test *args:

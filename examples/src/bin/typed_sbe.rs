@@ -1,17 +1,17 @@
 //! Encodes messages with codecs that Aeron's SBE tool has generated, for programs in other languages too.
 //!
-//! `examples/market_data/schema.xml` describes the messages. The tool generates codecs for Rust, Java, C, C++ and others
+//! `src/market_data/schema.xml` describes the messages. The tool generates codecs for Rust, Java, C, C++ and others
 //! from it; `just sbe-codecs` generates those of Rust, which need no library. Fields lie at fixed offsets, and are read
 //! and written where they are.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use market_data::message_header_codec::{self, MessageHeaderDecoder};
-use market_data::quote_codec::{self, QuoteDecoder, QuoteEncoder};
-use market_data::side::Side;
-use market_data::{ReadBuf, SBE_SCHEMA_ID, WriteBuf};
 use rusteron_client::{Aeron, Backoff, Context, Header, IdleStrategy};
+use rusteron_examples::market_data::message_header_codec::{self, MessageHeaderDecoder};
+use rusteron_examples::market_data::quote_codec::{self, QuoteDecoder, QuoteEncoder};
+use rusteron_examples::market_data::side::Side;
+use rusteron_examples::market_data::{ReadBuf, SBE_SCHEMA_ID, WriteBuf};
 use rusteron_media_driver::MediaDriver;
 
 const CHANNEL: &str = "aeron:ipc";

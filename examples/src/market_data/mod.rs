@@ -1,5 +1,3 @@
-#![cfg(feature = "libraries")]
-#![allow(missing_docs, unreachable_pub)]
 #![forbid(unsafe_code)]
 #![allow(clippy::all)]
 #![allow(non_camel_case_types)]

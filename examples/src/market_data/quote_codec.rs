@@ -1,11 +1,11 @@
-use crate::*;
+use crate::market_data::*;
 
 pub use decoder::QuoteDecoder;
 pub use encoder::QuoteEncoder;
 
-pub use crate::SBE_SCHEMA_ID;
-pub use crate::SBE_SCHEMA_VERSION;
-pub use crate::SBE_SEMANTIC_VERSION;
+pub use crate::market_data::SBE_SCHEMA_ID;
+pub use crate::market_data::SBE_SCHEMA_VERSION;
+pub use crate::market_data::SBE_SEMANTIC_VERSION;
 
 pub const SBE_BLOCK_LENGTH: u16 = 21;
 pub const SBE_TEMPLATE_ID: u16 = 1;

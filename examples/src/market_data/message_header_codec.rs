@@ -1,4 +1,4 @@
-use crate::*;
+use crate::market_data::*;
 
 pub use decoder::MessageHeaderDecoder;
 pub use encoder::MessageHeaderEncoder;
