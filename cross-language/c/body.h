@@ -1,7 +1,4 @@
-/*
- * Bodies as values of jansson, and their two encodings. CONTRACT.md defines kinds and bytes. Texts are UTF-8. The
- * two-field kinds are objects, as in JSON.
- */
+/* Messages: envelopes and bodies, in the layout of schema.xml. CONTRACT.md defines the kinds. Texts are UTF-8. */
 #ifndef CROSS_LANGUAGE_BODY_H
 #define CROSS_LANGUAGE_BODY_H
 
@@ -9,40 +6,76 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <jansson.h>
-
 /* The numbers are the templates of the schema. */
 typedef enum kind_en
 {
     KIND_VOID = 10,
-    KIND_INTEGER = 11,
-    KIND_TEXT = 12,
-    KIND_INTEGERS = 13,
-    KIND_CREATE_OBJECT = 14,
-    KIND_CALL_OBJECT = 15,
-    KIND_OBJECT_VALUE = 16,
-    KIND_VALUE = 17
+    KIND_INTEGER,
+    KIND_TEXT,
+    KIND_INTEGERS,
+    KIND_CREATE_OBJECT,
+    KIND_CALL_OBJECT,
+    KIND_OBJECT_VALUE,
+    KIND_VALUE
 }
 kind_t;
 
-typedef enum encoding_en
+typedef enum node_kind_en
 {
-    ENCODING_BINARY = 0,
-    ENCODING_JSON = 1
+    NODE_EMPTY,
+    NODE_BOOLEAN,
+    NODE_INTEGER,
+    NODE_NUMBER,
+    NODE_TEXT,
+    NODE_LIST,
+    NODE_MAP
 }
-encoding_t;
+node_kind_t;
 
-#define SCHEMA_ID 3001
+typedef struct text_stct
+{
+    char *bytes;
+    size_t length;
+}
+text_t;
+
+/* A dynamically typed value. */
+typedef struct value_stct
+{
+    node_kind_t kind;
+    /* The integer, the bits of the number, or 0 or 1 of the boolean. */
+    int64_t bits;
+    text_t text;
+    /* In a map. */
+    text_t key;
+    /* Members of a list or a map. */
+    struct value_stct *members;
+    size_t count;
+}
+value_t;
+
+/* An argument, a result, or the text of an error. */
+typedef struct body_stct
+{
+    kind_t kind;
+    /* The integer, or the fields of a kind that has two. */
+    int64_t fields[2];
+    text_t text;
+    int64_t *integers;
+    size_t count;
+    value_t value;
+}
+body_t;
+
 #define HEADER_LENGTH 8
 #define ENVELOPE_BLOCK_LENGTH 16
-#define ENVELOPE_LENGTH (HEADER_LENGTH + ENVELOPE_BLOCK_LENGTH)
 
 typedef enum template_en
 {
     TEMPLATE_REQUEST = 1,
-    TEMPLATE_RESPONSE = 2,
-    TEMPLATE_CALLBACK_REQUEST = 3,
-    TEMPLATE_CALLBACK_RESPONSE = 4
+    TEMPLATE_RESPONSE,
+    TEMPLATE_CALLBACK_REQUEST,
+    TEMPLATE_CALLBACK_RESPONSE
 }
 template_t;
 
@@ -52,22 +85,17 @@ typedef struct envelope_stct
     int64_t correlation_id;
     /* Operation or status. */
     uint8_t code;
-    uint8_t encoding;
 }
 envelope_t;
 
-/* Bytes that grow. Zero-initialise, and free `bytes`. */
+/* Bytes that grow. Zero-initialise, and free `bytes`. Without memory, the program ends. */
 typedef struct buffer_stct
 {
     uint8_t *bytes;
     size_t length;
     size_t capacity;
-    /* Memory was not available. `length` is wrong then. */
-    bool has_failed;
 }
 buffer_t;
-
-void buffer_append(buffer_t *buffer, const void *bytes, size_t length);
 
 /* Replaces the content of a buffer by an envelope. */
 void envelope_write(const envelope_t *envelope, buffer_t *buffer);
@@ -75,16 +103,12 @@ void envelope_write(const envelope_t *envelope, buffer_t *buffer);
 /* Returns the index of the body, or -1. */
 ptrdiff_t envelope_read(envelope_t *envelope, const uint8_t *message, size_t length);
 
-/* Appends a body of a kind. Returns false if the value is not of that kind, or exceeds a limit. */
-bool body_write(kind_t kind, encoding_t encoding, json_t *value, buffer_t *buffer);
+/* Appends a body. Returns false if it exceeds a limit. */
+bool body_write(const body_t *body, buffer_t *buffer);
 
-/* Returns a new reference to the body, which is all of the bytes, or NULL. */
-json_t *body_read(kind_t kind, encoding_t encoding, const uint8_t *bytes, size_t length);
+/* Reads a body of a kind, which is all of the bytes. Returns false if they are no such body. Free the body in both cases. */
+bool body_read(body_t *body, kind_t kind, const uint8_t *bytes, size_t length);
 
-/* Reads JSON. Returns a new reference, or NULL. */
-json_t *body_read_json(const char *text, size_t length);
-
-/* Appends the canonical text of results, equal in all languages. */
-void body_canonical(const json_t *value, buffer_t *text);
+void body_free(body_t *body);
 
 #endif

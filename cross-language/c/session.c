@@ -50,20 +50,12 @@ struct session_stct
     bool is_out_of_memory;
 };
 
-const char *session_result_name(session_result_t result)
-{
-    static const char *const names[] = {
-        "OK", "NOT_CONNECTED", "BACK_PRESSURED", "TIMED_OUT", "CLOSED", "INVALID_REQUEST", "MALFORMED_RESPONSE", "AERON"
-    };
-    return names[result];
-}
-
 const char *session_error(void)
 {
     return aeron_errmsg();
 }
 
-int64_t session_now_ns(void)
+static int64_t now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -136,7 +128,7 @@ static void on_message(void *clientd, const uint8_t *buffer, size_t length, aero
  */
 static bool is_address_closing(int64_t deadline_ns)
 {
-    if (-AERON_ERROR_CODE_RESOURCE_TEMPORARILY_UNAVAILABLE != aeron_errcode() || session_now_ns() >= deadline_ns)
+    if (-AERON_ERROR_CODE_RESOURCE_TEMPORARILY_UNAVAILABLE != aeron_errcode() || now_ns() >= deadline_ns)
     {
         return false;
     }
@@ -207,7 +199,7 @@ static session_result_t add_streams(session_t *session, const session_options_t 
 
     while (!aeron_exclusive_publication_is_connected(session->requests))
     {
-        if (session_now_ns() >= deadline_ns)
+        if (now_ns() >= deadline_ns)
         {
             return SESSION_NOT_CONNECTED;
         }
@@ -238,7 +230,7 @@ session_result_t session_connect(session_t **result, const session_options_t *op
         aeron_start(session->aeron) == 0 &&
         aeron_fragment_assembler_create(&session->assembler, on_message, session) == 0)
     {
-        status = add_streams(session, options, session_now_ns() + options->timeout_ns);
+        status = add_streams(session, options, now_ns() + options->timeout_ns);
     }
     if (SESSION_OK != status)
     {
@@ -274,7 +266,7 @@ session_result_t session_send(session_t *session, const uint8_t *message, size_t
             default:
                 return SESSION_CLOSED;
         }
-        if (session_now_ns() >= deadline_ns)
+        if (now_ns() >= deadline_ns)
         {
             return SESSION_BACK_PRESSURED;
         }
@@ -316,7 +308,7 @@ session_result_t session_receive(session_t *session, const uint8_t **message, si
         {
             return SESSION_NOT_CONNECTED;
         }
-        if (session_now_ns() >= deadline_ns)
+        if (now_ns() >= deadline_ns)
         {
             return SESSION_TIMED_OUT;
         }

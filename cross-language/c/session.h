@@ -1,6 +1,7 @@
 /*
- * A session with a server: messages to the server, and messages from it, over Aeron's C client. CONTRACT.md defines the
- * messages. For one thread. The caller in Go uses these functions, too.
+ * A session with the service: messages to it, and messages from it. CONTRACT.md defines the messages. session.c reaches a
+ * server over Aeron's C client. The library of in_process.rs has the service itself, in the caller's process. Both serve
+ * C, and other languages with an interface for C. A session is for one thread at a time.
  */
 #ifndef CROSS_LANGUAGE_SESSION_H
 #define CROSS_LANGUAGE_SESSION_H
@@ -28,6 +29,9 @@ typedef enum session_result_en
 }
 session_result_t;
 
+#define SESSION_RESULT_NAMES \
+    { "OK", "NOT_CONNECTED", "BACK_PRESSURED", "TIMED_OUT", "CLOSED", "INVALID_REQUEST", "MALFORMED_RESPONSE", "AERON" }
+
 typedef struct session_options_stct
 {
     /* NULL stands for Aeron's default. */
@@ -41,24 +45,18 @@ typedef struct session_options_stct
 }
 session_options_t;
 
-/* The name of the contract. */
-const char *session_result_name(session_result_t result);
-
-/* The text of the last failure of Aeron's client on this thread. */
-const char *session_error(void);
-
-/* A monotonic clock, for deadlines. */
-int64_t session_now_ns(void);
-
 /* Connects to a server. On success, close the session with session_close(). */
 session_result_t session_connect(session_t **session, const session_options_t *options);
 
-/* Sends a message, which Aeron copies. Waits under back pressure. */
+/* Sends a message, which is copied. Waits under back pressure. Deadlines are times of CLOCK_MONOTONIC. */
 session_result_t session_send(session_t *session, const uint8_t *message, size_t length, int64_t deadline_ns);
 
 /* Waits for a message, which lasts until the next call. */
 session_result_t session_receive(session_t *session, const uint8_t **message, size_t *length, int64_t deadline_ns);
 
 void session_close(session_t *session);
+
+/* The text of the last failure of Aeron's client on this thread. */
+const char *session_error(void);
 
 #endif

@@ -1,3 +1,3 @@
 module crosslanguage
 
-go 1.21
+go 1.22

@@ -43,16 +43,16 @@ func (c *Caller) Close() {
 }
 
 // Call calls an operation and waits for its result. The error is a *Failure or a *CallError.
-func (c *Caller) Call(operation Operation, encoding Encoding, argument any) (any, error) {
+func (c *Caller) Call(operation Operation, argument any) (any, error) {
 	deadline := now() + c.timeout.Nanoseconds()
 	id := c.nextCorrelationID
 	c.nextCorrelationID++
-	request := envelope{requestTemplate, id, uint8(operation), encoding}
+	request := envelope{requestTemplate, id, uint8(operation)}
 	if err := c.send(request, operation.Argument(), argument, deadline); err != nil {
 		return nil, err
 	}
 	for {
-		message, err := c.session.receive(deadline, c.timeout)
+		message, err := c.session.receive(deadline)
 		if err != nil {
 			return nil, err
 		}
@@ -75,36 +75,18 @@ func (c *Caller) Call(operation Operation, encoding Encoding, argument any) (any
 	}
 }
 
-// CallRaw sends bytes as they are. Returns correlation id, status and body of the next response. The body lasts until
-// the next call.
-func (c *Caller) CallRaw(message []byte) (int64, Status, []byte, error) {
-	deadline := now() + c.timeout.Nanoseconds()
-	if err := c.session.send(message, deadline, c.timeout); err != nil {
-		return 0, 0, nil, err
-	}
-	message, err := c.session.receive(deadline, c.timeout)
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	response, body, err := readEnvelope(message)
-	if err != nil {
-		return 0, 0, nil, &CallError{MalformedResponse, err.Error()}
-	}
-	return response.correlationID, Status(response.code), body, nil
-}
-
 func (c *Caller) send(head envelope, kind Kind, body any, deadline int64) error {
-	message, err := WriteBody(head.write(c.buffer[:0]), kind, head.encoding, body)
+	message, err := WriteBody(head.write(c.buffer[:0]), kind, body)
 	if err != nil {
 		return &CallError{InvalidRequest, err.Error()}
 	}
 	c.buffer = message
-	return c.session.send(message, deadline, c.timeout)
+	return c.session.send(message, deadline)
 }
 
 func (c *Caller) answerCallback(request envelope, body []byte, deadline int64) error {
-	answer := envelope{callbackResponseTemplate, request.correlationID, uint8(OK), request.encoding}
-	argument, err := ReadBody(body, Integer, request.encoding)
+	answer := envelope{callbackResponseTemplate, request.correlationID, uint8(OK)}
+	argument, err := ReadBody(body, Integer)
 	if err != nil {
 		return &CallError{MalformedResponse, err.Error()}
 	}
@@ -118,13 +100,13 @@ func (c *Caller) answerCallback(request envelope, body []byte, deadline int64) e
 
 func result(response envelope, body []byte, kind Kind) (any, error) {
 	if status := Status(response.code); status != OK {
-		text, err := ReadBody(body, Text, response.encoding)
+		text, err := ReadBody(body, Text)
 		if err != nil {
 			return nil, &CallError{MalformedResponse, err.Error()}
 		}
 		return nil, &Failure{status, text.(string)}
 	}
-	value, err := ReadBody(body, kind, response.encoding)
+	value, err := ReadBody(body, kind)
 	if err != nil {
 		return nil, &CallError{MalformedResponse, err.Error()}
 	}

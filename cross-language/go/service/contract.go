@@ -69,75 +69,29 @@ type Pair struct {
 	First, Second int64
 }
 
-// fields returns the names of a Pair's fields.
-func (k Kind) fields() [2]string {
-	switch k {
-	case CreateObject:
-		return [2]string{"initialValue", "amount"}
-	case CallObject:
-		return [2]string{"objectId", "amount"}
-	default:
-		return [2]string{"objectId", "value"}
-	}
+// kinds has the kinds of each operation's argument and result.
+var kinds = map[Operation][2]Kind{
+	Ping:         {Void, Void},
+	Successor:    {Integer, Integer},
+	Reverse:      {Text, Text},
+	RunningSums:  {Integers, Integers},
+	Create:       {CreateObject, ObjectValue},
+	Call:         {CallObject, ObjectValue},
+	Callback:     {Integer, Integer},
+	Transform:    {Value, Value},
+	Total:        {Integers, Integer},
+	Squares:      {Integer, Integers},
+	TransformAll: {Value, Value},
 }
 
 // Argument returns the kind of an operation's argument.
 func (o Operation) Argument() Kind {
-	switch o {
-	case Ping:
-		return Void
-	case Successor, Callback, Squares:
-		return Integer
-	case Reverse:
-		return Text
-	case RunningSums, Total:
-		return Integers
-	case Create:
-		return CreateObject
-	case Call:
-		return CallObject
-	default:
-		return Value
-	}
+	return kinds[o][0]
 }
 
 // Result returns the kind of an operation's result.
 func (o Operation) Result() Kind {
-	switch o {
-	case Ping:
-		return Void
-	case Successor, Callback, Total:
-		return Integer
-	case Reverse:
-		return Text
-	case RunningSums, Squares:
-		return Integers
-	case Create, Call:
-		return ObjectValue
-	default:
-		return Value
-	}
-}
-
-// An Encoding of bodies.
-type Encoding uint8
-
-// The encodings.
-const (
-	Binary Encoding = iota
-	JSON
-)
-
-// ParseEncoding returns the encoding of a name.
-func ParseEncoding(name string) (Encoding, error) {
-	switch name {
-	case "binary":
-		return Binary, nil
-	case "json":
-		return JSON, nil
-	default:
-		return 0, fmt.Errorf("no such encoding: %q", name)
-	}
+	return kinds[o][1]
 }
 
 // A Status is the result of a call.
@@ -145,16 +99,13 @@ type Status uint8
 
 // Statuses that callers use.
 const (
-	OK              Status = 0
-	InvalidArgument Status = 5
-	UnknownObject   Status = 6
-	CallbackFailed  Status = 8
-	LimitReached    Status = 10
+	OK             Status = 0
+	CallbackFailed Status = 7
 )
 
 var statusNames = []string{
-	"OK", "MALFORMED_MESSAGE", "UNKNOWN_OPERATION", "UNKNOWN_ENCODING", "MALFORMED_BODY", "INVALID_ARGUMENT",
-	"UNKNOWN_OBJECT", "UNKNOWN_CALL", "CALLBACK_FAILED", "RESPONSE_TOO_LONG", "LIMIT_REACHED",
+	"OK", "MALFORMED_MESSAGE", "UNKNOWN_OPERATION", "MALFORMED_BODY", "INVALID_ARGUMENT", "UNKNOWN_OBJECT",
+	"UNKNOWN_CALL", "CALLBACK_FAILED", "RESPONSE_TOO_LONG", "LIMIT_REACHED",
 }
 
 func (s Status) String() string {

@@ -2,14 +2,19 @@ package service
 
 /*
 #include <stdlib.h>
+#include <time.h>
 #include "../../c/session.h"
+
+static int64_t now_ns(void) {
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 */
 import "C"
 
 import (
-	"fmt"
 	"runtime"
-	"time"
 	"unsafe"
 )
 
@@ -28,6 +33,10 @@ const (
 	aeronFailure
 )
 
+var reasonNames = [...]string{
+	"", "NOT_CONNECTED", "BACK_PRESSURED", "TIMED_OUT", "CLOSED", "INVALID_REQUEST", "MALFORMED_RESPONSE", "AERON",
+}
+
 // A CallError is the error of a call without an answer of the server.
 type CallError struct {
 	Reason Reason
@@ -35,8 +44,7 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	name := C.GoString(C.session_result_name(C.session_result_t(e.Reason)))
-	return name + ": " + e.Text
+	return reasonNames[e.Reason] + ": " + e.Text
 }
 
 // session is the session in C, for one goroutine.
@@ -46,7 +54,7 @@ type session struct {
 
 // now is the clock of deadlines.
 func now() int64 {
-	return int64(C.session_now_ns())
+	return int64(C.now_ns())
 }
 
 func connect(options *Options) (*session, error) {
@@ -73,26 +81,26 @@ func connect(options *Options) (*session, error) {
 		raw.aeron_dir = text(options.AeronDir)
 	}
 	var s session
-	if err := callError(C.session_connect(&s.raw, &raw), options.Timeout); err != nil {
+	if err := callError(C.session_connect(&s.raw, &raw)); err != nil {
 		return nil, err
 	}
 	return &s, nil
 }
 
-func (s *session) send(message []byte, deadline int64, timeout time.Duration) error {
+func (s *session) send(message []byte, deadline int64) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	data := (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(message)))
-	return callError(C.session_send(s.raw, data, C.size_t(len(message)), C.int64_t(deadline)), timeout)
+	return callError(C.session_send(s.raw, data, C.size_t(len(message)), C.int64_t(deadline)))
 }
 
 // receive returns a message that lasts until the next call.
-func (s *session) receive(deadline int64, timeout time.Duration) ([]byte, error) {
+func (s *session) receive(deadline int64) ([]byte, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var data *C.uint8_t
 	var length C.size_t
-	if err := callError(C.session_receive(s.raw, &data, &length, C.int64_t(deadline)), timeout); err != nil {
+	if err := callError(C.session_receive(s.raw, &data, &length, C.int64_t(deadline))); err != nil {
 		return nil, err
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(data)), int(length)), nil
@@ -102,21 +110,13 @@ func (s *session) close() {
 	C.session_close(s.raw)
 }
 
-func callError(result C.session_result_t, timeout time.Duration) error {
+func callError(result C.session_result_t) error {
 	switch reason := Reason(result); reason {
 	case 0:
 		return nil
 	case aeronFailure:
 		return &CallError{reason, C.GoString(C.session_error())}
-	case BackPressured:
-		return &CallError{reason, fmt.Sprintf("request not accepted within %v", timeout)}
-	case TimedOut:
-		return &CallError{reason, fmt.Sprintf("no response within %v", timeout)}
-	case InvalidRequest:
-		return &CallError{reason, "longer than the channel's longest message"}
-	case Closed:
-		return &CallError{reason, "the Aeron client is closed"}
 	default:
-		return &CallError{reason, "no server is connected"}
+		return &CallError{reason, "no result of the server"}
 	}
 }

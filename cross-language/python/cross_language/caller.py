@@ -1,81 +1,240 @@
-"""The caller."""
+"""The caller, over Aeron and in the process of the service."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Callable, TypeVar
 
-from . import modes, options
-from .contract import STATUSES, Encoding, Malformed, Operation, Status
-from .service_caller import CallerOptions, CallError, ServiceCaller
+import rusteron
+
+from . import message as messages
+from . import modes
+from .contract import (
+    KINDS,
+    REQUEST_CHANNEL,
+    REQUEST_STREAM,
+    RESPONSE_CHANNEL,
+    RESPONSE_STREAM,
+    STATUSES,
+    Kind,
+    Malformed,
+    Operation,
+    Status,
+)
+from .message import Envelope, Template
+
+T = TypeVar("T")
+
+# Seconds between two checks of the connection, while a call waits.
+_CHECK_INTERVAL = 0.01
+
+
+class CallError(Exception):
+    """A call has no result. ``name`` is the contract's, and that of the server's status if the server has answered."""
+
+    def __init__(self, name: str, text: str, status: Status | None = None) -> None:
+        super().__init__(f"{name}: {text}")
+        self.status = status
+        """The status in the server's answer; ``None`` if the call has no answer."""
+
+
+class AeronTransport:
+    """Messages to a server and back, over Aeron."""
+
+    def __init__(self, parsed: argparse.Namespace) -> None:
+        """Connects. Raises ``CallError``."""
+        self._idle = parsed.idle
+        # True once the server has opened its response channel.
+        self._is_answered = False
+        self._arrived: bytes | None = None
+        self._aeron = rusteron.Aeron(dir=parsed.aeron_dir)
+        try:
+            self._connect(parsed, parsed.timeout_ms / 1000)
+        except BaseException:
+            self._aeron.close()
+            raise
+
+    def _connect(self, parsed: argparse.Namespace, timeout: float) -> None:
+        self._responses = _added(
+            lambda: self._aeron.add_subscription(parsed.response_channel, RESPONSE_STREAM), timeout
+        )
+        channel = rusteron.ChannelUri(parsed.request_channel).replace(
+            response_correlation_id=self._responses.registration_id
+        )
+        self._requests = _added(lambda: self._aeron.add_exclusive_publication(channel, REQUEST_STREAM), timeout)
+        try:
+            self._requests.await_connected(timeout)
+        except rusteron.TimedOut as error:
+            raise CallError("NOT_CONNECTED", "no server is connected") from error
+
+    def close(self) -> None:
+        """Ends the session."""
+        self._aeron.close()
+
+    def send(self, message: bytes, deadline: float) -> None:
+        """Sends a message. Raises ``CallError``."""
+        while True:
+            try:
+                self._requests.offer(message)
+                return
+            except rusteron.NotConnected as error:
+                raise CallError("NOT_CONNECTED", "no server is connected") from error
+            except rusteron.InvalidArgument as error:
+                raise CallError("INVALID_REQUEST", str(error)) from error
+            except rusteron.Error as error:
+                if not error.is_retryable:
+                    raise CallError("CLOSED", str(error)) from error
+                if time.monotonic() >= deadline:
+                    raise CallError("BACK_PRESSURED", "the request was not accepted in time") from error
+            # Other threads run meanwhile.
+            time.sleep(0)
+
+    def receive(self, deadline: float) -> bytes:
+        """Waits for a message. Raises ``CallError``."""
+        self._arrived = None
+        while True:
+            try:
+                self._responses.poll(self._on_message, 1, _CHECK_INTERVAL, self._idle)
+                if self._arrived is not None:
+                    return self._arrived
+                has_responses = self._responses.is_connected
+                has_requests = self._requests.is_connected
+            except rusteron.Error as error:
+                raise CallError("CLOSED", str(error)) from error
+            self._is_answered |= has_responses
+            if not has_requests or (self._is_answered and not has_responses):
+                raise CallError("NOT_CONNECTED", "no server is connected")
+            if time.monotonic() >= deadline:
+                raise CallError("TIMED_OUT", "no response in time")
+
+    def _on_message(self, message: bytes, _header: rusteron.Header) -> None:
+        self._is_answered = True
+        self._arrived = message
+
+
+def _added(add: Callable[[], T], timeout: float) -> T:
+    """Adds a publication or subscription. Tries again for so many seconds, while the driver closes a socket of the address.
+
+    The last caller over UDP may have used the same address.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return add()
+        except rusteron.Error as error:
+            if error.kind != "ResourceTemporarilyUnavailable" or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.001)
+
+
+class InProcess:
+    """Messages to the service in this process and back, over its C library. ``c/session.h`` has the functions."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._session = ctypes.c_void_p()
+        library.session_connect(ctypes.byref(self._session), None)
+
+    def close(self) -> None:
+        """Ends the session."""
+        self._library.session_close(self._session)
+
+    def send(self, message: bytes, _deadline: float) -> None:
+        """Executes the call of a message, up to its next callback."""
+        self._library.session_send(self._session, message, ctypes.c_size_t(len(message)), ctypes.c_int64())
+
+    def receive(self, _deadline: float) -> bytes:
+        """Returns the next message."""
+        message, length = ctypes.c_void_p(), ctypes.c_size_t()
+        arguments = ctypes.byref(message), ctypes.byref(length), ctypes.c_int64()
+        if self._library.session_receive(self._session, *arguments) != 0:
+            raise CallError("TIMED_OUT", "no response")
+        return ctypes.string_at(message.value or 0, length.value)
+
+
+class Caller:
+    """A session, for one thread. After an error that is no answer of the server, close the caller and connect anew."""
+
+    def __init__(self, transport: Any, timeout: float, on_callback: Callable[[int], int]) -> None:
+        """``on_callback`` answers callbacks, and raises ``ValueError`` to fail."""
+        self._transport = transport
+        self._timeout = timeout
+        self._on_callback = on_callback
+        self._next_correlation_id = 1
+
+    def call(self, operation: Operation, argument: Any) -> Any:
+        """Calls an operation and waits for its result. Raises ``CallError``."""
+        deadline = time.monotonic() + self._timeout
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        kind, result_kind = KINDS[operation]
+        self._send(Envelope(Template.REQUEST, correlation_id, operation), kind, argument, deadline)
+        while True:
+            message = self._transport.receive(deadline)
+            try:
+                answer, start = Envelope.read(message)
+                # Responses to earlier calls, which have timed out, are skipped.
+                if answer.correlation_id != correlation_id:
+                    continue
+                if answer.template is Template.CALLBACK_REQUEST:
+                    self._answer_callback(answer, message, start, deadline)
+                elif answer.template is Template.RESPONSE:
+                    return _result(result_kind, answer, message, start)
+            except Malformed as error:
+                raise CallError("MALFORMED_RESPONSE", str(error)) from error
+
+    def _answer_callback(self, request: Envelope, message: bytes, start: int, deadline: float) -> None:
+        status, kind = Status.OK, Kind.INTEGER
+        content: Any
+        try:
+            content = self._on_callback(messages.read(Kind.INTEGER, message, start))
+        except (Malformed, ValueError) as error:
+            status, kind, content = Status.CALLBACK_FAILED, Kind.TEXT, str(error)
+        self._send(Envelope(Template.CALLBACK_RESPONSE, request.correlation_id, status), kind, content, deadline)
+
+    def _send(self, envelope: Envelope, kind: Kind, content: Any, deadline: float) -> None:
+        try:
+            message = envelope.write() + messages.write(kind, content)
+        except Malformed as error:
+            raise CallError("INVALID_REQUEST", str(error)) from error
+        self._transport.send(message, deadline)
+
+
+def _result(kind: Kind, envelope: Envelope, message: bytes, start: int) -> Any:
+    """Returns the result of a response, or raises its error."""
+    status = STATUSES.get(envelope.code)
+    if status is None:
+        raise Malformed(f"status {envelope.code}")
+    if status is Status.OK:
+        return messages.read(kind, message, start)
+    raise CallError(status.name, messages.read(Kind.TEXT, message, start), status)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="caller", description="Calls the cross-language service")
-    options.add_channels(parser)
-    parser.add_argument(
-        "--encoding", choices=["binary", "json"], default="binary", help="encoding of arguments and results"
-    )
-    parser.add_argument(
-        "--timeout-ms", metavar="MS", type=options.at_least(0), default=5_000, help="longest time of a call"
-    )
-    modes.add_measuring(parser)
-    mode = parser.add_mutually_exclusive_group(required=True)
-    modes.add_modes(mode)
-    mode.add_argument(
-        "--wrong-input",
-        metavar="FILE",
-        help="send the bytes of each line of a file, and print the status of each response",
-    )
-    mode.add_argument("--endless", action="store_true", help="call until a call fails, and print that failure")
+    parser.add_argument("--aeron-dir", metavar="DIR", help="directory of a running media driver")
+    parser.add_argument("--request-channel", metavar="URI", default=REQUEST_CHANNEL)
+    parser.add_argument("--response-channel", metavar="URI", default=RESPONSE_CHANNEL)
+    parser.add_argument("--idle", default="backoff", help="spin, yield, sleep-ns, backoff or noop")
+    parser.add_argument("--in-process", metavar="DIR", help="call the C library of this folder instead")
+    modes.add_options(parser)
     parsed = parser.parse_args()
-    encoding = Encoding[parsed.encoding.upper()]
-    caller_options = CallerOptions(
-        parsed.aeron_dir, parsed.request_channel, parsed.response_channel, parsed.timeout_ms / 1000, parsed.idle
-    )
+    library = None
+    if parsed.in_process is not None:
+        library = ctypes.CDLL(str(next(Path(parsed.in_process).glob("libcross_language.*"))))
 
     @contextmanager
     def connect() -> Iterator[modes.Call]:
-        with ServiceCaller(caller_options, modes.square) as caller:
-            yield lambda operation, argument: caller.call(operation, encoding, argument)
+        with closing(AeronTransport(parsed) if library is None else InProcess(library)) as transport:
+            yield Caller(transport, parsed.timeout_ms / 1000, modes.square).call
 
-    try:
-        if not modes.run(parsed, connect):
-            with ServiceCaller(caller_options, modes.square) as caller:
-                if parsed.wrong_input is not None:
-                    _wrong_input(caller, parsed.wrong_input)
-                else:
-                    _endless(caller, encoding)
-    except (CallError, Malformed, OSError, RuntimeError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _wrong_input(caller: ServiceCaller, path: str) -> None:
-    """Sends the message in ``LABEL HEX`` for each line."""
-    with open(path, encoding="ascii") as lines:
-        for line in lines:
-            label, digits = line.split()
-            envelope, result = caller.call_raw(bytes.fromhex(digits))
-            status = STATUSES.get(envelope.code)
-            if status is Status.OK:
-                print(label, envelope.correlation_id, "OK", result.hex())
-            else:
-                name = f"status {envelope.code}" if status is None else status.name
-                print(label, envelope.correlation_id, name)
-
-
-def _endless(caller: ServiceCaller, encoding: Encoding) -> None:
-    argument = list(range(10_000))
-    is_first = True
-    while True:
-        caller.call(Operation.TOTAL, encoding, argument)
-        if is_first:
-            print("calling", flush=True)
-            is_first = False
+    return modes.run(parsed, connect)
 
 
 if __name__ == "__main__":

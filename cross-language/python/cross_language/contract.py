@@ -60,67 +60,43 @@ class Operation(IntEnum):
     TRANSFORM_ALL = 11
 
 
-class Encoding(IntEnum):
-    """The encoding of a body."""
-
-    BINARY = 0
-    JSON = 1
-
-
 class Status(IntEnum):
     """The result of a call."""
 
     OK = 0
     MALFORMED_MESSAGE = 1
     UNKNOWN_OPERATION = 2
-    UNKNOWN_ENCODING = 3
-    MALFORMED_BODY = 4
-    INVALID_ARGUMENT = 5
-    UNKNOWN_OBJECT = 6
-    UNKNOWN_CALL = 7
-    CALLBACK_FAILED = 8
-    RESPONSE_TOO_LONG = 9
-    LIMIT_REACHED = 10
+    MALFORMED_BODY = 3
+    INVALID_ARGUMENT = 4
+    UNKNOWN_OBJECT = 5
+    UNKNOWN_CALL = 6
+    CALLBACK_FAILED = 7
+    RESPONSE_TOO_LONG = 8
+    LIMIT_REACHED = 9
 
 
 # Looking up a number here is faster than calling the class, and gives None instead of an exception.
 OPERATIONS: dict[int, Operation] = {operation.value: operation for operation in Operation}
-ENCODINGS: dict[int, Encoding] = {encoding.value: encoding for encoding in Encoding}
 STATUSES: dict[int, Status] = {status.value: status for status in Status}
 
-ARGUMENTS = {
-    Operation.PING: Kind.VOID,
-    Operation.SUCCESSOR: Kind.INTEGER,
-    Operation.REVERSE: Kind.TEXT,
-    Operation.RUNNING_SUMS: Kind.INTEGERS,
-    Operation.CREATE: Kind.CREATE_OBJECT,
-    Operation.CALL: Kind.CALL_OBJECT,
-    Operation.CALLBACK: Kind.INTEGER,
-    Operation.TRANSFORM: Kind.VALUE,
-    Operation.TOTAL: Kind.INTEGERS,
-    Operation.SQUARES: Kind.INTEGER,
-    Operation.TRANSFORM_ALL: Kind.VALUE,
+KINDS = {
+    Operation.PING: (Kind.VOID, Kind.VOID),
+    Operation.SUCCESSOR: (Kind.INTEGER, Kind.INTEGER),
+    Operation.REVERSE: (Kind.TEXT, Kind.TEXT),
+    Operation.RUNNING_SUMS: (Kind.INTEGERS, Kind.INTEGERS),
+    Operation.CREATE: (Kind.CREATE_OBJECT, Kind.OBJECT_VALUE),
+    Operation.CALL: (Kind.CALL_OBJECT, Kind.OBJECT_VALUE),
+    Operation.CALLBACK: (Kind.INTEGER, Kind.INTEGER),
+    Operation.TRANSFORM: (Kind.VALUE, Kind.VALUE),
+    Operation.TOTAL: (Kind.INTEGERS, Kind.INTEGER),
+    Operation.SQUARES: (Kind.INTEGER, Kind.INTEGERS),
+    Operation.TRANSFORM_ALL: (Kind.VALUE, Kind.VALUE),
 }
-"""The kinds of the operations' arguments."""
-
-RESULTS = {
-    Operation.PING: Kind.VOID,
-    Operation.SUCCESSOR: Kind.INTEGER,
-    Operation.REVERSE: Kind.TEXT,
-    Operation.RUNNING_SUMS: Kind.INTEGERS,
-    Operation.CREATE: Kind.OBJECT_VALUE,
-    Operation.CALL: Kind.OBJECT_VALUE,
-    Operation.CALLBACK: Kind.INTEGER,
-    Operation.TRANSFORM: Kind.VALUE,
-    Operation.TOTAL: Kind.INTEGER,
-    Operation.SQUARES: Kind.INTEGERS,
-    Operation.TRANSFORM_ALL: Kind.VALUE,
-}
-"""The kinds of the operations' results."""
+"""The kinds of each operation's argument and result."""
 
 
 class Malformed(Exception):
-    """Bytes are not the expected message or body, or a body does not fit its encoding."""
+    """Bytes are not the expected message or body, or a body has no such layout."""
 
 
 class Failure(Exception):

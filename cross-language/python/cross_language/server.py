@@ -10,8 +10,7 @@ from typing import Any
 
 import rusteron
 
-from . import options
-from .contract import REQUEST_STREAM, RESPONSE_STREAM
+from .contract import REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM
 from .session import QUEUE_LIMIT, Session
 
 # Seconds between two looks for callers that have gone.
@@ -136,21 +135,12 @@ class Server:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="server", description="Serves the cross-language service until Ctrl-C")
-    options.add_channels(parser)
-    parser.add_argument(
-        "--client-timeout-ms",
-        metavar="MS",
-        type=options.at_least(0),
-        default=5_000,
-        help="longest time that a caller may leave responses unread",
-    )
-    parser.add_argument(
-        "--callback-timeout-ms",
-        metavar="MS",
-        type=options.at_least(0),
-        default=5_000,
-        help="longest time that a caller may take for a callback",
-    )
+    parser.add_argument("--aeron-dir", metavar="DIR", help="directory of a running media driver")
+    parser.add_argument("--request-channel", metavar="URI", default=REQUEST_CHANNEL)
+    parser.add_argument("--response-channel", metavar="URI", default=RESPONSE_CHANNEL)
+    parser.add_argument("--idle", default="backoff", help="spin, yield, sleep-ns, backoff or noop")
+    parser.add_argument("--client-timeout-ms", metavar="MS", type=int, default=5_000)
+    parser.add_argument("--callback-timeout-ms", metavar="MS", type=int, default=5_000)
     parsed = parser.parse_args()
     is_running = True
 
@@ -160,22 +150,18 @@ def main() -> int:
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
-    try:
-        with rusteron.Aeron(dir=parsed.aeron_dir) as aeron:
-            server = Server(
-                aeron,
-                parsed.request_channel,
-                parsed.response_channel,
-                parsed.idle,
-                parsed.client_timeout_ms / 1000,
-                parsed.callback_timeout_ms / 1000,
-            )
-            print("serving", flush=True)
-            while is_running:
-                server.do_work()
-    except rusteron.Error as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    with rusteron.Aeron(dir=parsed.aeron_dir) as aeron:
+        server = Server(
+            aeron,
+            parsed.request_channel,
+            parsed.response_channel,
+            parsed.idle,
+            parsed.client_timeout_ms / 1000,
+            parsed.callback_timeout_ms / 1000,
+        )
+        print("serving", flush=True)
+        while is_running:
+            server.do_work()
     return 0
 
 

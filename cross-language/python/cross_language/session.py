@@ -10,24 +10,21 @@ from typing import Any
 
 import rusteron
 
-from . import body
+from . import message as messages
 from .contract import (
-    ARGUMENTS,
-    ENCODINGS,
+    KINDS,
     OPEN_CALL_LIMIT,
     OPERATIONS,
-    RESULTS,
     SMALL_ARRAY_LIMIT,
     STATUSES,
-    Encoding,
     Failure,
     Kind,
     Malformed,
     Operation,
     Status,
 )
-from .envelope import NO_CORRELATION_ID, Envelope, Template
-from .objects import Objects, add
+from .message import NO_CORRELATION_ID, Envelope, Template
+from .service import Objects, add
 
 QUEUE_LIMIT = 16 << 20
 """Most bytes that wait for a session's caller."""
@@ -37,7 +34,6 @@ QUEUE_LIMIT = 16 << 20
 class OpenCall:
     """A call of ``CALLBACK``."""
 
-    encoding: Encoding
     # The argument of the callback that awaits its answer.
     current: int
     last: int
@@ -97,30 +93,28 @@ class Session:
             else:
                 raise Malformed(f"a caller sends no {envelope.template.name}")
         except Malformed as error:
-            self._respond_failure(NO_CORRELATION_ID, Encoding.BINARY, Failure(Status.MALFORMED_MESSAGE, str(error)))
+            self._respond_failure(NO_CORRELATION_ID, Failure(Status.MALFORMED_MESSAGE, str(error)))
 
     def _request(self, envelope: Envelope, message: bytes, start: int) -> None:
         call_id = envelope.correlation_id
-        encoding = ENCODINGS.get(envelope.encoding, Encoding.BINARY)
         try:
-            if envelope.encoding not in ENCODINGS:
-                raise _unknown_encoding(envelope.encoding)
             operation = OPERATIONS.get(envelope.code)
             if operation is None:
                 raise Failure(Status.UNKNOWN_OPERATION, f"no operation {envelope.code}")
-            argument = _read(ARGUMENTS[operation], encoding, message, start)
+            kind, result_kind = KINDS[operation]
+            argument = _read(kind, message, start)
             if operation is not Operation.CALLBACK:
                 result = self._objects.execute(operation, argument)
-            elif self._open_call(call_id, encoding, argument):
+            elif self._open_call(call_id, argument):
                 return
             else:
                 result = 0
         except Failure as failure:
-            self._respond_failure(call_id, encoding, failure)
+            self._respond_failure(call_id, failure)
         else:
-            self._respond(call_id, Status.OK, encoding, RESULTS[operation], result)
+            self._respond(call_id, Status.OK, result_kind, result)
 
-    def _open_call(self, call_id: int, encoding: Encoding, count: int) -> bool:
+    def _open_call(self, call_id: int, count: int) -> bool:
         """Calls the caller back for the first time. Returns ``False`` if there is nothing to call back for."""
         if not 0 <= count <= SMALL_ARRAY_LIMIT:
             raise Failure(Status.INVALID_ARGUMENT, f"{count} callbacks: 0 to {SMALL_ARRAY_LIMIT}")
@@ -130,55 +124,49 @@ class Session:
             return False
         if len(self._open_calls) == OPEN_CALL_LIMIT:
             raise Failure(Status.LIMIT_REACHED, f"{OPEN_CALL_LIMIT} open calls")
-        self._call_back(call_id, OpenCall(encoding, 0, count, 0, 0.0))
+        self._call_back(call_id, OpenCall(0, count, 0, 0.0))
         return True
 
     def _call_back(self, call_id: int, call: OpenCall) -> None:
         call.current += 1
         call.deadline = time.monotonic() + self._callback_timeout
         self._open_calls[call_id] = call
-        envelope = Envelope(Template.CALLBACK_REQUEST, call_id, 0, call.encoding)
-        self._send(envelope, call.encoding, Kind.INTEGER, call.current)
+        self._send(Envelope(Template.CALLBACK_REQUEST, call_id, 0), Kind.INTEGER, call.current)
 
     def _callback_response(self, envelope: Envelope, message: bytes, start: int) -> None:
         call_id = envelope.correlation_id
-        encoding = ENCODINGS.get(envelope.encoding)
         call = self._open_calls.pop(call_id, None)
         if call is None:
-            failure = Failure(Status.UNKNOWN_CALL, f"call {call_id} is not open")
-            self._respond_failure(call_id, Encoding.BINARY if encoding is None else encoding, failure)
+            self._respond_failure(call_id, Failure(Status.UNKNOWN_CALL, f"call {call_id} is not open"))
             return
         try:
-            if encoding is None:
-                raise _unknown_encoding(envelope.encoding)
             if STATUSES.get(envelope.code) is not Status.OK:
-                raise Failure(Status.CALLBACK_FAILED, _read(Kind.TEXT, encoding, message, start))
-            call.total = add(call.total, _read(Kind.INTEGER, encoding, message, start))
+                raise Failure(Status.CALLBACK_FAILED, _read(Kind.TEXT, message, start))
+            call.total = add(call.total, _read(Kind.INTEGER, message, start))
         except Failure as failure:
-            self._respond_failure(call_id, call.encoding, failure)
+            self._respond_failure(call_id, failure)
             return
         if call.current < call.last:
             self._call_back(call_id, call)
         else:
-            self._respond(call_id, Status.OK, call.encoding, Kind.INTEGER, call.total)
+            self._respond(call_id, Status.OK, Kind.INTEGER, call.total)
 
-    def _respond_failure(self, call_id: int, encoding: Encoding, failure: Failure) -> None:
-        self._respond(call_id, failure.status, encoding, Kind.TEXT, str(failure))
+    def _respond_failure(self, call_id: int, failure: Failure) -> None:
+        self._respond(call_id, failure.status, Kind.TEXT, str(failure))
 
-    def _respond(self, call_id: int, status: Status, encoding: Encoding, kind: Kind, result: Any) -> None:
-        self._send(Envelope(Template.RESPONSE, call_id, status, encoding), encoding, kind, result)
+    def _respond(self, call_id: int, status: Status, kind: Kind, result: Any) -> None:
+        self._send(Envelope(Template.RESPONSE, call_id, status), kind, result)
 
-    def _send(self, envelope: Envelope, encoding: Encoding, kind: Kind, content: Any) -> None:
+    def _send(self, envelope: Envelope, kind: Kind, content: Any) -> None:
         responses = self._responses
         if responses is None:
             return
         try:
-            message = envelope.write() + body.write(kind, encoding, content)
+            message = envelope.write() + messages.write(kind, content)
             if len(message) > responses.max_message_length:
                 raise Malformed(f"{len(message)} bytes: at most {responses.max_message_length}")
         except Malformed as error:
-            failure = Failure(Status.RESPONSE_TOO_LONG, str(error))
-            self._respond_failure(envelope.correlation_id, encoding, failure)
+            self._respond_failure(envelope.correlation_id, Failure(Status.RESPONSE_TOO_LONG, str(error)))
             return
         if not self._queue:
             try:
@@ -210,18 +198,13 @@ class Session:
             self.fail(f"its caller has read nothing for {client_timeout * 1000:g} ms")
         late = [call_id for call_id, call in self._open_calls.items() if now > call.deadline]
         for call_id in late:
-            call = self._open_calls.pop(call_id, None)
-            if call is not None:
+            if self._open_calls.pop(call_id, None) is not None:
                 text = f"no answer to a callback within {self._callback_timeout * 1000:g} ms"
-                self._respond_failure(call_id, call.encoding, Failure(Status.CALLBACK_FAILED, text))
+                self._respond_failure(call_id, Failure(Status.CALLBACK_FAILED, text))
 
 
-def _read(kind: Kind, encoding: Encoding, message: bytes, start: int) -> Any:
+def _read(kind: Kind, message: bytes, start: int) -> Any:
     try:
-        return body.read(kind, encoding, message, start)
+        return messages.read(kind, message, start)
     except Malformed as error:
         raise Failure(Status.MALFORMED_BODY, str(error)) from error
-
-
-def _unknown_encoding(number: int) -> Failure:
-    return Failure(Status.UNKNOWN_ENCODING, f"no encoding {number}")

@@ -1,9 +1,13 @@
 //! Arguments and results.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
-use crate::{Encoding, Value, binary, json};
+/// Levels of lists and maps in a value, the innermost values included.
+pub const DEPTH_LIMIT: usize = 64;
+/// Most values in a value, itself included.
+pub const NODE_LIMIT: usize = 65_534;
 
 /// The kind of a body. The number is the body's template in `schema.xml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,66 +74,36 @@ impl Body {
             Self::Value(_) => Kind::Value,
         }
     }
-
-    /// Appends this body to a buffer.
-    ///
-    /// # Errors
-    /// The body has more elements, or longer keys, than the encoding allows.
-    pub fn write(&self, encoding: Encoding, buffer: &mut Vec<u8>) -> Result<(), Malformed> {
-        let text = self.write_head(encoding, buffer)?;
-        buffer.extend_from_slice(text);
-        Ok(())
-    }
-
-    /// Appends this body to a buffer, without the bytes at the end that need no encoding. Returns these bytes: those of
-    /// a binary text.
-    ///
-    /// # Errors
-    /// As for [`write`](Self::write).
-    pub(crate) fn write_head(
-        &self,
-        encoding: Encoding,
-        buffer: &mut Vec<u8>,
-    ) -> Result<&[u8], Malformed> {
-        match encoding {
-            Encoding::Binary => binary::write_head(self, buffer),
-            Encoding::Json => json::write(self, buffer).map(|()| [].as_slice()),
-        }
-    }
-
-    /// Reads a body of a kind.
-    ///
-    /// # Errors
-    /// The bytes are not exactly one body of the kind in the encoding.
-    pub fn read(kind: Kind, encoding: Encoding, bytes: &[u8]) -> Result<Self, Malformed> {
-        match encoding {
-            Encoding::Binary => binary::read(kind, bytes),
-            Encoding::Json => json::read(kind, bytes),
-        }
-    }
 }
 
-/// The canonical text of `CONTRACT.md`, equal in all languages.
-impl fmt::Display for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Void => f.write_str("null"),
-            Self::Integer(value) => write!(f, "{value}"),
-            Self::Text(text) => Value::Text(text.clone()).fmt(f),
-            Self::Integers(values) => {
-                Value::List(values.iter().copied().map(Value::Integer).collect()).fmt(f)
-            }
-            Self::CreateObject { initial_value, amount } => {
-                write!(f, r#"{{"amount":{amount},"initialValue":{initial_value}}}"#)
-            }
-            Self::CallObject { object_id, amount } => {
-                write!(f, r#"{{"amount":{amount},"objectId":{object_id}}}"#)
-            }
-            Self::ObjectValue { object_id, value } => {
-                write!(f, r#"{{"objectId":{object_id},"value":{value}}}"#)
-            }
-            Self::Value(value) => value.fmt(f),
-        }
+/// A dynamically typed value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Integer(i64),
+    /// A finite floating point number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// Values in an order.
+    List(Vec<Value>),
+    /// Values by unique keys, which contain no U+0000. Their order has no meaning.
+    Map(BTreeMap<String, Value>),
+}
+
+impl Value {
+    /// Returns the number of values in this value, itself included.
+    pub fn node_count(&self) -> usize {
+        let children: usize = match self {
+            Self::List(values) => values.iter().map(Self::node_count).sum(),
+            Self::Map(values) => values.values().map(Self::node_count).sum(),
+            _ => 0,
+        };
+        children + 1
     }
 }
 

@@ -4,85 +4,93 @@ use std::error::Error;
 use std::fmt;
 use std::io::IoSlice;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use rusteron_client::{
-    Aeron, AnyIdleStrategy, ChannelUri, Context, ExclusivePublication, Header, IdleStrategy,
-    IdleStrategyKind, OfferError, Subscription,
+    Aeron, AnyIdleStrategy, ChannelUri, Context, ErrorKind, ExclusivePublication, Header,
+    IdleStrategy, IdleStrategyKind, OfferError, Subscription,
 };
 
 use crate::contract::{REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM};
-use crate::registration::added;
-use crate::{Body, Encoding, Envelope, Kind, Malformed, Operation, Status, Template};
+use crate::message::write_head;
+use crate::{Body, Envelope, Kind, Malformed, Operation, Status, Template};
 
-/// Settings of a caller.
-#[derive(Debug, Clone)]
-pub struct CallerOptions {
-    /// The media driver's directory. `None` stands for Aeron's default.
+/// A way to a server, and back.
+pub trait Transport {
+    /// Sends a message of two parts, the second of which may be empty.
+    ///
+    /// # Errors
+    /// The message is too long, or not accepted until the deadline.
+    fn send(&mut self, head: &[u8], rest: &[u8], deadline: Instant) -> Result<(), CallError>;
+
+    /// Waits until the handler has got a message.
+    ///
+    /// # Errors
+    /// There is no message until the deadline, or the server has gone.
+    fn receive(
+        &mut self,
+        deadline: Instant,
+        handler: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), CallError>;
+}
+
+/// Settings of a connection over Aeron.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectOptions {
+    /// Directory of a running media driver
+    #[arg(long, value_name = "DIR", env = "AERON_DIR")]
     pub aeron_dir: Option<PathBuf>,
-    /// The server's channel.
+
+    /// Channel of requests
+    #[arg(long, value_name = "URI", default_value = REQUEST_CHANNEL)]
     pub request_channel: String,
-    /// The channel of the responses, with `control-mode=response`.
+
+    /// Channel of responses, with `control-mode=response`
+    #[arg(long, value_name = "URI", default_value = RESPONSE_CHANNEL)]
     pub response_channel: String,
-    /// The longest time that connecting, or a call with all its callbacks, takes.
-    pub timeout: Duration,
-    /// The action of a loop that waits.
+
+    /// Action while waiting: spin, yield, sleep-ns, backoff or noop
+    #[arg(long, value_name = "IDLE", default_value = "backoff")]
     pub idle: IdleStrategyKind,
 }
 
-impl Default for CallerOptions {
+impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
             aeron_dir: None,
             request_channel: REQUEST_CHANNEL.to_owned(),
             response_channel: RESPONSE_CHANNEL.to_owned(),
-            timeout: Duration::from_secs(5),
             idle: IdleStrategyKind::Backoff,
         }
     }
 }
 
-/// Function that answers callbacks. An error is a text for the server.
-type CallbackHandler = Box<dyn FnMut(i64) -> Result<i64, String>>;
-
-/// A session with a server. After an error other than [`CallError::Failed`] and [`CallError::Invalid`], drop the
-/// caller and connect anew.
-#[must_use]
-pub struct Caller {
+/// A connection over Aeron.
+#[derive(Debug)]
+pub struct AeronTransport {
     requests: ExclusivePublication,
     responses: Subscription,
-    timeout: Duration,
     idle: AnyIdleStrategy,
-    on_callback: CallbackHandler,
-    next_correlation_id: i64,
     /// Set once the server has opened its response channel.
     is_answered: bool,
-    buffer: Vec<u8>,
 }
 
-/// A message of the server that belongs to the open call.
-enum Event {
-    Response(Result<Body, CallError>),
-    Callback(u8, Result<Body, Malformed>),
-}
-
-impl Caller {
-    /// Connects to a server. `on_callback` answers its callbacks.
+impl AeronTransport {
+    /// Connects to a server.
     ///
     /// # Errors
     /// There is no driver, a channel is wrong, or no server is there within the timeout.
-    pub fn connect(
-        options: &CallerOptions,
-        on_callback: impl FnMut(i64) -> Result<i64, String> + 'static,
-    ) -> Result<Self, CallError> {
+    pub fn connect(options: &ConnectOptions, timeout: Duration) -> Result<Self, CallError> {
         let mut context = Context::new()?;
         if let Some(dir) = &options.aeron_dir {
             context.set_dir(dir)?;
         }
         let aeron = Aeron::connect(context)?;
-        let deadline = Instant::now() + options.timeout;
-        let add_responses = || aeron.add_subscription(&options.response_channel, RESPONSE_STREAM);
-        let responses = added(add_responses, deadline)?;
+        let deadline = Instant::now() + timeout;
+        let responses =
+            added(|| aeron.add_subscription(&options.response_channel, RESPONSE_STREAM), deadline)?;
         let channel: ChannelUri =
             options.request_channel.parse::<ChannelUri>().map_err(rusteron_client::Error::from)?;
         let channel = channel
@@ -94,54 +102,134 @@ impl Caller {
             added(|| aeron.add_exclusive_publication(&channel, REQUEST_STREAM), deadline)?;
         let mut idle = options.idle.new_strategy();
         requests.await_connected(deadline, &mut idle).map_err(|_| CallError::NotConnected)?;
-        Ok(Self {
-            requests,
-            responses,
-            timeout: options.timeout,
-            idle,
-            on_callback: Box::new(on_callback),
-            next_correlation_id: 1,
-            is_answered: false,
-            buffer: Vec::new(),
-        })
+        Ok(Self { requests, responses, idle, is_answered: false })
+    }
+}
+
+/// Adds a publication or subscription. Tries again until the deadline while the driver closes a socket of the address:
+/// the last session over UDP may have used the same.
+fn added<T>(
+    mut add: impl FnMut() -> rusteron_client::Result<T>,
+    deadline: Instant,
+) -> rusteron_client::Result<T> {
+    loop {
+        match add() {
+            Err(error)
+                if error.kind() == ErrorKind::ResourceTemporarilyUnavailable
+                    && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            result => return result,
+        }
+    }
+}
+
+impl Transport for AeronTransport {
+    fn send(&mut self, head: &[u8], rest: &[u8], deadline: Instant) -> Result<(), CallError> {
+        loop {
+            match self.requests.offer_parts(&[IoSlice::new(head), IoSlice::new(rest)]) {
+                Ok(_) => return Ok(()),
+                Err(OfferError::NotConnected) => return Err(CallError::NotConnected),
+                Err(OfferError::MessageTooLong { length, max_message_length }) => {
+                    let text = format!("{length} bytes: at most {max_message_length}");
+                    return Err(CallError::Invalid(Malformed::new(text)));
+                }
+                Err(error) if !error.is_retryable() => return Err(CallError::Closed),
+                Err(_) if Instant::now() >= deadline => return Err(CallError::BackPressured),
+                Err(_) => self.idle.idle(0),
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        deadline: Instant,
+        handler: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), CallError> {
+        loop {
+            let mut has_message = false;
+            let on_message = |message: &[u8], _: &Header<'_>| {
+                has_message = true;
+                handler(message);
+            };
+            let fragments = self.responses.poll(on_message, 1).map_err(|_| CallError::Closed)?;
+            if has_message {
+                return Ok(());
+            }
+            if fragments > 0 {
+                continue;
+            }
+            let has_responses = self.responses.is_connected();
+            self.is_answered |= has_responses;
+            if !self.requests.is_connected() || self.is_answered && !has_responses {
+                return Err(CallError::NotConnected);
+            }
+            if Instant::now() >= deadline {
+                return Err(CallError::TimedOut);
+            }
+            self.idle.idle(0);
+        }
+    }
+}
+
+/// Function that answers callbacks. An error is a text for the server.
+type CallbackHandler = Box<dyn FnMut(i64) -> Result<i64, String>>;
+
+/// A session with a server. After an error other than [`CallError::Failed`] and [`CallError::Invalid`], drop the
+/// caller and connect anew.
+#[must_use]
+pub struct Caller<T> {
+    transport: T,
+    timeout: Duration,
+    on_callback: CallbackHandler,
+    next_correlation_id: i64,
+    buffer: Vec<u8>,
+}
+
+/// A message of the server that belongs to the open call.
+enum Event {
+    Response(Result<Body, CallError>),
+    Callback(Result<Body, Malformed>),
+}
+
+impl<T: Transport> Caller<T> {
+    /// Returns a caller, whose calls with all their callbacks take at most `timeout`. `on_callback` answers callbacks.
+    pub fn new(
+        transport: T,
+        timeout: Duration,
+        on_callback: impl FnMut(i64) -> Result<i64, String> + 'static,
+    ) -> Self {
+        let on_callback = Box::new(on_callback);
+        Self { transport, timeout, on_callback, next_correlation_id: 1, buffer: Vec::new() }
     }
 
     /// Calls an operation and waits for its result.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub fn call(
-        &mut self,
-        operation: Operation,
-        encoding: Encoding,
-        argument: &Body,
-    ) -> Result<Body, CallError> {
+    pub fn call(&mut self, operation: Operation, argument: &Body) -> Result<Body, CallError> {
         let deadline = Instant::now() + self.timeout;
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id += 1;
-        let (code, number) = (operation as u8, encoding as u8);
         let request =
-            Envelope { template: Template::Request, correlation_id, code, encoding: number };
-        request.write(&mut self.buffer);
-        let text = argument.write_head(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
-        self.offer(text, deadline)?;
+            Envelope { template: Template::Request, correlation_id, code: operation as u8 };
+        self.send(&request, argument, deadline)?;
         loop {
             let mut event = None;
-            let handler = |message: &[u8], _: &Header<'_>| {
+            self.transport.receive(deadline, &mut |message| {
                 // Responses to earlier calls, which have timed out, are skipped.
                 event = match Envelope::read(message) {
                     Ok((envelope, _)) if envelope.correlation_id != correlation_id => None,
                     Ok((envelope, body)) => Event::read(operation, &envelope, body),
                     Err(error) => Some(Event::Response(Err(CallError::Malformed(error)))),
                 };
-            };
-            let work_count = self.poll(handler)?;
+            })?;
             match event {
                 Some(Event::Response(result)) => return result,
-                Some(Event::Callback(encoding, value)) => {
-                    self.answer_callback(correlation_id, encoding, value, deadline)?;
+                Some(Event::Callback(value)) => {
+                    self.answer_callback(correlation_id, value, deadline)?;
                 }
-                None if work_count == 0 => self.wait(deadline)?,
                 None => {}
             }
         }
@@ -153,69 +241,31 @@ impl Caller {
     /// See [`CallError`].
     pub fn call_raw(&mut self, message: &[u8]) -> Result<(Envelope, Vec<u8>), CallError> {
         let deadline = Instant::now() + self.timeout;
-        self.buffer.clear();
-        self.offer(message, deadline)?;
-        loop {
-            let mut response = None;
-            let handler = |message: &[u8], _: &Header<'_>| {
-                response =
-                    Some(Envelope::read(message).map(|(envelope, body)| (envelope, body.to_vec())));
-            };
-            self.poll(handler)?;
-            match response {
-                Some(response) => return response.map_err(CallError::Malformed),
-                None => self.wait(deadline)?,
-            }
-        }
+        self.transport.send(message, &[], deadline)?;
+        let mut response = Err(Malformed::new("no message"));
+        self.transport.receive(deadline, &mut |message| {
+            response = Envelope::read(message).map(|(envelope, body)| (envelope, body.to_vec()));
+        })?;
+        response.map_err(CallError::Malformed)
     }
 
-    /// Sends the buffer and the bytes after it.
-    fn offer(&mut self, rest: &[u8], deadline: Instant) -> Result<(), CallError> {
-        loop {
-            let parts = [IoSlice::new(&self.buffer), IoSlice::new(rest)];
-            match self.requests.offer_parts(&parts) {
-                Ok(_) => return Ok(()),
-                Err(OfferError::NotConnected) => return Err(CallError::NotConnected),
-                Err(OfferError::MessageTooLong { length, max_message_length }) => {
-                    let text = format!("{length} bytes: at most {max_message_length}");
-                    return Err(CallError::Invalid(Malformed::new(text)));
-                }
-                Err(error) if !error.is_retryable() => return Err(CallError::Closed),
-                Err(_) if Instant::now() >= deadline => {
-                    return Err(CallError::BackPressured(self.timeout));
-                }
-                Err(_) => self.idle.idle(0),
-            }
-        }
-    }
-
-    /// Polls at most one message.
-    fn poll(&mut self, handler: impl FnMut(&[u8], &Header<'_>)) -> Result<usize, CallError> {
-        self.responses.poll(handler, 1).map_err(|_| CallError::Closed)
-    }
-
-    /// Idles, unless the server has gone or the deadline has passed.
-    fn wait(&mut self, deadline: Instant) -> Result<(), CallError> {
-        let has_responses = self.responses.is_connected();
-        self.is_answered |= has_responses;
-        if !self.requests.is_connected() || self.is_answered && !has_responses {
-            return Err(CallError::NotConnected);
-        }
-        if Instant::now() >= deadline {
-            return Err(CallError::TimedOut(self.timeout));
-        }
-        self.idle.idle(0);
-        Ok(())
+    fn send(
+        &mut self,
+        envelope: &Envelope,
+        body: &Body,
+        deadline: Instant,
+    ) -> Result<(), CallError> {
+        envelope.write(&mut self.buffer);
+        let text = write_head(body, &mut self.buffer).map_err(CallError::Invalid)?;
+        self.transport.send(&self.buffer, text, deadline)
     }
 
     fn answer_callback(
         &mut self,
         correlation_id: i64,
-        encoding: u8,
         value: Result<Body, Malformed>,
         deadline: Instant,
     ) -> Result<(), CallError> {
-        let encoding = Encoding::from_number(encoding).unwrap_or(Encoding::Binary);
         let answer = match value {
             Ok(Body::Integer(value)) => (self.on_callback)(value),
             Ok(_) => Err("not an integer".to_owned()),
@@ -225,43 +275,35 @@ impl Caller {
             Ok(value) => (Status::Ok, Body::Integer(value)),
             Err(text) => (Status::CallbackFailed, Body::Text(text)),
         };
-        let template = Template::CallbackResponse;
-        Envelope::answer(template, correlation_id, status, encoding).write(&mut self.buffer);
-        let text = body.write_head(encoding, &mut self.buffer).map_err(CallError::Invalid)?;
-        self.offer(text, deadline)
+        let envelope = Envelope::answer(Template::CallbackResponse, correlation_id, status);
+        self.send(&envelope, &body, deadline)
     }
 }
 
 impl Event {
     fn read(operation: Operation, envelope: &Envelope, body: &[u8]) -> Option<Self> {
-        let read = |kind| match Encoding::from_number(envelope.encoding) {
-            Some(encoding) => Body::read(kind, encoding, body),
-            None => Err(Malformed::new(format!("encoding {}", envelope.encoding))),
-        };
-        match (envelope.template, Status::from_number(envelope.code)) {
+        let result = match (envelope.template, Status::from_number(envelope.code)) {
             (Template::CallbackRequest, _) => {
-                Some(Self::Callback(envelope.encoding, read(Kind::Integer)))
+                return Some(Self::Callback(Body::read(Kind::Integer, body)));
             }
             (Template::Response, Some(Status::Ok)) => {
-                Some(Self::Response(read(operation.result()).map_err(CallError::Malformed)))
+                Body::read(operation.result(), body).map_err(CallError::Malformed)
             }
-            (Template::Response, Some(status)) => {
-                Some(Self::Response(Err(match read(Kind::Text) {
-                    Ok(Body::Text(text)) => CallError::Failed(status, text),
-                    Ok(_) => CallError::Malformed(Malformed::new("no text")),
-                    Err(error) => CallError::Malformed(error),
-                })))
-            }
+            (Template::Response, Some(status)) => Err(match Body::read(Kind::Text, body) {
+                Ok(Body::Text(text)) => CallError::Failed(status, text),
+                Ok(_) => unreachable!("of the kind that was read"),
+                Err(error) => CallError::Malformed(error),
+            }),
             (Template::Response, None) => {
-                let error = Malformed::new(format!("status {}", envelope.code));
-                Some(Self::Response(Err(CallError::Malformed(error))))
+                Err(CallError::Malformed(Malformed::new(format!("status {}", envelope.code))))
             }
-            (Template::Request | Template::CallbackResponse, _) => None,
-        }
+            (Template::Request | Template::CallbackResponse, _) => return None,
+        };
+        Some(Self::Response(result))
     }
 }
 
-impl fmt::Debug for Caller {
+impl<T> fmt::Debug for Caller<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller").field("next_correlation_id", &self.next_correlation_id).finish()
     }
@@ -275,9 +317,9 @@ pub enum CallError {
     /// No server is connected, or the server has closed this session.
     NotConnected,
     /// The server has not accepted the request within the timeout.
-    BackPressured(Duration),
+    BackPressured,
     /// The server has not answered within the timeout. The operation may have been executed.
-    TimedOut(Duration),
+    TimedOut,
     /// The Aeron client is closed.
     Closed,
     /// The argument cannot be sent.
@@ -294,8 +336,8 @@ impl CallError {
         match self {
             Self::Failed(status, _) => status.name(),
             Self::NotConnected => "NOT_CONNECTED",
-            Self::BackPressured(_) => "BACK_PRESSURED",
-            Self::TimedOut(_) => "TIMED_OUT",
+            Self::BackPressured => "BACK_PRESSURED",
+            Self::TimedOut => "TIMED_OUT",
             Self::Closed => "CLOSED",
             Self::Invalid(_) => "INVALID_REQUEST",
             Self::Malformed(_) => "MALFORMED_RESPONSE",
@@ -310,8 +352,8 @@ impl fmt::Display for CallError {
         match self {
             Self::Failed(_, text) => f.write_str(text),
             Self::NotConnected => f.write_str("no server is connected"),
-            Self::BackPressured(timeout) => write!(f, "request not accepted within {timeout:?}"),
-            Self::TimedOut(timeout) => write!(f, "no response within {timeout:?}"),
+            Self::BackPressured => f.write_str("the request was not accepted in time"),
+            Self::TimedOut => f.write_str("no response in time"),
             Self::Closed => f.write_str("the Aeron client is closed"),
             Self::Invalid(error) | Self::Malformed(error) => error.fmt(f),
             Self::Aeron(error) => error.fmt(f),

@@ -1,8 +1,6 @@
 //! Numbers and names of the contract.
 
-use std::error::Error;
 use std::fmt;
-use std::str::FromStr;
 
 use crate::Kind;
 
@@ -30,7 +28,7 @@ pub const OPEN_CALL_LIMIT: usize = 64;
 
 /// Defines an enumeration of the schema, with its numbers and names.
 macro_rules! schema_enum {
-    ($(#[$doc:meta])* $name:ident, $what:literal: $($(#[$item_doc:meta])* $item:ident = $number:literal $text:literal,)*) => {
+    ($(#[$doc:meta])* $name:ident: $($(#[$item_doc:meta])* $item:ident = $number:literal $text:literal,)*) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -47,6 +45,11 @@ macro_rules! schema_enum {
                 Self::ALL.iter().copied().find(|value| *value as u8 == number)
             }
 
+            /// Returns the value with a name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.name() == name)
+            }
+
             /// Returns the name in the schema, which command lines and outputs use.
             pub fn name(self) -> &'static str {
                 match self {
@@ -60,21 +63,12 @@ macro_rules! schema_enum {
                 f.write_str(self.name())
             }
         }
-
-        impl FromStr for $name {
-            type Err = UnknownName;
-
-            fn from_str(name: &str) -> Result<Self, UnknownName> {
-                let found = Self::ALL.iter().copied().find(|value| value.name() == name);
-                found.ok_or_else(|| UnknownName { what: $what, name: name.to_owned() })
-            }
-        }
     };
 }
 
 schema_enum! {
     /// An operation of the service.
-    Operation, "operation":
+    Operation:
     /// Does nothing.
     Ping = 1 "ping",
     /// Adds 1 to an integer.
@@ -100,39 +94,28 @@ schema_enum! {
 }
 
 schema_enum! {
-    /// The encoding of a body.
-    Encoding, "encoding":
-    /// The layout of `schema.xml`.
-    Binary = 0 "binary",
-    /// JSON in UTF-8.
-    Json = 1 "json",
-}
-
-schema_enum! {
     /// The result of a call.
-    Status, "status":
+    Status:
     /// The body is the result.
     Ok = 0 "OK",
     /// The envelope is truncated, or has another schema or template.
     MalformedMessage = 1 "MALFORMED_MESSAGE",
     /// The operation's number is unknown.
     UnknownOperation = 2 "UNKNOWN_OPERATION",
-    /// The encoding's number is unknown.
-    UnknownEncoding = 3 "UNKNOWN_ENCODING",
-    /// The body is not of the operation's kind in the encoding, or has more bytes than that.
-    MalformedBody = 4 "MALFORMED_BODY",
+    /// The body is not of the operation's kind, or has more bytes than that.
+    MalformedBody = 3 "MALFORMED_BODY",
     /// The argument is out of range.
-    InvalidArgument = 5 "INVALID_ARGUMENT",
+    InvalidArgument = 4 "INVALID_ARGUMENT",
     /// The session has no such object.
-    UnknownObject = 6 "UNKNOWN_OBJECT",
+    UnknownObject = 5 "UNKNOWN_OBJECT",
     /// No call of the session awaits this answer.
-    UnknownCall = 7 "UNKNOWN_CALL",
+    UnknownCall = 6 "UNKNOWN_CALL",
     /// The caller's function has failed, or has not answered in time.
-    CallbackFailed = 8 "CALLBACK_FAILED",
+    CallbackFailed = 7 "CALLBACK_FAILED",
     /// The result is longer than the longest message of the response channel.
-    ResponseTooLong = 9 "RESPONSE_TOO_LONG",
+    ResponseTooLong = 8 "RESPONSE_TOO_LONG",
     /// The session has the most objects or open calls that are allowed.
-    LimitReached = 10 "LIMIT_REACHED",
+    LimitReached = 9 "LIMIT_REACHED",
 }
 
 impl Operation {
@@ -161,18 +144,3 @@ impl Operation {
         }
     }
 }
-
-/// The error for a name that no operation, encoding or status has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownName {
-    what: &'static str,
-    name: String,
-}
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no such {}: {:?}", self.what, self.name)
-    }
-}
-
-impl Error for UnknownName {}

@@ -1,129 +1,149 @@
-//! Calls within one process: the operations, without messages and channels.
+//! The service in its caller's process: the same messages, without channels.
+//!
+//! The functions of `c/session.h` make it a C library, which the programs of other languages link or load instead of an
+//! Aeron client.
 
-use crate::contract::SMALL_ARRAY_LIMIT;
-use crate::service::{Failure, Objects, add};
-use crate::{Body, Encoding, Operation, Status};
+#![expect(unsafe_code, reason = "an interface for C")]
 
-/// A session of a caller in the same process. Arguments and results have the bytes of bodies over Aeron.
-#[must_use]
-#[derive(Debug, Default)]
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_int, c_void};
+use std::time::{Duration, Instant};
+
+use rusteron_client::OfferError;
+
+use crate::session::{Responses, Session};
+use crate::{CallError, Transport};
+
+/// Nothing looks for late callbacks here: the caller answers them in the same call.
+const CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Responses for VecDeque<Vec<u8>> {
+    fn offer(&mut self, head: &[u8], rest: &[u8]) -> Result<(), OfferError> {
+        self.push_back([head, rest].concat());
+        Ok(())
+    }
+
+    fn max_message_length(&self) -> usize {
+        usize::MAX
+    }
+}
+
+/// A session with the service in this process.
+#[derive(Debug)]
 pub struct InProcess {
-    objects: Objects,
+    session: Session<VecDeque<Vec<u8>>>,
+    /// The request in one piece, and then the message that was received last.
+    message: Vec<u8>,
 }
 
 impl InProcess {
-    /// Calls an operation by its number, with the bytes of its argument. Replaces the content of `result` by the bytes
-    /// of the result, or of the text of an error. `on_callback` answers callbacks.
-    ///
-    /// The text of an unknown encoding is binary.
-    pub fn call(
-        &mut self,
-        operation: u8,
-        encoding: u8,
-        argument: &[u8],
-        on_callback: impl FnMut(i64) -> Result<i64, String>,
-        result: &mut Vec<u8>,
-    ) -> Status {
-        let known = Encoding::from_number(encoding);
-        let called = match known {
-            Some(known) => self.execute(operation, known, argument, on_callback),
-            None => Err(Failure::new(Status::UnknownEncoding, format!("no encoding {encoding}"))),
-        };
-        let encoding = known.unwrap_or(Encoding::Binary);
-        result.clear();
-        let failure = match called {
-            Ok(body) => match body.write(encoding, result) {
-                Ok(()) => return Status::Ok,
-                Err(error) => Failure::new(Status::ResponseTooLong, error.to_string()),
-            },
-            Err(failure) => failure,
-        };
-        result.clear();
-        // The texts of failures are far shorter than the longest one that can be written.
-        let _ = Body::Text(failure.text).write(encoding, result);
-        failure.status
+    /// Begins a session.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut session = Session::new(0, CALLBACK_TIMEOUT);
+        session.open(VecDeque::new());
+        Self { session, message: Vec::new() }
     }
 
-    fn execute(
-        &mut self,
-        operation: u8,
-        encoding: Encoding,
-        argument: &[u8],
-        on_callback: impl FnMut(i64) -> Result<i64, String>,
-    ) -> Result<Body, Failure> {
-        let operation = Operation::from_number(operation).ok_or_else(|| {
-            Failure::new(Status::UnknownOperation, format!("no operation {operation}"))
-        })?;
-        let argument = Body::read(operation.argument(), encoding, argument)
-            .map_err(|error| Failure::new(Status::MalformedBody, error.to_string()))?;
-        self.execute_body(operation, argument, on_callback)
-    }
-
-    /// Calls an operation with an argument that needs no decoding.
-    ///
-    /// # Errors
-    /// The argument is invalid, or a callback has failed. No object has changed.
-    pub fn execute_body(
-        &mut self,
-        operation: Operation,
-        argument: Body,
-        mut on_callback: impl FnMut(i64) -> Result<i64, String>,
-    ) -> Result<Body, Failure> {
-        match argument {
-            Body::Integer(count) if operation == Operation::Callback => {
-                if !(0..=SMALL_ARRAY_LIMIT as i64).contains(&count) {
-                    let text = format!("{count} callbacks: 0 to {SMALL_ARRAY_LIMIT}");
-                    return Err(Failure::new(Status::InvalidArgument, text));
-                }
-                let sum = (1..=count).try_fold(0, |sum, number| {
-                    let answer = on_callback(number);
-                    add(sum, answer.map_err(|text| Failure::new(Status::CallbackFailed, text))?)
-                })?;
-                Ok(Body::Integer(sum))
-            }
-            argument => self.objects.execute(operation, argument),
-        }
+    fn next_message(&mut self) -> Option<&[u8]> {
+        self.message = self.session.responses()?.pop_front()?;
+        Some(&self.message)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Default for InProcess {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
-    fn call(operation: u8, encoding: u8, argument: &[u8]) -> (Status, Vec<u8>) {
-        let mut result = vec![7];
-        let status = InProcess::default().call(operation, encoding, argument, Ok, &mut result);
-        (status, result)
+impl Transport for InProcess {
+    fn send(&mut self, head: &[u8], rest: &[u8], _deadline: Instant) -> Result<(), CallError> {
+        self.message.clear();
+        self.message.extend_from_slice(head);
+        self.message.extend_from_slice(rest);
+        self.session.receive(&self.message);
+        Ok(())
     }
 
-    #[test]
-    fn wrong_numbers_and_bodies_are_errors() {
-        assert_eq!(call(2, 1, b"41"), (Status::Ok, b"42".to_vec()));
-        for (operation, encoding, argument, status) in [
-            (0, 1, b"41", Status::UnknownOperation),
-            (2, 1, b"4]", Status::MalformedBody),
-            (2, 0, b"41", Status::MalformedBody),
-            (10, 1, b"-1", Status::InvalidArgument),
-            (7, 1, b"65", Status::InvalidArgument),
-        ] {
-            let (called, text) = call(operation, encoding, argument);
-            assert_eq!(called, status);
-            let encoding = Encoding::from_number(encoding).unwrap();
-            assert!(matches!(Body::read(crate::Kind::Text, encoding, &text), Ok(Body::Text(_))));
-        }
-        assert_eq!(call(2, 2, b"41").0, Status::UnknownEncoding);
+    fn receive(
+        &mut self,
+        _deadline: Instant,
+        handler: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), CallError> {
+        handler(self.next_message().ok_or(CallError::TimedOut)?);
+        Ok(())
     }
+}
 
-    #[test]
-    fn failed_callback_ends_its_call() {
-        let mut numbers = Vec::new();
-        let callback = |number| {
-            numbers.push(number);
-            if number < 3 { Ok(number) } else { Err("three".to_owned()) }
-        };
-        let mut result = Vec::new();
-        let status = InProcess::default().call(7, 1, b"9", callback, &mut result);
-        assert_eq!((status, &result[..]), (Status::CallbackFailed, &b"\"three\""[..]));
-        assert_eq!(numbers, [1, 2, 3]);
+const OK: c_int = 0;
+const TIMED_OUT: c_int = 3;
+
+/// Begins a session. The options are those of a connection over Aeron, and have no meaning here.
+///
+/// # Safety
+/// `session` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn session_connect(
+    session: *mut *mut InProcess,
+    _options: *const c_void,
+) -> c_int {
+    // SAFETY: the caller of this function passes a pointer that is valid for a write.
+    unsafe { session.write(Box::into_raw(Box::new(InProcess::new()))) };
+    OK
+}
+
+/// Executes the call of a message, up to its next callback.
+///
+/// # Safety
+/// `session` is of `session_connect`, and not used by another thread meanwhile. `message` has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn session_send(
+    session: *mut InProcess,
+    message: *const u8,
+    length: usize,
+    _deadline_ns: i64,
+) -> c_int {
+    // SAFETY: the caller of this function passes a session that is open and that it alone uses, and readable bytes.
+    let (session, message) =
+        unsafe { (&mut *session, std::slice::from_raw_parts(message, length)) };
+    session.session.receive(message);
+    OK
+}
+
+/// Returns a message that lasts until the next call with the session.
+///
+/// # Safety
+/// `session` is of `session_connect`, and not used by another thread meanwhile. `message` and `length` are valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn session_receive(
+    session: *mut InProcess,
+    message: *mut *const u8,
+    length: *mut usize,
+    _deadline_ns: i64,
+) -> c_int {
+    // SAFETY: the caller of this function passes a session that is open and that it alone uses.
+    let Some(received) = (unsafe { &mut *session }).next_message() else { return TIMED_OUT };
+    // SAFETY: the caller of this function passes pointers that are valid for writes.
+    unsafe {
+        message.write(received.as_ptr());
+        length.write(received.len());
     }
+    OK
+}
+
+/// Ends a session.
+///
+/// # Safety
+/// `session` is of `session_connect`, and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn session_close(session: *mut InProcess) {
+    // SAFETY: `session_connect` has made the session of a box, and its owner gives it back here, once.
+    drop(unsafe { Box::from_raw(session) });
+}
+
+/// Returns the text of a result that has none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn session_error() -> *const c_char {
+    c"".as_ptr()
 }

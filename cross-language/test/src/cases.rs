@@ -1,9 +1,16 @@
-//! Inputs for `--check`.
+//! Inputs for `--check`, and the results as texts.
 
 use std::fmt::Write as _;
 
-/// Returns lines of `OPERATION ARGUMENT`, the argument in JSON.
-pub fn cases() -> String {
+use cross_language::modes::{bytes, digits};
+use cross_language::{Body, Kind, Operation, Status, Value};
+use serde_json::Value as Json;
+
+/// Longer results are shown as their length and hash.
+const RESULT_LIMIT: usize = 120;
+
+/// The lines of `SMALL`, and of longer arguments.
+fn cases() -> String {
     let mut lines = SMALL.trim_start().to_owned();
     let mut add = |operation: &str, argument: &str| {
         let _ = writeln!(lines, "{operation} {argument}");
@@ -19,12 +26,148 @@ pub fn cases() -> String {
     lines
 }
 
+/// Returns lines of `OPERATION ARGUMENT` for `--check`.
+pub fn input() -> String {
+    let lines = cases();
+    let line = |line: &str| {
+        let (operation, argument) = line.split_once(' ').expect("an argument");
+        let kind = Operation::from_name(operation).expect("an operation").argument();
+        let argument = serde_json::from_str(argument).expect("JSON");
+        let mut message = Vec::new();
+        body(kind, &argument).write(&mut message).expect("a body within the limits");
+        format!("{operation} {}\n", digits(&message))
+    };
+    lines.lines().map(line).collect()
+}
+
+/// Returns the results that a caller has printed, each with its number and operation, as in `expected.txt`.
+pub fn results(printed: &str) -> String {
+    let lines = cases();
+    let line = |(index, (case, result)): (usize, (&str, &str))| {
+        let (name, _) = case.split_once(' ').expect("an argument");
+        let kind = Operation::from_name(name).expect("an operation").result();
+        let result = match Status::from_name(result) {
+            Some(status) => status.to_string(),
+            None => match bytes(result).map(|bytes| Body::read(kind, &bytes)) {
+                Ok(Ok(body)) => shortened(&text(&body)),
+                error => format!("{error:?}: {result}"),
+            },
+        };
+        format!("{} {name} {result}\n", index + 1)
+    };
+    lines.lines().zip(printed.lines()).enumerate().map(line).collect()
+}
+
+fn body(kind: Kind, argument: &Json) -> Body {
+    let pair = |first: &str, second: &str| [integer(&argument[first]), integer(&argument[second])];
+    match kind {
+        Kind::Void => Body::Void,
+        Kind::Integer => Body::Integer(integer(argument)),
+        Kind::Text => Body::Text(argument.as_str().expect("a text").to_owned()),
+        Kind::Integers => {
+            Body::Integers(argument.as_array().expect("a list").iter().map(integer).collect())
+        }
+        Kind::CreateObject => {
+            let [initial_value, amount] = pair("initialValue", "amount");
+            Body::CreateObject { initial_value, amount }
+        }
+        Kind::CallObject => {
+            let [object_id, amount] = pair("objectId", "amount");
+            Body::CallObject { object_id, amount }
+        }
+        Kind::ObjectValue => unreachable!("no argument"),
+        Kind::Value => Body::Value(value(argument)),
+    }
+}
+
+fn integer(json: &Json) -> i64 {
+    json.as_i64().expect("an integer")
+}
+
+fn value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Number(number.as_f64().expect("a number")),
+        },
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Array(values) => Value::List(values.iter().map(value).collect()),
+        Json::Object(values) => {
+            Value::Map(values.iter().map(|(key, member)| (key.clone(), value(member))).collect())
+        }
+    }
+}
+
+/// Returns JSON without blanks, keys in the order of their UTF-8 bytes, an `f64` as its bits in hexadecimal.
+fn text(body: &Body) -> String {
+    let integers =
+        |values: &[i64]| Value::List(values.iter().copied().map(Value::Integer).collect());
+    let pair = |first: &str, one: i64, second: &str, other: i64| {
+        let fields = [(first, one), (second, other)];
+        let fields = fields.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
+        Value::Map(fields.into())
+    };
+    value_text(&match body {
+        Body::Void => Value::Null,
+        Body::Integer(value) => Value::Integer(*value),
+        Body::Text(text) => Value::Text(text.clone()),
+        Body::Integers(values) => integers(values),
+        Body::CreateObject { initial_value, amount } => {
+            pair("amount", *amount, "initialValue", *initial_value)
+        }
+        Body::CallObject { object_id, amount } => pair("amount", *amount, "objectId", *object_id),
+        Body::ObjectValue { object_id, value } => pair("objectId", *object_id, "value", *value),
+        Body::Value(value) => value.clone(),
+    })
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Number(value) => format!("0x{:016x}", value.to_bits()),
+        Value::Text(text) => quoted(text),
+        Value::List(values) => {
+            let values: Vec<String> = values.iter().map(value_text).collect();
+            format!("[{}]", values.join(","))
+        }
+        Value::Map(values) => {
+            let member =
+                |(key, value): (&String, &Value)| format!("{}:{}", quoted(key), value_text(value));
+            let members: Vec<String> = values.iter().map(member).collect();
+            format!("{{{}}}", members.join(","))
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|character| match character {
+        '"' | '\\' => format!("\\{character}"),
+        '\0'..' ' => format!("\\u{:04x}", character as u32),
+        _ => character.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= RESULT_LIMIT {
+        return text.to_owned();
+    }
+    // FNV-1a
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    format!("{} bytes {hash:016x}", text.len())
+}
+
 /// One line for each class of argument, and for each limit.
 const SMALL: &str = r#"
 ping null
 successor 41
 successor -1
-successor -0
 successor 9007199254740992
 successor 9223372036854775806
 successor 9223372036854775807
@@ -63,7 +206,6 @@ transform 9223372036854775807
 transform -9223372036854775808
 transform 0.1
 transform -0.0
-transform -0
 transform 1.0
 transform 1e300
 transform 5e-324

@@ -1,12 +1,5 @@
-//! The programs of the cross-language service as processes, and inputs for the callers, right and wrong.
+//! The programs of the cross-language service as processes, and inputs for them, right and wrong.
 
-mod cases;
-pub mod grpc;
-pub mod in_process;
+pub mod cases;
 pub mod programs;
-pub mod provenance;
-pub mod statistics;
-mod wrong_input;
-
-pub use cases::cases;
-pub use wrong_input::wrong_input;
+pub mod wrong_input;

@@ -1,24 +1,15 @@
-//! The servers and callers, each a process of its own.
+//! The servers and callers, each a process of its own. `cross-language/build` builds them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::{ChildProcess, Finished, command, launch_with, run};
+use rusteron_test_support::{ChildProcess, command, launch_with, run};
 
-/// A server's language.
-#[derive(Debug, Clone, Copy)]
+/// A language of a server, a caller or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names of languages")]
-pub enum Server {
-    Rust,
-    Java,
-    Python,
-}
-
-/// A caller's language.
-#[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "names of languages")]
-pub enum Caller {
+pub enum Language {
     Rust,
     Java,
     Python,
@@ -26,78 +17,86 @@ pub enum Caller {
     Go,
 }
 
-/// All servers.
-pub const SERVERS: [Server; 3] = [Server::Rust, Server::Java, Server::Python];
+use Language::{C, Go, Java, Python, Rust};
 
-/// All callers.
-pub const CALLERS: [Caller; 5] =
-    [Caller::Rust, Caller::Java, Caller::Python, Caller::C, Caller::Go];
+/// The languages with a server over Aeron, and one over gRPC.
+pub const SERVERS: [Language; 3] = [Rust, Java, Python];
+/// The languages with a caller over Aeron, and one in the service's process.
+pub const CALLERS: [Language; 5] = [Rust, Java, Python, C, Go];
+/// The languages with a caller over gRPC.
+pub const GRPC_CALLERS: [Language; 4] = [Rust, Java, Python, Go];
 
 /// Longer than any call takes on a machine that still works.
 pub const LONG: &[&str] = &["--timeout-ms", "60000"];
 
-impl Server {
-    /// Starts the server. Its messages and errors are lines of its output.
-    pub fn start(self, driver: &MediaDriver, options: &[&str]) -> ChildProcess {
-        self.start_in(path(driver.aeron_dir()), options)
+impl Language {
+    /// The name on command lines and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rust => "rust",
+            Java => "java",
+            Python => "python",
+            C => "c",
+            Go => "go",
+        }
     }
 
-    /// The same, with the directory of a driver.
-    pub fn start_in(self, aeron_dir: &str, options: &[&str]) -> ChildProcess {
-        let program = match self {
-            Self::Rust => vec![beside_this("server")],
-            Self::Java => vec![in_project("java/run"), "Server".to_owned()],
-            Self::Python => vec![in_project("python/run"), "server".to_owned()],
-        };
-        start_server(&program, &[&["--aeron-dir", aeron_dir], options])
+    /// Starts the server, and waits until it serves. Its messages and errors are lines of its output.
+    pub fn start(self, aeron_dir: &Path, options: &[&str]) -> ChildProcess {
+        self.start_server("server", &[&["--aeron-dir", path(aeron_dir)], options])
     }
-}
 
-impl Caller {
+    /// The same over gRPC. The server listens to `HOST:PORT` or `unix:PATH`.
+    pub fn start_grpc(self, address: &str) -> ChildProcess {
+        self.start_server("grpc-server", &[&["--listen", address]])
+    }
+
+    fn start_server(self, program: &str, options: &[&[&str]]) -> ChildProcess {
+        let program = self.program(program, options);
+        let words = std::iter::once(program.get_program()).chain(program.get_args());
+        let words = words.map(|word| word.to_str().expect("UTF-8"));
+        let shell = ["-c", r#"exec "$0" "$@" 2>&1"#];
+        let mut server = ChildProcess::spawn(&mut command("bash", shell.into_iter().chain(words)));
+        server.await_line("serving");
+        server
+    }
+
     /// The caller's command line, with output and errors piped.
-    pub fn command(self, driver: &MediaDriver, options: &[&[&str]]) -> Command {
-        self.command_in(path(driver.aeron_dir()), options)
+    pub fn caller(self, aeron_dir: &Path, options: &[&[&str]]) -> Command {
+        self.program("caller", &[&["--aeron-dir", path(aeron_dir)], &options.concat()])
     }
 
-    /// The same, with the directory of a driver.
-    pub fn command_in(self, aeron_dir: &str, options: &[&[&str]]) -> Command {
-        let (program, first) = match self {
-            Self::Rust => (beside_this("caller"), None),
-            Self::Java => (in_project("java/run"), Some("Caller")),
-            Self::Python => (in_project("python/run"), Some("caller")),
-            Self::C => (in_project("c/target/caller"), None),
-            Self::Go => (in_project("go/target/caller"), None),
-        };
-        let options = options.concat();
-        command(&program, first.into_iter().chain(["--aeron-dir", aeron_dir]).chain(options))
+    /// The same over gRPC.
+    pub fn grpc_caller(self, address: &str, options: &[&[&str]]) -> Command {
+        self.program("grpc-caller", &[&["--server", address], &options.concat()])
     }
 
-    /// Runs the caller to its end.
-    pub fn run(self, driver: &MediaDriver, options: &[&[&str]]) -> Finished {
-        run(self.command(driver, options))
+    /// The same in the process of the service in Rust.
+    pub fn in_process_caller(self, options: &[&[&str]]) -> Command {
+        self.program("in-process-caller", options)
+    }
+
+    fn program(self, program: &str, options: &[&[&str]]) -> Command {
+        let words = [self.name(), program].into_iter().chain(options.concat());
+        let mut command = command(path(&project().join("run")), words);
+        command.env("CROSS_LANGUAGE_RUST", directory());
+        command
     }
 
     /// Asserts that the caller gets the expected results.
-    pub fn check(self, driver: &MediaDriver, encoding: &str, options: &[&str]) {
-        let cases = file("cases", &crate::cases());
-        let mode = ["--encoding", encoding, "--check", path(&cases)];
-        let finished = self.run(driver, &[&mode, LONG, options]);
-        assert_output(&finished, include_str!("../expected.txt"));
+    pub fn check(self, driver: &MediaDriver, options: &[&str]) {
+        check(|check| self.caller(driver.aeron_dir(), &[check, options]));
     }
 }
 
-/// Starts a server, and waits until it serves. Its messages and errors are lines of its output.
-pub(crate) fn start_server(program: &[String], options: &[&[&str]]) -> ChildProcess {
-    let arguments = ["-c", r#"exec "$0" "$@" 2>&1"#].into_iter();
-    let arguments = arguments.chain(program.iter().map(String::as_str)).chain(options.concat());
-    let mut server = ChildProcess::spawn(&mut command("bash", arguments));
-    server.await_line("serving");
-    server
-}
-
-/// Asserts a successful end, and the output line by line.
-pub fn assert_output(finished: &Finished, expected: &str) {
-    for (line, expected) in finished.stdout.lines().zip(expected.lines()) {
+/// Asserts that a caller with options gets the expected results.
+pub fn check(caller: impl FnOnce(&[&str]) -> Command) {
+    let cases = file("cases", &crate::cases::input());
+    let options = [&["--check", path(&cases)], LONG].concat();
+    let finished = run(caller(&options));
+    let (results, expected) =
+        (crate::cases::results(&finished.stdout), include_str!("../expected.txt"));
+    for (line, expected) in results.lines().zip(expected.lines()) {
         assert_eq!(line, expected, "{}", finished.stderr);
     }
     assert_eq!(finished.stdout.lines().count(), expected.lines().count(), "{}", finished.stderr);
@@ -121,18 +120,14 @@ pub fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// A program of the Rust service. Cargo puts it beside this program, or above this test.
-fn beside_this(name: &str) -> String {
+/// The folder `cross-language`.
+pub fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The directory of the Rust programs. Cargo puts them beside this program, or above this test.
+fn directory() -> PathBuf {
     let this = std::env::current_exe().expect("a path");
-    let path = this.with_file_name(name);
-    existing(if path.exists() { path } else { this.with_file_name("..").join(name) })
-}
-
-pub(crate) fn in_project(name: &str) -> String {
-    existing(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name))
-}
-
-fn existing(path: PathBuf) -> String {
-    assert!(path.exists(), "{} is missing: run cross-language/build first", path.display());
-    path.to_str().expect("UTF-8").to_owned()
+    let beside = this.parent().expect("a directory");
+    if beside.ends_with("deps") { beside.join("..") } else { beside.to_owned() }
 }

@@ -1,27 +1,24 @@
-//! Inputs for `--wrong-input`: malformed requests, and right ones before and after.
+//! Malformed requests, and right ones before and after.
 
-use std::fmt::Write as _;
+use cross_language::{Body, ENVELOPE_LENGTH, Envelope, Operation, Status, Template, Value};
 
-use cross_language::{Body, ENVELOPE_LENGTH, Encoding, Envelope, Operation, Status, Template};
-
-/// Returns lines of `LABEL HEX`, the bytes of a message in hexadecimal digits.
-pub fn wrong_input() -> String {
-    let mut lines = Lines::default();
+/// Returns messages with their labels.
+pub fn messages() -> Vec<(String, Vec<u8>)> {
+    let mut all = Messages::default();
     let create = Body::CreateObject { initial_value: 40, amount: 2 };
-    lines.body("create", Operation::Create, &create, |_| {});
-    lines.envelopes();
-    lines.bodies();
-    lines.values();
-    lines.json();
+    all.body("create", Operation::Create, &create, |_| {});
+    all.envelopes();
+    all.bodies();
+    all.values();
     // Nothing of the above has changed the object.
     let call = Body::CallObject { object_id: 1, amount: 0 };
-    lines.body("call", Operation::Call, &call, |_| {});
-    lines.text
+    all.body("call", Operation::Call, &call, |_| {});
+    all.messages
 }
 
 #[derive(Default)]
-struct Lines {
-    text: String,
+struct Messages {
+    messages: Vec<(String, Vec<u8>)>,
     next_id: i64,
 }
 
@@ -30,18 +27,16 @@ const BLOCK: usize = ENVELOPE_LENGTH + 8;
 /// Where the first node of a value begins.
 const NODE: usize = BLOCK + 4;
 
-impl Lines {
+impl Messages {
     fn raw(&mut self, label: &str, message: &[u8]) {
-        let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
-        let _ = writeln!(self.text, "{label} {hex}");
+        self.messages.push((label.to_owned(), message.to_vec()));
     }
 
-    fn envelope(&mut self, operation: u8, encoding: u8) -> Vec<u8> {
+    fn envelope(&mut self, operation: u8) -> Vec<u8> {
         self.next_id += 1;
         let template = Template::Request;
         let mut message = Vec::new();
-        Envelope { template, correlation_id: self.next_id, code: operation, encoding }
-            .write(&mut message);
+        Envelope { template, correlation_id: self.next_id, code: operation }.write(&mut message);
         message
     }
 
@@ -53,15 +48,15 @@ impl Lines {
         body: &Body,
         change: impl FnOnce(&mut Vec<u8>),
     ) {
-        let mut message = self.envelope(operation as u8, Encoding::Binary as u8);
-        body.write(Encoding::Binary, &mut message).expect("a body within the limits");
+        let mut message = self.envelope(operation as u8);
+        body.write(&mut message).expect("a body within the limits");
         change(&mut message);
         self.raw(label, &message);
     }
 
     fn envelopes(&mut self) {
-        let mut whole = self.envelope(Operation::Ping as u8, Encoding::Binary as u8);
-        Body::Void.write(Encoding::Binary, &mut whole).expect("nothing");
+        let mut whole = self.envelope(Operation::Ping as u8);
+        Body::Void.write(&mut whole).expect("nothing");
         let mut changed = |label: &str, at: usize, bytes: &[u8]| {
             let mut message = whole.clone();
             message[at..at + bytes.len()].copy_from_slice(bytes);
@@ -77,8 +72,7 @@ impl Lines {
         changed("envelope_version_later", 6, &[7, 0]);
         changed("operation_0", 16, &[0]);
         changed("operation_12", 16, &[12]);
-        changed("encoding_2", 17, &[2]);
-        changed("encoding_255_operation_255", 16, &[255, 255]);
+        changed("operation_255", 16, &[255]);
         self.raw("message_of_1_byte", &whole[..1]);
         self.raw("header_truncated", &whole[..7]);
         self.raw("envelope_truncated", &whole[..ENVELOPE_LENGTH - 1]);
@@ -90,8 +84,8 @@ impl Lines {
         for (label, status) in [("ok", Status::Ok), ("failed", Status::CallbackFailed)] {
             let mut message = Vec::new();
             let template = Template::CallbackResponse;
-            Envelope::answer(template, 77, status, Encoding::Binary).write(&mut message);
-            Body::Integer(1).write(Encoding::Binary, &mut message).expect("an integer");
+            Envelope::answer(template, 77, status).write(&mut message);
+            Body::Integer(1).write(&mut message).expect("an integer");
             self.raw(&format!("callback_response_{label}_without_call"), &message);
         }
     }
@@ -151,8 +145,6 @@ impl Lines {
 
     /// Trees of nodes.
     fn values(&mut self) {
-        use cross_language::Value;
-
         let text = |text: &str| Value::Text(text.to_owned());
         let operation = Operation::Transform;
         let list = Body::Value(Value::List(vec![Value::Bool(true), text("text")]));
@@ -194,75 +186,4 @@ impl Lines {
         let deep = (0..64).fold(Value::Null, |value, _| Value::List(vec![value]));
         self.body("depth_65", operation, &Body::Value(deep), |_| {});
     }
-
-    fn json(&mut self) {
-        for (label, operation, body) in JSON {
-            let mut message = self.envelope(*operation as u8, Encoding::Json as u8);
-            message.extend_from_slice(body);
-            self.raw(&format!("json_{label}"), &message);
-        }
-        let long = format!("[{}0]", "0,".repeat(65_534));
-        let deep = "[".repeat(65) + &"]".repeat(65);
-        let deepest = "[".repeat(5_000) + &"]".repeat(5_000);
-        // In an error's text, escaped characters would make the key several times as long.
-        let long_key = format!("{{\"{}\\u0000\":1}}", "\u{7f}".repeat(120_000));
-        for (label, operation, body) in [
-            ("elements_65535", Operation::Total, &long),
-            ("values_65536", Operation::TransformAll, &long),
-            ("depth_65", Operation::Transform, &deep),
-            ("depth_5000", Operation::Transform, &deepest),
-            ("long_key_u0000", Operation::Transform, &long_key),
-        ] {
-            let mut message = self.envelope(operation as u8, Encoding::Json as u8);
-            message.extend_from_slice(body.as_bytes());
-            self.raw(&format!("json_{label}"), &message);
-        }
-    }
 }
-
-const JSON: &[(&str, Operation, &[u8])] = &[
-    ("empty", Operation::Ping, b""),
-    ("void_0", Operation::Ping, b"0"),
-    ("integer_text", Operation::Successor, b"\"1\""),
-    ("integer_null", Operation::Successor, b"null"),
-    ("integer_fraction", Operation::Successor, b"1.5"),
-    ("integer_exponent", Operation::Successor, b"1e2"),
-    ("integer_2_63", Operation::Successor, b"9223372036854775808"),
-    ("integer_2_64", Operation::Successor, b"18446744073709551616"),
-    ("integer_zero_before", Operation::Successor, b"01"),
-    ("two_values", Operation::Successor, b"41 42"),
-    ("trailing_bracket", Operation::Successor, b"41]"),
-    ("text_open", Operation::Reverse, b"\"open"),
-    ("text_number", Operation::Reverse, b"1"),
-    ("text_surrogate", Operation::Reverse, b"\"\\ud800\""),
-    ("text_surrogates_reversed", Operation::Reverse, b"\"\\udc00\\ud800\""),
-    ("text_not_utf_8", Operation::Reverse, b"\"\xff\""),
-    ("text_line_end", Operation::Reverse, b"\"\n\""),
-    ("text_escape_unknown", Operation::Reverse, b"\"\\x\""),
-    ("integers_open", Operation::Total, b"[1,2"),
-    ("integers_comma_last", Operation::Total, b"[1,2,]"),
-    ("integers_null", Operation::Total, b"[1,null]"),
-    ("integers_fraction", Operation::Total, b"[1,2.0]"),
-    ("integers_object", Operation::Total, b"{}"),
-    ("call_field_missing", Operation::Call, b"{\"objectId\":1}"),
-    ("call_field_more", Operation::Call, b"{\"objectId\":1,\"amount\":1,\"more\":1}"),
-    ("call_field_twice", Operation::Call, b"{\"objectId\":1,\"amount\":1,\"amount\":1}"),
-    ("call_field_text", Operation::Call, b"{\"objectId\":\"1\",\"amount\":1}"),
-    ("call_field_fraction", Operation::Call, b"{\"objectId\":1,\"amount\":1.0}"),
-    ("call_list", Operation::Call, b"[1,1]"),
-    ("call_unknown_object", Operation::Call, b"{\"objectId\":2,\"amount\":1}"),
-    ("create_other_field", Operation::Create, b"{\"objectId\":1,\"amount\":1}"),
-    ("value_empty", Operation::Transform, b" "),
-    ("value_literal", Operation::Transform, b"tru"),
-    ("value_nan", Operation::Transform, b"NaN"),
-    ("value_integer_2_63", Operation::Transform, b"[9223372036854775808]"),
-    ("value_integer_2_64", Operation::Transform, b"[18446744073709551616]"),
-    ("value_integer_below_range", Operation::Transform, b"[-9223372036854775809]"),
-    ("value_number_1e999", Operation::Transform, b"1e999"),
-    ("value_key_twice", Operation::Transform, b"{\"a\":1,\"a\":2}"),
-    ("value_key_u0000", Operation::Transform, b"{\"\\u0000\":1}"),
-    ("value_key_number", Operation::Transform, b"{1:1}"),
-    ("value_comment", Operation::Transform, b"1 // one"),
-    ("value_quote_single", Operation::Transform, b"'a'"),
-    ("value_byte_order_mark", Operation::Transform, b"\xef\xbb\xbf1"),
-];

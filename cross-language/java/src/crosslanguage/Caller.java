@@ -1,20 +1,41 @@
 package crosslanguage;
 
-import crosslanguage.codecs.Encoding;
+import crosslanguage.Contract.CallException;
+import crosslanguage.Contract.FailureException;
+import crosslanguage.Contract.Kind;
+import crosslanguage.Contract.MalformedException;
+import crosslanguage.codecs.CallbackRequestDecoder;
+import crosslanguage.codecs.CallbackResponseEncoder;
+import crosslanguage.codecs.MessageHeaderDecoder;
+import crosslanguage.codecs.MessageHeaderEncoder;
 import crosslanguage.codecs.Operation;
+import crosslanguage.codecs.RequestEncoder;
+import crosslanguage.codecs.ResponseDecoder;
 import crosslanguage.codecs.Status;
-import io.aeron.Aeron;
+import org.agrona.DirectBuffer;
+import org.agrona.ExpandableArrayBuffer;
 
-import java.util.HexFormat;
-import java.util.List;
-import java.util.Locale;
-import java.util.Set;
-
-/** The caller's program. */
-public final class Caller
+/** A session with a server, for one thread. After a {@link CallException}, close it and connect anew. */
+public final class Caller implements Modes.Connection
 {
-    private Caller()
+    private final Transport transport;
+    private final long timeoutNs;
+    private long nextCorrelationId = 1;
+
+    private final Bodies bodies = new Bodies();
+    private final ExpandableArrayBuffer buffer = new ExpandableArrayBuffer();
+    private DirectBuffer message;
+    private final MessageHeaderEncoder headerEncoder = new MessageHeaderEncoder();
+    private final MessageHeaderDecoder headerDecoder = new MessageHeaderDecoder();
+    private final RequestEncoder requestEncoder = new RequestEncoder();
+    private final CallbackResponseEncoder callbackResponseEncoder = new CallbackResponseEncoder();
+    private final ResponseDecoder responseDecoder = new ResponseDecoder();
+    private final CallbackRequestDecoder callbackRequestDecoder = new CallbackRequestDecoder();
+
+    private Caller(final Transport transport, final long timeoutNs)
     {
+        this.transport = transport;
+        this.timeoutNs = timeoutNs;
     }
 
     /**
@@ -24,133 +45,125 @@ public final class Caller
      */
     public static void main(final String[] args)
     {
-        final Options options = new Options(
-            args,
-            Modes.options(
-                "--aeron-dir", "--request-channel", "--response-channel", "--encoding", "--timeout-ms", "--idle",
-                "--wrong-input"),
-            Set.of("--endless"));
-        int status = 0;
-        try
+        final Options options = new Options(args);
+        final String library = options.get("--in-process", null);
+        if (library != null)
         {
-            run(options);
+            InProcessTransport.load(library);
         }
-        catch (final FailureException ex)
-        {
-            System.err.println("error: " + ex.status + ": " + ex.getMessage());
-            status = 1;
-        }
-        catch (final Exception ex)
-        {
-            System.err.println("error: " + (ex instanceof CallException ? ex.getMessage() : ex.toString()));
-            status = 1;
-        }
-        Modes.OUT.flush();
-        System.exit(status);
+        Modes.run(options, timeoutNs -> new Caller(
+            library == null ? new AeronTransport(options, timeoutNs) : new InProcessTransport(), timeoutNs));
     }
 
-    private static void run(final Options options) throws Exception
-    {
-        final Encoding encoding = Encoding.valueOf(options.get("--encoding", "binary").toUpperCase(Locale.ROOT));
-        if (Modes.run(options, () -> new AeronConnection(options, encoding)))
-        {
-            return;
-        }
-        try (AeronConnection connection = new AeronConnection(options, encoding))
-        {
-            if (options.has("--wrong-input"))
-            {
-                wrongInput(connection.caller, Modes.lines(options.get("--wrong-input", null)));
-            }
-            else
-            {
-                endless(connection.caller, encoding);
-            }
-        }
-    }
-
-    /** A session over an Aeron client of its own. */
-    private static final class AeronConnection implements Connection
-    {
-        private final Aeron aeron;
-        private final Encoding encoding;
-        final ServiceCaller caller;
-
-        AeronConnection(final Options options, final Encoding encoding) throws CallException
-        {
-            final Aeron.Context context = new Aeron.Context();
-            if (options.has("--aeron-dir"))
-            {
-                context.aeronDirectoryName(options.get("--aeron-dir", null));
-            }
-            this.encoding = encoding;
-            aeron = Aeron.connect(context);
-            try
-            {
-                caller = new ServiceCaller(
-                    aeron,
-                    options.get("--request-channel", Contract.REQUEST_CHANNEL),
-                    options.get("--response-channel", Contract.RESPONSE_CHANNEL),
-                    options.nanos("--timeout-ms"),
-                    options.idleStrategy(),
-                    Modes::square);
-            }
-            catch (final CallException | RuntimeException ex)
-            {
-                aeron.close();
-                throw ex;
-            }
-        }
-
-        @Override
-        public Object call(final Operation operation, final Object argument) throws CallException, FailureException
-        {
-            return caller.call(operation, encoding, argument);
-        }
-
-        @Override
-        public void close()
-        {
-            caller.close();
-            aeron.close();
-        }
-    }
-
-    /** Sends the message in {@code LABEL HEX} for each line. */
-    private static void wrongInput(final ServiceCaller caller, final List<String> cases) throws CallException
-    {
-        for (final String line : cases)
-        {
-            final String[] words = line.split(" ", 2);
-            final int body = caller.callRaw(HexFormat.of().parseHex(words[1]));
-            final short number = caller.response().statusRaw();
-            String status = number > Status.LIMIT_REACHED.value() ? "status " + number : Status.get(number).name();
-            if (number == Status.OK.value())
-            {
-                final byte[] bytes = new byte[caller.message().capacity() - body];
-                caller.message().getBytes(body, bytes);
-                status += " " + HexFormat.of().formatHex(bytes);
-            }
-            Modes.OUT.println(words[0] + " " + caller.response().correlationId() + " " + status);
-        }
-    }
-
-    private static void endless(final ServiceCaller caller, final Encoding encoding)
+    @Override
+    public Object call(final Operation operation, final Object argument)
         throws CallException, FailureException
     {
-        final long[] argument = new long[10_000];
-        for (int i = 0; i < argument.length; i++)
+        final long deadline = System.nanoTime() + timeoutNs;
+        final long correlationId = nextCorrelationId++;
+        requestEncoder.wrapAndApplyHeader(buffer, 0, headerEncoder)
+            .correlationId(correlationId).operation(operation);
+        write(Contract.argument(operation), argument, deadline);
+        while (true)
         {
-            argument[i] = i;
-        }
-        for (boolean isFirst = true; ; isFirst = false)
-        {
-            caller.call(Operation.TOTAL, encoding, argument);
-            if (isFirst)
+            message = transport.receive(deadline);
+            final int body;
+            try
             {
-                Modes.OUT.println("calling");
-                Modes.OUT.flush();
+                body = Bodies.readEnvelope(message, headerDecoder);
             }
+            catch (final MalformedException ex)
+            {
+                throw malformed(ex.getMessage());
+            }
+            // Responses to earlier calls, which have timed out, are skipped.
+            switch (headerDecoder.templateId())
+            {
+                case ResponseDecoder.TEMPLATE_ID:
+                    responseDecoder.wrapAndApplyHeader(message, 0, headerDecoder);
+                    if (responseDecoder.correlationId() == correlationId)
+                    {
+                        return result(operation, body);
+                    }
+                    break;
+
+                case CallbackRequestDecoder.TEMPLATE_ID:
+                    callbackRequestDecoder.wrapAndApplyHeader(message, 0, headerDecoder);
+                    if (callbackRequestDecoder.correlationId() == correlationId)
+                    {
+                        answerCallback(correlationId, body, deadline);
+                    }
+                    break;
+
+                default:
+                    throw malformed("template " + headerDecoder.templateId());
+            }
+        }
+    }
+
+    @Override
+    public void close()
+    {
+        transport.close();
+    }
+
+    private Object result(final Operation operation, final int body) throws CallException, FailureException
+    {
+        final short number = responseDecoder.statusRaw();
+        if (number > Status.LIMIT_REACHED.value())
+        {
+            throw malformed("status " + number);
+        }
+        final Status status = Status.get(number);
+        try
+        {
+            if (status != Status.OK)
+            {
+                throw new FailureException(status, (String)bodies.read(Kind.TEXT, message, body));
+            }
+            return bodies.read(Contract.result(operation), message, body);
+        }
+        catch (final MalformedException ex)
+        {
+            throw malformed(ex.getMessage());
+        }
+    }
+
+    private void answerCallback(final long correlationId, final int body, final long deadline) throws CallException
+    {
+        Status status = Status.OK;
+        Kind kind = Kind.INTEGER;
+        Object answer;
+        try
+        {
+            answer = Modes.square((Long)bodies.read(Kind.INTEGER, message, body));
+        }
+        catch (final FailureException | MalformedException ex)
+        {
+            status = Status.CALLBACK_FAILED;
+            kind = Kind.TEXT;
+            answer = ex.getMessage();
+        }
+        callbackResponseEncoder.wrapAndApplyHeader(buffer, 0, headerEncoder)
+            .correlationId(correlationId).status(status);
+        write(kind, answer, deadline);
+    }
+
+    private static CallException malformed(final String text)
+    {
+        return new CallException("MALFORMED_RESPONSE", text);
+    }
+
+    private void write(final Kind kind, final Object body, final long deadline)
+        throws CallException
+    {
+        try
+        {
+            transport.send(buffer, bodies.write(kind, body, buffer, Bodies.ENVELOPE_LENGTH), deadline);
+        }
+        catch (final MalformedException ex)
+        {
+            throw new CallException("INVALID_REQUEST", ex.getMessage());
         }
     }
 }

@@ -1,5 +1,7 @@
 package crosslanguage;
 
+import crosslanguage.Contract.FailureException;
+import crosslanguage.Contract.Pair;
 import crosslanguage.codecs.Operation;
 import crosslanguage.codecs.Status;
 
@@ -32,10 +34,10 @@ final class Objects
                 return runningSums((long[])argument);
 
             case CREATE:
-                return create((Kind.Pair)argument);
+                return create((Pair)argument);
 
             case CALL:
-                return call((Kind.Pair)argument);
+                return call((Pair)argument);
 
             case TRANSFORM_ALL:
                 if (!(argument instanceof List))
@@ -79,7 +81,7 @@ final class Objects
         return sum;
     }
 
-    private Kind.Pair create(final Kind.Pair argument) throws FailureException
+    private Pair create(final Pair argument) throws FailureException
     {
         if (values.size() == Contract.OBJECT_LIMIT)
         {
@@ -87,10 +89,10 @@ final class Objects
         }
         final long value = add(argument.first(), argument.second());
         values.add(value);
-        return new Kind.Pair(values.size(), value);
+        return new Pair(values.size(), value);
     }
 
-    private Kind.Pair call(final Kind.Pair argument) throws FailureException
+    private Pair call(final Pair argument) throws FailureException
     {
         final long id = argument.first();
         if (id < 1 || id > values.size())
@@ -100,7 +102,7 @@ final class Objects
         final int index = (int)id - 1;
         final long value = add(values.get(index), argument.second());
         values.set(index, value);
-        return new Kind.Pair(id, value);
+        return new Pair(id, value);
     }
 
     private static long[] runningSums(final long[] values) throws FailureException

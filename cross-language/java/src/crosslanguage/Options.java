@@ -9,70 +9,59 @@ import org.agrona.concurrent.YieldingIdleStrategy;
 
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 
-/** The command line: options with a value, and at most one of the flags. */
+/** The command line: names and values. Each option is read before {@link #end()}. */
 final class Options
 {
     private final Map<String, String> values = new HashMap<>();
+    private final Map<String, String> read = new HashMap<>();
 
-    Options(final String[] args, final Set<String> names, final Set<String> flags)
+    Options(final String[] args)
     {
-        for (int i = 0; i < args.length; i++)
+        for (int i = 0; i < args.length; i += 2)
         {
-            if (flags.contains(args[i]))
-            {
-                values.put(args[i], "");
-            }
-            else if (names.contains(args[i]) && i + 1 < args.length)
-            {
-                values.put(args[i], args[++i]);
-            }
-            else
-            {
-                System.err.println("unknown option, or no value: " + args[i] + "; options: " + names + ' ' + flags);
-                System.exit(2);
-            }
+            values.put(args[i], i + 1 < args.length ? args[i + 1] : "");
         }
     }
 
     String get(final String name, final String defaultValue)
     {
+        read.put(name, "");
         return values.getOrDefault(name, defaultValue);
-    }
-
-    boolean has(final String name)
-    {
-        return values.containsKey(name);
     }
 
     int integer(final String name, final int defaultValue)
     {
-        return has(name) ? Integer.parseInt(get(name, null)) : defaultValue;
+        return Integer.parseInt(get(name, Integer.toString(defaultValue)));
     }
 
-    long nanos(final String name)
+    /** Returns a duration in nanoseconds. */
+    long milliseconds(final String name, final int defaultValue)
     {
-        return Long.parseLong(get(name, "5000")) * 1_000_000;
+        return integer(name, defaultValue) * 1_000_000L;
+    }
+
+    /** Ends the program if there is an option that nothing has read. */
+    void end()
+    {
+        if (!read.keySet().containsAll(values.keySet()))
+        {
+            System.err.println("options: " + read.keySet());
+            System.exit(2);
+        }
     }
 
     IdleStrategy idleStrategy()
     {
         final String name = get("--idle", "backoff");
-        switch (name)
+        return switch (name)
         {
-            case "spin":
-                return new BusySpinIdleStrategy();
-            case "yield":
-                return new YieldingIdleStrategy();
-            case "sleep-ns":
-                return new SleepingIdleStrategy(1_000);
-            case "backoff":
-                return new BackoffIdleStrategy(10, 20, 1_000, 1_000_000);
-            case "noop":
-                return new NoOpIdleStrategy();
-            default:
-                throw new IllegalArgumentException("idle strategy: " + name);
-        }
+            case "spin" -> new BusySpinIdleStrategy();
+            case "yield" -> new YieldingIdleStrategy();
+            case "sleep-ns" -> new SleepingIdleStrategy(1_000);
+            case "backoff" -> new BackoffIdleStrategy(10, 20, 1_000, 1_000_000);
+            case "noop" -> new NoOpIdleStrategy();
+            default -> throw new IllegalArgumentException("idle strategy: " + name);
+        };
     }
 }

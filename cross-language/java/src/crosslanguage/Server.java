@@ -1,18 +1,22 @@
 package crosslanguage;
 
 import io.aeron.Aeron;
+import io.aeron.ErrorCode;
 import io.aeron.FragmentAssembler;
 import io.aeron.Image;
 import io.aeron.Subscription;
 import io.aeron.exceptions.AeronException;
+import io.aeron.exceptions.RegistrationException;
 import io.aeron.logbuffer.Header;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -43,8 +47,8 @@ public final class Server
         requests = aeron.addSubscription(
             options.get("--request-channel", Contract.REQUEST_CHANNEL), Contract.REQUEST_STREAM);
         responseChannel = options.get("--response-channel", Contract.RESPONSE_CHANNEL);
-        clientTimeoutNs = options.nanos("--client-timeout-ms");
-        callbackTimeoutNs = options.nanos("--callback-timeout-ms");
+        clientTimeoutNs = options.milliseconds("--client-timeout-ms", 5_000);
+        callbackTimeoutNs = options.milliseconds("--callback-timeout-ms", 5_000);
     }
 
     /**
@@ -54,16 +58,9 @@ public final class Server
      */
     public static void main(final String[] args)
     {
-        final Options options = new Options(
-            args,
-            Set.of("--aeron-dir", "--request-channel", "--response-channel", "--client-timeout-ms",
-                "--callback-timeout-ms", "--idle"),
-            Set.of());
+        final Options options = new Options(args);
         final Aeron.Context context = new Aeron.Context();
-        if (options.has("--aeron-dir"))
-        {
-            context.aeronDirectoryName(options.get("--aeron-dir", null));
-        }
+        context.aeronDirectoryName(options.get("--aeron-dir", context.aeronDirectoryName()));
         final AtomicBoolean running = new AtomicBoolean(true);
         final Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(
@@ -83,6 +80,7 @@ public final class Server
         try (Aeron aeron = Aeron.connect(context))
         {
             final Server server = new Server(aeron, options);
+            options.end();
             System.out.println("serving");
             while (running.get())
             {
@@ -173,5 +171,71 @@ public final class Server
         opening.messages().forEach(session::receive);
         sessions.put(opening.image, session);
         return true;
+    }
+
+    /** A session whose response channel is not open yet. */
+    private static final class Opening
+    {
+        /** How long a session waits while the driver closes its socket. */
+        private static final long SOCKET_CLOSING_NS = 1_000_000_000;
+        /** Time between two tries. */
+        private static final long PAUSE_NS = 1_000_000;
+
+        /** The correlation id of the image of the session's requests. */
+        final long image;
+        /** Messages that have arrived meanwhile. */
+        private final List<DirectBuffer> messages = new ArrayList<>();
+        private int bytes;
+        private boolean isWaiting;
+        private long nextTry = System.nanoTime();
+        private long deadline;
+
+        Opening(final long image)
+        {
+            this.image = image;
+        }
+
+        void add(final DirectBuffer buffer, final int offset, final int length)
+        {
+            final byte[] message = new byte[length];
+            buffer.getBytes(offset, message);
+            messages.add(new UnsafeBuffer(message));
+            bytes += length;
+        }
+
+        List<DirectBuffer> messages()
+        {
+            return messages;
+        }
+
+        int bytes()
+        {
+            return bytes;
+        }
+
+        boolean isDue()
+        {
+            return System.nanoTime() - nextTry >= 0;
+        }
+
+        /** Returns false if another try does not help. */
+        boolean waits(final AeronException error)
+        {
+            final long now = System.nanoTime();
+            if (!(error instanceof RegistrationException) ||
+                ((RegistrationException)error).errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE ||
+                isWaiting && now - deadline >= 0)
+            {
+                return false;
+            }
+            if (!isWaiting)
+            {
+                System.err.println("session " + image + " waits: " + error.getMessage());
+                isWaiting = true;
+                deadline = now + SOCKET_CLOSING_NS;
+            }
+            nextTry = now + PAUSE_NS;
+            return true;
+        }
     }
 }

@@ -1,8 +1,10 @@
 package crosslanguage;
 
+import crosslanguage.Contract.FailureException;
+import crosslanguage.Contract.Kind;
+import crosslanguage.Contract.MalformedException;
 import crosslanguage.codecs.CallbackRequestEncoder;
 import crosslanguage.codecs.CallbackResponseDecoder;
-import crosslanguage.codecs.Encoding;
 import crosslanguage.codecs.MessageHeaderDecoder;
 import crosslanguage.codecs.MessageHeaderEncoder;
 import crosslanguage.codecs.Operation;
@@ -53,16 +55,14 @@ final class Session
     /** A call of {@link Operation#CALLBACK}. */
     private static final class OpenCall
     {
-        final Encoding encoding;
         final long last;
         /** The argument of the callback that awaits its answer. */
         long current = 1;
         long sum;
         long deadline;
 
-        OpenCall(final Encoding encoding, final long last)
+        OpenCall(final long last)
         {
-            this.encoding = encoding;
             this.last = last;
         }
     }
@@ -93,7 +93,7 @@ final class Session
         }
         try
         {
-            final int body = Envelopes.read(message, headerDecoder);
+            final int body = Bodies.readEnvelope(message, headerDecoder);
             switch (headerDecoder.templateId())
             {
                 case RequestDecoder.TEMPLATE_ID:
@@ -112,50 +112,44 @@ final class Session
         }
         catch (final MalformedException ex)
         {
-            fail(NO_CORRELATION_ID, Encoding.BINARY, Status.MALFORMED_MESSAGE, ex.getMessage());
+            fail(NO_CORRELATION_ID, Status.MALFORMED_MESSAGE, ex.getMessage());
         }
     }
 
     private void request(final DirectBuffer message, final int body)
     {
         final long id = requestDecoder.correlationId();
-        final Encoding encoding = Bodies.encoding(requestDecoder.encodingRaw());
-        if (encoding == null)
-        {
-            fail(id, Encoding.BINARY, Status.UNKNOWN_ENCODING, "no encoding " + requestDecoder.encodingRaw());
-            return;
-        }
         final short number = requestDecoder.operationRaw();
         if (number < Operation.PING.value() || number > Operation.TRANSFORM_ALL.value())
         {
-            fail(id, encoding, Status.UNKNOWN_OPERATION, "no operation " + number);
+            fail(id, Status.UNKNOWN_OPERATION, "no operation " + number);
             return;
         }
         final Operation operation = Operation.get(number);
         try
         {
-            final Object argument = bodies.read(Contract.argument(operation), encoding, message, body);
+            final Object argument = bodies.read(Contract.argument(operation), message, body);
             if (operation == Operation.CALLBACK)
             {
-                open(id, encoding, (Long)argument);
+                open(id, (Long)argument);
             }
             else
             {
-                respond(id, encoding, Contract.result(operation), objects.execute(operation, argument));
+                respond(id, Contract.result(operation), objects.execute(operation, argument));
             }
         }
         catch (final MalformedException ex)
         {
-            fail(id, encoding, Status.MALFORMED_BODY, ex.getMessage());
+            fail(id, Status.MALFORMED_BODY, ex.getMessage());
         }
         catch (final FailureException ex)
         {
-            fail(id, encoding, ex.status, ex.getMessage());
+            fail(id, ex.status, ex.getMessage());
         }
     }
 
     /** Calls the caller back for the first time. */
-    private void open(final long id, final Encoding encoding, final long count) throws FailureException
+    private void open(final long id, final long count) throws FailureException
     {
         if (count < 0 || count > Contract.SMALL_ARRAY_LIMIT)
         {
@@ -167,14 +161,14 @@ final class Session
         }
         if (count == 0)
         {
-            respond(id, encoding, Kind.INTEGER, 0L);
+            respond(id, Kind.INTEGER, 0L);
             return;
         }
         if (openCalls.size() == Contract.OPEN_CALL_LIMIT)
         {
             throw new FailureException(Status.LIMIT_REACHED, Contract.OPEN_CALL_LIMIT + " open calls");
         }
-        callBack(id, new OpenCall(encoding, count));
+        callBack(id, new OpenCall(count));
     }
 
     private void callBack(final long id, final OpenCall call)
@@ -182,10 +176,10 @@ final class Session
         call.deadline = System.nanoTime() + callbackTimeoutNs;
         openCalls.put(id, call);
         callbackRequestEncoder.wrapAndApplyHeader(buffer, 0, headerEncoder)
-            .correlationId(id).encoding(call.encoding);
+            .correlationId(id);
         try
         {
-            send(bodies.write(Kind.INTEGER, call.encoding, call.current, buffer, Envelopes.LENGTH));
+            send(bodies.write(Kind.INTEGER, call.current, buffer, Bodies.ENVELOPE_LENGTH));
         }
         catch (final MalformedException ex)
         {
@@ -196,27 +190,20 @@ final class Session
     private void callbackResponse(final DirectBuffer message, final int body)
     {
         final long id = callbackResponseDecoder.correlationId();
-        final Encoding encoding = Bodies.encoding(callbackResponseDecoder.encodingRaw());
         final OpenCall call = openCalls.remove(id);
         if (call == null)
         {
-            fail(id, encoding == null ? Encoding.BINARY : encoding, Status.UNKNOWN_CALL, "call " + id + " is not open");
-            return;
-        }
-        if (encoding == null)
-        {
-            final short number = callbackResponseDecoder.encodingRaw();
-            fail(id, call.encoding, Status.UNKNOWN_ENCODING, "no encoding " + number);
+            fail(id, Status.UNKNOWN_CALL, "call " + id + " is not open");
             return;
         }
         try
         {
             if (callbackResponseDecoder.statusRaw() != Status.OK.value())
             {
-                final String text = (String)bodies.read(Kind.TEXT, encoding, message, body);
+                final String text = (String)bodies.read(Kind.TEXT, message, body);
                 throw new FailureException(Status.CALLBACK_FAILED, text);
             }
-            call.sum = Objects.add(call.sum, (Long)bodies.read(Kind.INTEGER, encoding, message, body));
+            call.sum = Objects.add(call.sum, (Long)bodies.read(Kind.INTEGER, message, body));
             if (call.current < call.last)
             {
                 call.current++;
@@ -224,41 +211,41 @@ final class Session
             }
             else
             {
-                respond(id, call.encoding, Kind.INTEGER, call.sum);
+                respond(id, Kind.INTEGER, call.sum);
             }
         }
         catch (final MalformedException ex)
         {
-            fail(id, call.encoding, Status.MALFORMED_BODY, ex.getMessage());
+            fail(id, Status.MALFORMED_BODY, ex.getMessage());
         }
         catch (final FailureException ex)
         {
-            fail(id, call.encoding, ex.status, ex.getMessage());
+            fail(id, ex.status, ex.getMessage());
         }
     }
 
-    private void fail(final long id, final Encoding encoding, final Status status, final String text)
+    private void fail(final long id, final Status status, final String text)
     {
-        answer(id, encoding, status, Kind.TEXT, text);
+        answer(id, status, Kind.TEXT, text);
     }
 
-    private void respond(final long id, final Encoding encoding, final Kind kind, final Object result)
+    private void respond(final long id, final Kind kind, final Object result)
     {
-        answer(id, encoding, Status.OK, kind, result);
+        answer(id, Status.OK, kind, result);
     }
 
     private void answer(
-        final long id, final Encoding encoding, final Status status, final Kind kind, final Object body)
+        final long id, final Status status, final Kind kind, final Object body)
     {
         if (responses == null)
         {
             return;
         }
         responseEncoder.wrapAndApplyHeader(buffer, 0, headerEncoder)
-            .correlationId(id).status(status).encoding(encoding);
+            .correlationId(id).status(status);
         try
         {
-            final int length = bodies.write(kind, encoding, body, buffer, Envelopes.LENGTH);
+            final int length = bodies.write(kind, body, buffer, Bodies.ENVELOPE_LENGTH);
             if (length > responses.maxMessageLength())
             {
                 throw new MalformedException(length + " bytes: at most " + responses.maxMessageLength());
@@ -267,7 +254,7 @@ final class Session
         }
         catch (final MalformedException ex)
         {
-            fail(id, encoding, Status.RESPONSE_TOO_LONG, ex.getMessage());
+            fail(id, Status.RESPONSE_TOO_LONG, ex.getMessage());
         }
     }
 
@@ -340,7 +327,7 @@ final class Session
             if (now - entry.getValue().deadline > 0)
             {
                 openCalls.remove(entry.getKey());
-                fail(entry.getKey(), entry.getValue().encoding, Status.CALLBACK_FAILED,
+                fail(entry.getKey(), Status.CALLBACK_FAILED,
                     "no answer to a callback within " + callbackTimeoutNs / 1_000_000 + " ms");
             }
         }

@@ -3,39 +3,40 @@
 use std::thread;
 use std::time::Duration;
 
-use cross_language::{
-    Body, Caller as RustCaller, CallerOptions, Encoding, Operation, RESPONSE_STREAM,
-};
+use cross_language::{AeronTransport, Body, Caller, ConnectOptions, Operation, RESPONSE_STREAM};
 use rusteron_client::{IdleStrategyKind, PositionKind};
 use rusteron_media_driver::ThreadingMode;
 use rusteron_test_support::{ChildProcess, DEADLINE, await_that, connect, free_port, launch_with};
 
 use crate::for_each_server;
 use crate::raw_client::RawClient;
-use cross_language_test::programs::{CALLERS, Caller, LONG, Server, driver};
+use cross_language_test::programs::{CALLERS, LONG, Language, driver};
+
+/// More calls than a test waits for, of which each has many fragments.
+const ENDLESS: &[&str] = &["--measure", "80000", "--calls", "3000000", "--warmup-ms", "0"];
 
 for_each_server! { killed_caller killed_server slow_caller session_while_socket_closes }
 
-fn killed_caller(server: Server) {
+fn killed_caller(server: Language) {
     let driver = driver();
-    let _server = server.start(&driver, &[]);
+    let _server = server.start(driver.aeron_dir(), &[]);
     for caller in CALLERS {
         println!("{caller:?}");
-        let mut command = caller.command(&driver, &[&["--endless"], LONG]);
+        let mut command = caller.caller(driver.aeron_dir(), &[ENDLESS, LONG]);
         let mut caller = ChildProcess::spawn(&mut command);
-        caller.await_line("calling");
+        caller.await_line("measuring");
         caller.kill();
-        Caller::Rust.check(&driver, "binary", &[]);
+        Language::Rust.check(&driver, &[]);
     }
 }
 
-fn killed_server(server: Server) {
+fn killed_server(server: Language) {
     let driver = driver();
-    let mut first = server.start(&driver, &[]);
-    let start = |caller: Caller| {
-        let options: [&[&str]; 2] = [&["--endless"], &["--timeout-ms", "8000"]];
-        let mut process = ChildProcess::spawn(&mut caller.command(&driver, &options));
-        process.await_line("calling");
+    let mut first = server.start(driver.aeron_dir(), &[]);
+    let start = |caller: Language| {
+        let options = [ENDLESS, &["--timeout-ms", "8000"]];
+        let mut process = ChildProcess::spawn(&mut caller.caller(driver.aeron_dir(), &options));
+        process.await_line("measuring");
         process
     };
     let mut callers = CALLERS.map(start);
@@ -48,31 +49,31 @@ fn killed_server(server: Server) {
         let is_typed = kinds.iter().any(|kind| errors.starts_with(&format!("error: {kind}: ")));
         assert!(is_typed, "{name:?}: {errors}");
     }
-    let _second = server.start(&driver, &[]);
+    let _second = server.start(driver.aeron_dir(), &[]);
     for caller in CALLERS {
         println!("{caller:?}");
-        caller.check(&driver, "binary", &[]);
+        caller.check(&driver, &[]);
     }
 }
 
-fn slow_caller(server: Server) {
+fn slow_caller(server: Language) {
     let driver = driver();
-    let mut server = server.start(&driver, &["--client-timeout-ms", "500"]);
+    let mut server = server.start(driver.aeron_dir(), &["--client-timeout-ms", "500"]);
     let mut slow = RawClient::connect(&driver);
     // More than the response channel's window of 2 MiB, less than the server's queue of 16 MiB.
     for id in 0..60 {
         slow.request(id, Operation::Squares, &Body::Integer(10_000));
     }
     slow.await_session();
-    Caller::Rust.check(&driver, "binary", &[]);
+    Language::Rust.check(&driver, &[]);
     let line = server.await_line("session ");
     assert!(line.contains("its caller has read nothing for 500"), "{line}");
     slow.await_end();
-    Caller::Rust.check(&driver, "binary", &[]);
+    Language::Rust.check(&driver, &[]);
 }
 
 /// The driver closes the socket of an earlier session's responses when the next session begins.
-fn session_while_socket_closes(server: Server) {
+fn session_while_socket_closes(server: Language) {
     // The server's driver closes a socket when its sender wakes up. The callers' driver is awake.
     let callers_driver = driver();
     let server_driver = launch_with(|context| {
@@ -90,18 +91,16 @@ fn session_while_socket_closes(server: Server) {
     let response_channel =
         format!("aeron:udp?control=127.0.0.1:{}|control-mode=response", free_port());
     let channels = ["--request-channel", &request_channel, "--response-channel", &response_channel];
-    let mut server = server.start(&server_driver, &channels);
-    let aeron_dir = Some(callers_driver.aeron_dir().to_owned());
-    let options = CallerOptions {
-        aeron_dir,
+    let mut server = server.start(server_driver.aeron_dir(), &channels);
+    let options = ConnectOptions {
+        aeron_dir: Some(callers_driver.aeron_dir().to_owned()),
         request_channel,
         response_channel,
-        timeout: DEADLINE,
         idle: IdleStrategyKind::Yielding,
     };
-    let connected = || RustCaller::connect(&options, Ok).unwrap();
-    let ping =
-        |caller: &mut RustCaller| caller.call(Operation::Ping, Encoding::Binary, &Body::Void);
+    let connected =
+        || Caller::new(AeronTransport::connect(&options, DEADLINE).unwrap(), DEADLINE, Ok);
+    let ping = |caller: &mut Caller<AeronTransport>| caller.call(Operation::Ping, &Body::Void);
     let observer = connect(&server_driver);
     let mut last = connected();
     let mut result = ping(&mut last);

@@ -1,8 +1,6 @@
 //! Every caller against every server. `cross-language/build` builds the programs.
 
 mod faults;
-mod grpc;
-mod in_process;
 mod limits;
 mod measuring;
 mod raw_client;
@@ -14,21 +12,21 @@ macro_rules! for_each_server {
         mod rust_server {
             $(#[test]
             fn $test() {
-                super::$test(cross_language_test::programs::Server::Rust);
+                super::$test(cross_language_test::programs::Language::Rust);
             })*
         }
 
         mod java_server {
             $(#[test]
             fn $test() {
-                super::$test(cross_language_test::programs::Server::Java);
+                super::$test(cross_language_test::programs::Language::Java);
             })*
         }
 
         mod python_server {
             $(#[test]
             fn $test() {
-                super::$test(cross_language_test::programs::Server::Python);
+                super::$test(cross_language_test::programs::Language::Python);
             })*
         }
     };

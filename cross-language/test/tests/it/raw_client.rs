@@ -1,8 +1,8 @@
 //! A caller that reads and answers only when a test says so.
 
 use cross_language::{
-    Body, Encoding, Envelope, Operation, REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL,
-    RESPONSE_STREAM, Template,
+    Body, Envelope, Operation, REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM,
+    Template,
 };
 use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Header, Subscription};
 use rusteron_media_driver::MediaDriver;
@@ -26,11 +26,10 @@ impl RawClient {
     }
 
     pub(crate) fn request(&mut self, correlation_id: i64, operation: Operation, argument: &Body) {
-        let encoding = Encoding::Binary;
         let (template, code) = (Template::Request, operation as u8);
         let mut message = Vec::new();
-        Envelope { template, correlation_id, code, encoding: encoding as u8 }.write(&mut message);
-        argument.write(encoding, &mut message).unwrap();
+        Envelope { template, correlation_id, code }.write(&mut message);
+        argument.write(&mut message).unwrap();
         await_that("the request is sent", || self.requests.offer(&message).is_ok());
     }
 

@@ -1,16 +1,22 @@
 //! The caller over gRPC.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser};
-use cross_language::modes::{Measuring, ProgramError, check, square};
-use cross_language::{Body, CountingAllocator};
-use cross_language_grpc::Caller;
+use clap::Parser;
+use cross_language::modes::{Modes, ProgramError, fail};
+use cross_language::{Body, CallError, Malformed, Operation};
+use protocol::service_client::ServiceClient;
+use protocol::{Text, Void};
+use tokio::runtime::{Builder, Runtime};
+use tonic::transport::{Channel, Endpoint};
 
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
+mod protocol {
+    //! Messages, client and server of `service.proto`.
+    tonic::include_proto!("crosslanguage");
+}
+
+/// Of the flow control of HTTP/2, in bytes: equal in all languages.
+const WINDOW_LENGTH: u32 = 1 << 20;
 
 /// Calls the cross-language service over gRPC
 #[derive(Debug, Parser)]
@@ -20,53 +26,53 @@ struct Options {
     #[arg(long, value_name = "ADDRESS")]
     server: String,
 
-    /// Longest time of a call, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5_000)]
-    timeout_ms: u64,
-
     #[command(flatten)]
-    measuring: Measuring,
-
-    #[command(flatten)]
-    mode: Mode,
+    modes: Modes,
 }
 
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-struct Mode {
-    /// Call what each line of a file says, and print the results
-    #[arg(long, value_name = "FILE")]
-    check: Option<PathBuf>,
-
-    /// Time calls with a text of so many bytes, 0 for no argument
-    #[arg(long, value_name = "BYTES")]
-    measure: Option<usize>,
-
-    /// Connect, call `ping` and close so many times, and time each cycle
-    #[arg(long, value_name = "N")]
-    connect_cycles: Option<u32>,
+/// A connection, which its thread drives: no other thread takes part in a call.
+struct Caller {
+    runtime: Runtime,
+    client: ServiceClient<Channel>,
 }
 
-fn main() -> ExitCode {
-    match run(Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+fn main() {
+    let Options { server, modes } = Options::parse();
+    let connect = || {
+        let mut caller = Caller::connect(&server, modes.timeout())?;
+        Ok(move |operation, argument: &Body| caller.call(operation, argument))
+    };
+    if let Err(error) = modes.run(connect) {
+        fail(&error);
     }
 }
 
-fn run(options: Options) -> Result<(), ProgramError> {
-    let timeout = Duration::from_millis(options.timeout_ms);
-    let connect = || {
-        let mut caller = Caller::connect(&options.server, timeout, square)?;
-        Ok(move |operation, argument: &Body| caller.call(operation, argument))
-    };
-    let (mode, measuring) = (options.mode, options.measuring);
-    match (mode.check, mode.measure, mode.connect_cycles) {
-        (Some(path), ..) => check(&path, connect()?),
-        (_, Some(payload), _) => measuring.measure(payload, connect),
-        (.., cycles) => measuring.connect_cycles(cycles.unwrap_or(1), connect),
+impl Caller {
+    fn connect(server: &str, timeout: Duration) -> Result<Self, ProgramError> {
+        let is_unix = server.starts_with("unix:");
+        let uri = if is_unix { server.to_owned() } else { format!("http://{server}") };
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let endpoint = Endpoint::from_shared(uri)?
+            .initial_stream_window_size(WINDOW_LENGTH)
+            .initial_connection_window_size(WINDOW_LENGTH)
+            .timeout(timeout)
+            .connect_timeout(timeout);
+        let channel = runtime.block_on(endpoint.connect())?;
+        Ok(Self { runtime, client: ServiceClient::new(channel) })
+    }
+
+    fn call(&mut self, operation: Operation, argument: &Body) -> Result<Body, CallError> {
+        let Self { runtime, client } = self;
+        let malformed = |text: String| CallError::Malformed(Malformed::new(text));
+        match (operation, argument) {
+            (Operation::Ping, Body::Void) => {
+                runtime.block_on(client.ping(Void {})).map(|_| Body::Void)
+            }
+            (Operation::Reverse, Body::Text(text)) => runtime
+                .block_on(client.reverse(Text { value: text.clone() }))
+                .map(|response| Body::Text(response.into_inner().value)),
+            _ => return Err(malformed(format!("no operation of gRPC here: {operation}"))),
+        }
+        .map_err(|status| malformed(status.to_string()))
     }
 }

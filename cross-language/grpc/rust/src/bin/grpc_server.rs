@@ -1,79 +1,71 @@
-//! The server over gRPC.
+//! The server over gRPC, on one thread.
 
-use std::error::Error;
-use std::process::ExitCode;
-
-use clap::{Parser, ValueEnum};
-use cross_language_grpc::protocol::service_server::ServiceServer;
-use cross_language_grpc::{Service, WINDOW_LENGTH};
+use clap::Parser;
+use cross_language::modes::{ProgramError, fail};
+use cross_language::{Body, Objects, Operation};
+use protocol::service_server::{Service, ServiceServer};
+use protocol::{Text, Void};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
 
-/// Serves the cross-language service over gRPC until SIGTERM
+mod protocol {
+    //! Messages, client and server of `service.proto`.
+    tonic::include_proto!("crosslanguage");
+}
+
+/// Of the flow control of HTTP/2, in bytes: equal in all languages.
+const WINDOW_LENGTH: u32 = 1 << 20;
+
+/// Serves the cross-language service over gRPC
 #[derive(Debug, Parser)]
 #[command(name = "grpc_server")]
 struct Options {
-    /// Where to listen: HOST:PORT or unix:PATH
+    /// HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: String,
-
-    /// Tokio's runtime
-    #[arg(long, value_name = "RUNTIME", default_value = "current-thread")]
-    runtime: Runtime,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Runtime {
-    /// One thread, which is the faster for single calls
-    CurrentThread,
-    /// A thread for each core
-    MultiThread,
-}
+struct Operations;
 
-fn main() -> ExitCode {
-    let options = Options::parse();
-    let mut builder = match options.runtime {
-        Runtime::CurrentThread => Builder::new_current_thread(),
-        Runtime::MultiThread => Builder::new_multi_thread(),
-    };
-    let runtime = match builder.enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(run(options)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+#[tonic::async_trait]
+impl Service for Operations {
+    async fn ping(&self, _: Request<Void>) -> Result<Response<Void>, Status> {
+        Ok(Response::new(Void {}))
+    }
+
+    async fn reverse(&self, request: Request<Text>) -> Result<Response<Text>, Status> {
+        let argument = Body::Text(request.into_inner().value);
+        match Objects::default().execute(Operation::Reverse, argument) {
+            Ok(Body::Text(value)) => Ok(Response::new(Text { value })),
+            _ => Err(Status::internal("no text")),
         }
     }
 }
 
-async fn run(options: Options) -> Result<(), Box<dyn Error>> {
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    if let Err(error) = serve(&Options::parse().listen).await {
+        fail(&error);
+    }
+}
+
+async fn serve(address: &str) -> Result<(), ProgramError> {
     let server = Server::builder()
         .initial_stream_window_size(WINDOW_LENGTH)
         .initial_connection_window_size(WINDOW_LENGTH)
-        .add_service(ServiceServer::new(Service::default()));
-    let mut termination = signal(SignalKind::terminate())?;
-    let end = async move {
-        termination.recv().await;
-    };
-    if let Some(path) = options.listen.strip_prefix("unix:") {
-        let incoming = UnixListenerStream::new(UnixListener::bind(path)?);
+        .add_service(ServiceServer::new(Operations));
+    if let Some(path) = address.strip_prefix("unix:") {
+        let listener = UnixListenerStream::new(UnixListener::bind(path)?);
         println!("serving");
-        server.serve_with_incoming_shutdown(incoming, end).await?;
+        server.serve_with_incoming(listener).await?;
     } else {
-        let listener = TcpListener::bind(&options.listen).await?;
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let listener = TcpListener::bind(address).await?;
+        let listener = TcpIncoming::from(listener).with_nodelay(Some(true));
         println!("serving");
-        server.serve_with_incoming_shutdown(incoming, end).await?;
+        server.serve_with_incoming(listener).await?;
     }
     Ok(())
 }

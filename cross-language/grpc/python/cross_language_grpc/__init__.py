@@ -1,1 +1,0 @@
-"""The cross-language service over gRPC in Python: server and caller."""

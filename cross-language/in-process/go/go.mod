@@ -1,7 +1,0 @@
-module inprocess
-
-go 1.21
-
-require crosslanguage v0.0.0
-
-replace crosslanguage => ../../go
