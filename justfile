@@ -47,17 +47,10 @@ update-aeron version:
 package:
     .ci/package
 
-# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python, jansson)
+# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python); `--ignored` after `cross-language/build grpc` tests the callers over gRPC
 cross-language-test *args:
     cross-language/build
-    cargo test --workspace --manifest-path cross-language/Cargo.toml -- "$@"
-
-# Run every in-process caller of the cross-language service (needs what cross-language-test needs, and JDK 23)
-cross-language-test-in-process:
-    cross-language/build
-    cross-language/in-process/build
-    cargo test --manifest-path cross-language/in-process/Cargo.toml
-    cargo test -p cross-language-test --manifest-path cross-language/Cargo.toml --test it in_process:: -- --ignored
+    cargo test --manifest-path cross-language/Cargo.toml -- "$@"
 
 # Record, replay and compare 10 million messages, and merge 100 times under load (needs Java, 9 GB of disk and minutes)
 prove-archive-integrity:
@@ -141,18 +134,10 @@ benchmark *args:
 benchmark-headline *args:
     benchmarks/headline "$@"
 
-# Run every gRPC caller of the cross-language service against every gRPC server (needs what cross-language-test needs; Linux)
-cross-language-test-grpc:
-    cross-language/build
-    cross-language/grpc/build
-    cargo test -p cross-language-test --manifest-path cross-language/Cargo.toml --test it grpc:: -- --ignored
-
-# Measure the cross-language service over Aeron, gRPC and in one process in turn, an hour or two on a quiet machine (needs what cross-language-test needs, and JDK 23; Linux); `run --help` lists the options, `run --core` measures what the goals name, `render` draws again; results in target/benchmarks
-benchmark-cross-language *args="run":
-    cross-language/build
-    cross-language/grpc/build
-    cross-language/in-process/build
-    cargo build --release --workspace --features cross-language-test/measure --manifest-path cross-language/Cargo.toml
+# Measure the cross-language service over Aeron, gRPC and in one process in turn, an hour or two on a quiet machine (needs what cross-language-test needs; Linux); `--help` lists the options
+benchmark-cross-language *args:
+    cross-language/build --release rust java python c go grpc
+    cargo build --release -p cross-language-test --features measure --manifest-path cross-language/Cargo.toml
     cross-language/target/release/measure "$@"
 
 # Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind); results in target/benchmarks

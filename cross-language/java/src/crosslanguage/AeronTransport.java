@@ -34,17 +34,14 @@ final class AeronTransport implements Transport
 
     AeronTransport(final Options options, final long timeoutNs) throws CallException
     {
-        final Aeron.Context context = new Aeron.Context();
-        context.aeronDirectoryName(options.get("--aeron-dir", context.aeronDirectoryName()));
-        final String requestChannel = options.get("--request-channel", Contract.REQUEST_CHANNEL);
-        final String responseChannel = options.get("--response-channel", Contract.RESPONSE_CHANNEL);
         idle = options.idleStrategy();
         final long deadline = System.nanoTime() + timeoutNs;
-        aeron = Aeron.connect(context);
+        aeron = Aeron.connect(options.context());
         try
         {
-            responses = added(() -> aeron.addSubscription(responseChannel, Contract.RESPONSE_STREAM), deadline);
-            final String channel = requestChannel + (requestChannel.indexOf('?') < 0 ? '?' : '|') +
+            responses = added(
+                () -> aeron.addSubscription(options.responseChannel, Contract.RESPONSE_STREAM), deadline);
+            final String channel = options.requestChannel + (options.requestChannel.indexOf('?') < 0 ? '?' : '|') +
                 "response-correlation-id=" + responses.registrationId();
             requests = added(() -> aeron.addExclusivePublication(channel, Contract.REQUEST_STREAM), deadline);
             while (!requests.isConnected())

@@ -71,6 +71,7 @@ final class Modes
         final String cases = options.get("--check", null);
         final int payload = options.integer("--measure", -1);
         final int cycles = options.integer("--connect-cycles", 0);
+        options.end();
         try
         {
             if (cases != null)
@@ -90,7 +91,6 @@ final class Modes
         {
             fail(ex);
         }
-        options.end();
         System.exit(0);
     }
 

@@ -1,5 +1,6 @@
 package crosslanguage;
 
+import io.aeron.Aeron;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.BusySpinIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
@@ -15,6 +16,11 @@ final class Options
 {
     private final Map<String, String> values = new HashMap<>();
     private final Map<String, String> read = new HashMap<>();
+    /** Null for Aeron's default. */
+    private final String aeronDir;
+    final String requestChannel;
+    final String responseChannel;
+    private final String idle;
 
     Options(final String[] args)
     {
@@ -22,6 +28,10 @@ final class Options
         {
             values.put(args[i], i + 1 < args.length ? args[i + 1] : "");
         }
+        aeronDir = get("--aeron-dir", null);
+        requestChannel = get("--request-channel", Contract.REQUEST_CHANNEL);
+        responseChannel = get("--response-channel", Contract.RESPONSE_CHANNEL);
+        idle = get("--idle", "backoff");
     }
 
     String get(final String name, final String defaultValue)
@@ -51,17 +61,22 @@ final class Options
         }
     }
 
+    Aeron.Context context()
+    {
+        final Aeron.Context context = new Aeron.Context();
+        return aeronDir == null ? context : context.aeronDirectoryName(aeronDir);
+    }
+
     IdleStrategy idleStrategy()
     {
-        final String name = get("--idle", "backoff");
-        return switch (name)
+        return switch (idle)
         {
             case "spin" -> new BusySpinIdleStrategy();
             case "yield" -> new YieldingIdleStrategy();
             case "sleep-ns" -> new SleepingIdleStrategy(1_000);
             case "backoff" -> new BackoffIdleStrategy(10, 20, 1_000, 1_000_000);
             case "noop" -> new NoOpIdleStrategy();
-            default -> throw new IllegalArgumentException("idle strategy: " + name);
+            default -> throw new IllegalArgumentException("idle strategy: " + idle);
         };
     }
 }

@@ -44,9 +44,8 @@ public final class Server
     private Server(final Aeron aeron, final Options options)
     {
         this.aeron = aeron;
-        requests = aeron.addSubscription(
-            options.get("--request-channel", Contract.REQUEST_CHANNEL), Contract.REQUEST_STREAM);
-        responseChannel = options.get("--response-channel", Contract.RESPONSE_CHANNEL);
+        requests = aeron.addSubscription(options.requestChannel, Contract.REQUEST_STREAM);
+        responseChannel = options.responseChannel;
         clientTimeoutNs = options.milliseconds("--client-timeout-ms", 5_000);
         callbackTimeoutNs = options.milliseconds("--callback-timeout-ms", 5_000);
     }
@@ -59,8 +58,6 @@ public final class Server
     public static void main(final String[] args)
     {
         final Options options = new Options(args);
-        final Aeron.Context context = new Aeron.Context();
-        context.aeronDirectoryName(options.get("--aeron-dir", context.aeronDirectoryName()));
         final AtomicBoolean running = new AtomicBoolean(true);
         final Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(
@@ -77,7 +74,7 @@ public final class Server
                 }
             }));
         final IdleStrategy idle = options.idleStrategy();
-        try (Aeron aeron = Aeron.connect(context))
+        try (Aeron aeron = Aeron.connect(options.context()))
         {
             final Server server = new Server(aeron, options);
             options.end();
