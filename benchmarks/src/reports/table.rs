@@ -85,7 +85,9 @@ pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String 
     let first = rows().next().map(|row| row.contender.as_str()).unwrap_or_default();
     head.push(format!("{first} / it"));
     let cells = cases.iter().flat_map(|(case, name)| {
-        let of_case: Vec<&Row> = results.rows.iter().filter(|row| row.case == *case).collect();
+        let has_any = |row: &&Row| measures.iter().any(|it| row.measures.contains_key(*it));
+        let of_case = results.rows.iter().filter(|row| row.case == *case).filter(has_any);
+        let of_case: Vec<&Row> = of_case.collect();
         let cells = of_case.iter().map(|row| {
             let mut cells = vec![(*name).to_owned(), row.contender.clone()];
             let values = measures.iter().zip(&scales);

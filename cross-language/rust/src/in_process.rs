@@ -23,7 +23,7 @@ impl Responses for VecDeque<Vec<u8>> {
         Ok(())
     }
 
-    fn max_message_length(&self) -> usize {
+    fn longest_message(&self) -> usize {
         usize::MAX
     }
 }

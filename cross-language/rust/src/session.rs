@@ -20,7 +20,7 @@ pub(crate) trait Responses {
     fn offer(&mut self, head: &[u8], rest: &[u8]) -> Result<(), OfferError>;
 
     /// Returns the length of the longest message.
-    fn max_message_length(&self) -> usize;
+    fn longest_message(&self) -> usize;
 }
 
 impl Responses for ExclusivePublication {
@@ -28,8 +28,8 @@ impl Responses for ExclusivePublication {
         self.offer_parts(&[IoSlice::new(head), IoSlice::new(rest)]).map(|_| ())
     }
 
-    fn max_message_length(&self) -> usize {
-        ExclusivePublication::max_message_length(self)
+    fn longest_message(&self) -> usize {
+        self.max_message_length()
     }
 }
 
@@ -191,7 +191,7 @@ impl<R: Responses> Session<R> {
     fn send(&mut self, envelope: &Envelope, body: &Body) {
         let Some(responses) = &mut self.responses else { return };
         envelope.write(&mut self.buffer);
-        let max_length = responses.max_message_length();
+        let max_length = responses.longest_message();
         let text = match write_head(body, &mut self.buffer) {
             Ok(text) if self.buffer.len() + text.len() <= max_length => Ok(text),
             Ok(text) => {

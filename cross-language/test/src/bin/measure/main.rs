@@ -15,6 +15,7 @@ use clap::Parser;
 use cross_language_test::programs::{file, path, project};
 use rusteron_benchmarks::reports::host;
 use rusteron_benchmarks::reports::results::{Results, Row, Values};
+use rusteron_client::IdleStrategyKind;
 use serde_json::Value;
 
 use plan::{Cell, TRANSPORTS, Transport, Work, cells};
@@ -44,15 +45,15 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
 
-    /// Run a media driver until standard input ends
-    #[arg(long, hide = true)]
-    driver: bool,
+    /// Run a media driver that waits so, until standard input ends
+    #[arg(long, value_name = "IDLE", hide = true)]
+    driver: Option<IdleStrategyKind>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    if options.driver {
-        return processes::drive();
+    if let Some(idle) = options.driver {
+        return processes::drive(idle);
     }
     let default = project().join("../docs/benchmarks/results").join(NAME).with_extension("json");
     let path = options.results.clone().unwrap_or(default);

@@ -66,8 +66,9 @@ impl Endpoint {
             }
             endpoint.options = options.split(' ').map(str::to_owned).collect();
             let mut command = Command::new(std::env::current_exe()?);
-            let command = command.arg("--driver").stdin(Stdio::piped()).stdout(Stdio::piped());
-            let mut driver = ChildProcess::spawn(command);
+            let idle = if transport == Transport::Udp { "yield" } else { "backoff" };
+            command.args(["--driver", idle]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut driver = ChildProcess::spawn(&mut command);
             let line = driver.await_line("driver ");
             endpoint.aeron_dir = line.trim_start_matches("driver ").into();
             endpoint.driver = Some(driver);
@@ -121,8 +122,8 @@ impl Drop for Endpoint {
 }
 
 /// Runs a media driver until standard input ends.
-pub(crate) fn drive() -> Result<(), Box<dyn Error>> {
-    let driver = launch_with(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff));
+pub(crate) fn drive(idle: IdleStrategyKind) -> Result<(), Box<dyn Error>> {
+    let driver = launch_with(|context| context.set_shared_idle_strategy(idle));
     println!("driver {}", driver.aeron_dir().display());
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
