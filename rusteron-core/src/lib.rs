@@ -14,7 +14,7 @@
 //! | [`log_buffer`] | frames, and the atomic steps by which processes share them |
 //! | [`channel`] | channel URIs, and the checks before C reads them |
 //! | [`cnc`] | a driver's command-and-control file: counters, errors, losses |
-//! | [`panic`] | panics of user code, caught |
+//! | [`panic`](mod@panic) | panics of user code, caught |
 //! | [`scan`] | numbers, sizes, durations and flags, as C reads and writes them |
 //! | [`threads`] | bounds that explain why a type stays on its thread |
 

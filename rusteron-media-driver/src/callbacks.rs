@@ -97,7 +97,8 @@ impl Context {
         validator: impl FnMut(&[u8]) -> bool + Send + 'static,
     ) -> Result<&mut Self> {
         let validator: Retained<TerminationValidator> = Retained::new(Box::new(validator));
-        // SAFETY: as in `set_termination_hook`.
+        // SAFETY: the context is live and not yet used by a driver, and it keeps the closure for longer than C can call
+        // it.
         unsafe {
             sys::aeron_driver_context_set_driver_termination_validator(
                 self.as_ptr(),
@@ -158,7 +159,8 @@ impl Context {
                 hook(&role.to_string_lossy());
             }
         }));
-        // SAFETY: as in `set_termination_hook`.
+        // SAFETY: the context is live and not yet used by a driver, and it keeps the closure for longer than C can call
+        // it.
         unsafe {
             sys::aeron_driver_context_set_agent_on_start_function(
                 self.as_ptr(),
@@ -175,9 +177,9 @@ impl Context {
 /// A context that several threads read.
 struct Shared(*mut sys::aeron_driver_context_t);
 
-// SAFETY: each use of the pointer has its own argument.
+// SAFETY: the pointer alone gives access to nothing; each use of it has its own argument.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives the pointer only, whose uses have arguments of their own.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -199,7 +201,8 @@ unsafe extern "C" fn termination_validator(
     token: *mut u8,
     length: i32,
 ) -> bool {
-    // SAFETY: as in `termination_hook`.
+    // SAFETY: C passes the pointer that it was given, while the context lives. Only the one
+    // conductor calls this.
     let validator = unsafe { Retained::<TerminationValidator>::exclusive(clientd) };
     let token = match usize::try_from(length) {
         // The client writes the length, and C does not compare it with the message's.

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::Context;
 use crate::names::{named, raw};
+use crate::{Context, environment};
 
 named! {
     /// Access of users to a driver's directory, for [`Context::set_dir_access`] and for the option
@@ -71,14 +71,8 @@ impl Context {
 
     /// Takes the access from the environment, or the default.
     pub(crate) fn init_dir_access(&mut self) -> Result<()> {
-        const VARIABLE: &str = "RUSTERON_DIR_ACCESS";
-        let access = match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-            None => DirAccess::default(),
-            Some(name) => name
-                .to_string_lossy()
-                .parse::<DirAccess>()
-                .map_err(|error| error.with_line(VARIABLE))?,
-        };
+        let name = environment::own("RUSTERON_DIR_ACCESS")?;
+        let access = name.map_or(Ok(DirAccess::default()), |name| name.parse())?;
         self.set_dir_access(access).map(drop)
     }
 }

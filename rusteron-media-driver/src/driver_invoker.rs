@@ -120,7 +120,7 @@ impl DriverInvoker {
     #[doc(alias = "aeron_driver_main_idle_strategy")]
     pub fn idle(&mut self, work_count: usize) {
         let work_count = i32::try_from(work_count).unwrap_or(i32::MAX);
-        // SAFETY: as in `do_work`; the strategy's state is the main agent's alone.
+        // SAFETY: the driver is live, and the exclusive borrow makes this the only use of the main agent's strategy.
         unsafe { sys::aeron_driver_main_idle_strategy(self.running.as_ptr(), work_count) };
     }
 

@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 
 use rusteron_core::{Error, ErrorKind, Result};
 
+use crate::Setting;
+
 /// Refuses environment variables with which C would write out of bounds, or fail without a reason.
 pub(crate) fn check() -> Result<()> {
     // Any name may be in a library: C loads the libraries before it looks the name up.
@@ -25,6 +27,21 @@ pub(crate) fn check() -> Result<()> {
         check_variable(variable, is_list)?;
     }
     check_resolver()
+}
+
+/// Returns the value of a variable of this crate's own, if it is set.
+pub(crate) fn own(variable: &str) -> Result<Option<String>> {
+    let value = env::var_os(variable).filter(|value| !value.is_empty());
+    let Some(value) = value.map(|value| value.to_string_lossy().into_owned()) else {
+        return Ok(None);
+    };
+    match Setting::of(variable).map_or(Ok(()), |setting| setting.check(&value)) {
+        Ok(()) => Ok(Some(value)),
+        Err(problem) => {
+            let text = format!("{variable}={value}: {problem}");
+            Err(Error::new(ErrorKind::InvalidArgument, text))
+        }
+    }
 }
 
 /// C refuses an interface without a name, and does not say how to set the name.

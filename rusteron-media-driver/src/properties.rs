@@ -28,7 +28,7 @@ pub unsafe fn load_properties_from(location: &str) -> Result<()> {
         unsafe { sys::aeron_properties_http_load(url.as_ptr()) }.into_result().map(drop)
     } else {
         let path = location.strip_prefix("file://").unwrap_or(location);
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that no other thread uses the environment.
         unsafe { load_properties_file(path) }
     };
     loaded.map_err(|error| error.with_line(location))

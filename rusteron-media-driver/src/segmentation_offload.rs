@@ -4,13 +4,12 @@ use std::env;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{self, NonNull};
 
+use rusteron_core::Result;
 use rusteron_core::ffi::{self, Fallible};
-use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::Context;
+use crate::{Context, environment};
 
-const VARIABLE: &str = "RUSTERON_SEGMENTATION_OFFLOAD";
 const CAPACITY_VARIABLE: &str = "AERON_SENDER_IO_VECTOR_CAPACITY";
 const MESSAGES_VARIABLE: &str = "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND";
 
@@ -90,16 +89,8 @@ impl Context {
 
     /// Takes the setting from the environment, or the default.
     pub(crate) fn init_segmentation_offload(&mut self) -> Result<()> {
-        let value = env::var_os(VARIABLE).filter(|value| !value.is_empty());
-        self.segmentation_offload = match value.as_ref().map(|value| value.to_str()) {
-            None | Some(Some("on")) => true,
-            Some(Some("off")) => false,
-            Some(_) => {
-                let value = value.unwrap_or_default();
-                let text = format!("{VARIABLE}={}: must be on or off", value.to_string_lossy());
-                return Err(Error::new(ErrorKind::InvalidArgument, text));
-            }
-        };
+        let value = environment::own("RUSTERON_SEGMENTATION_OFFLOAD")?;
+        self.segmentation_offload = value.is_none_or(|value| value == "on");
         if self.segmentation_offload { self.switch_vector_defaults() } else { Ok(()) }
     }
 

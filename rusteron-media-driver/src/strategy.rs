@@ -56,7 +56,34 @@ named! {
     CsvTable = "csv_table",
 }
 
-impl Context {
+/// Writes the setter and the getter of a function that C finds by a name.
+macro_rules! supplier {
+    (
+        $(#[$set_meta:meta])* $set:ident = $c_set:ident;
+        $(#[$get_meta:meta])* $get:ident = $c_get:ident;
+        $type:ident, $supplier:ident
+    ) => {
+        impl Context {
+            $(#[$set_meta])*
+            pub fn $set(&mut self, value: $type) -> Result<&mut Self> {
+                // SAFETY: the context is live and not yet used by a driver; the function is C's own.
+                unsafe { sys::$c_set(self.as_ptr(), $supplier(value)) }.into_result()?;
+                Ok(self)
+            }
+
+            $(#[$get_meta])*
+            pub fn $get(&self) -> Option<$type> {
+                // SAFETY: the context is live.
+                let set = unsafe { sys::$c_get(self.as_ptr()) }? as usize;
+                // Each variant is one function of the C library.
+                let is_set = |value: &$type| $supplier(*value).is_some_and(|f| f as usize == set);
+                $type::ALL.iter().copied().find(is_set)
+            }
+        }
+    };
+}
+
+supplier! {
     /// Sets the flow control of unicast publications.
     ///
     /// # Errors
@@ -64,30 +91,17 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_unicast_flowcontrol_supplier`.
     #[doc(alias = "aeron_driver_context_set_unicast_flowcontrol_supplier")]
-    pub fn set_unicast_flow_control(&mut self, value: FlowControlStrategy) -> Result<&mut Self> {
-        let supplier = flow_control_supplier(value);
-        // SAFETY: the context is live and not yet used by a driver; the function is C's own.
-        unsafe {
-            sys::aeron_driver_context_set_unicast_flowcontrol_supplier(self.as_ptr(), supplier)
-        }
-        .into_result()?;
-        Ok(self)
-    }
-
+    set_unicast_flow_control = aeron_driver_context_set_unicast_flowcontrol_supplier;
     /// Returns the flow control of unicast publications. `None` for a strategy that is not Aeron's,
     /// which only the environment can set.
     ///
     /// Corresponds to `aeron_driver_context_get_unicast_flowcontrol_supplier`.
     #[doc(alias = "aeron_driver_context_get_unicast_flowcontrol_supplier")]
-    pub fn unicast_flow_control(&self) -> Option<FlowControlStrategy> {
-        // SAFETY: the context is live.
-        let set =
-            unsafe { sys::aeron_driver_context_get_unicast_flowcontrol_supplier(self.as_ptr()) };
-        find(FlowControlStrategy::ALL, set? as usize, |strategy| {
-            flow_control_supplier(strategy).map(|f| f as usize)
-        })
-    }
+    unicast_flow_control = aeron_driver_context_get_unicast_flowcontrol_supplier;
+    FlowControlStrategy, flow_control_supplier
+}
 
+supplier! {
     /// Sets the flow control of multicast publications whose channel has no `fc=`.
     ///
     /// # Errors
@@ -95,30 +109,17 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_multicast_flowcontrol_supplier`.
     #[doc(alias = "aeron_driver_context_set_multicast_flowcontrol_supplier")]
-    pub fn set_multicast_flow_control(&mut self, value: FlowControlStrategy) -> Result<&mut Self> {
-        let supplier = flow_control_supplier(value);
-        // SAFETY: as in `set_unicast_flow_control`.
-        unsafe {
-            sys::aeron_driver_context_set_multicast_flowcontrol_supplier(self.as_ptr(), supplier)
-        }
-        .into_result()?;
-        Ok(self)
-    }
-
+    set_multicast_flow_control = aeron_driver_context_set_multicast_flowcontrol_supplier;
     /// Returns the flow control of multicast publications. `None` for a strategy that is not
     /// Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_multicast_flowcontrol_supplier`.
     #[doc(alias = "aeron_driver_context_get_multicast_flowcontrol_supplier")]
-    pub fn multicast_flow_control(&self) -> Option<FlowControlStrategy> {
-        // SAFETY: the context is live.
-        let set =
-            unsafe { sys::aeron_driver_context_get_multicast_flowcontrol_supplier(self.as_ptr()) };
-        find(FlowControlStrategy::ALL, set? as usize, |strategy| {
-            flow_control_supplier(strategy).map(|f| f as usize)
-        })
-    }
+    multicast_flow_control = aeron_driver_context_get_multicast_flowcontrol_supplier;
+    FlowControlStrategy, flow_control_supplier
+}
 
+supplier! {
     /// Sets the congestion control of images.
     ///
     /// # Errors
@@ -126,32 +127,16 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_congestioncontrol_supplier`.
     #[doc(alias = "aeron_driver_context_set_congestioncontrol_supplier")]
-    pub fn set_congestion_control(
-        &mut self,
-        value: CongestionControlStrategy,
-    ) -> Result<&mut Self> {
-        let supplier = congestion_control_supplier(value);
-        // SAFETY: as in `set_unicast_flow_control`.
-        unsafe {
-            sys::aeron_driver_context_set_congestioncontrol_supplier(self.as_ptr(), supplier)
-        }
-        .into_result()?;
-        Ok(self)
-    }
-
+    set_congestion_control = aeron_driver_context_set_congestioncontrol_supplier;
     /// Returns the congestion control of images. `None` for a strategy that is not Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_congestioncontrol_supplier`.
     #[doc(alias = "aeron_driver_context_get_congestioncontrol_supplier")]
-    pub fn congestion_control(&self) -> Option<CongestionControlStrategy> {
-        // SAFETY: the context is live.
-        let set =
-            unsafe { sys::aeron_driver_context_get_congestioncontrol_supplier(self.as_ptr()) };
-        find(CongestionControlStrategy::ALL, set? as usize, |strategy| {
-            congestion_control_supplier(strategy).map(|f| f as usize)
-        })
-    }
+    congestion_control = aeron_driver_context_get_congestioncontrol_supplier;
+    CongestionControlStrategy, congestion_control_supplier
+}
 
+supplier! {
     /// Sets the name resolver.
     ///
     /// [`NameResolver::Driver`] needs a [resolver name](Self::set_resolver_name) and a [resolver
@@ -162,25 +147,13 @@ impl Context {
     ///
     /// Corresponds to `aeron_driver_context_set_name_resolver_supplier`.
     #[doc(alias = "aeron_driver_context_set_name_resolver_supplier")]
-    pub fn set_name_resolver(&mut self, value: NameResolver) -> Result<&mut Self> {
-        let supplier = name_resolver_supplier(value);
-        // SAFETY: as in `set_unicast_flow_control`.
-        unsafe { sys::aeron_driver_context_set_name_resolver_supplier(self.as_ptr(), supplier) }
-            .into_result()?;
-        Ok(self)
-    }
-
+    set_name_resolver = aeron_driver_context_set_name_resolver_supplier;
     /// Returns the name resolver. `None` for a resolver that is not Aeron's.
     ///
     /// Corresponds to `aeron_driver_context_get_name_resolver_supplier`.
     #[doc(alias = "aeron_driver_context_get_name_resolver_supplier")]
-    pub fn name_resolver(&self) -> Option<NameResolver> {
-        // SAFETY: the context is live.
-        let set = unsafe { sys::aeron_driver_context_get_name_resolver_supplier(self.as_ptr()) };
-        find(NameResolver::ALL, set? as usize, |strategy| {
-            name_resolver_supplier(strategy).map(|f| f as usize)
-        })
-    }
+    name_resolver = aeron_driver_context_get_name_resolver_supplier;
+    NameResolver, name_resolver_supplier
 }
 
 /// A variant's name for C. Only such names reach C, which has them in its own table: C would look up any other name as a
@@ -206,10 +179,4 @@ fn congestion_control_supplier(
 fn name_resolver_supplier(resolver: NameResolver) -> sys::aeron_name_resolver_supplier_func_t {
     // SAFETY: C only reads the terminated name, and finds it in its table.
     unsafe { sys::rusteron_name_resolver_supplier(c_name(resolver.name()).as_ptr()) }
-}
-
-/// Finds the strategy by the address of its function: each strategy is one function of the C
-/// library.
-fn find<T: Copy>(all: &[T], set: usize, address: impl Fn(T) -> Option<usize>) -> Option<T> {
-    all.iter().copied().find(|strategy| address(*strategy) == Some(set))
 }

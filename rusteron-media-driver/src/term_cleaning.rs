@@ -1,14 +1,10 @@
 //! Stores with which a driver zeroes terms.
 
-use std::env;
-
-use rusteron_core::{Error, Result};
+use rusteron_core::Result;
 use rusteron_sys::driver as sys;
 
-use crate::Context;
 use crate::names::{named, raw};
-
-const VARIABLE: &str = "RUSTERON_TERM_CLEANING";
+use crate::{Context, environment};
 
 named! {
     /// Stores with which the conductor zeroes terms that all subscribers have passed, for
@@ -54,11 +50,9 @@ impl Context {
 
     /// Takes the setting from the environment, or the default.
     pub(crate) fn init_term_cleaning(&mut self) -> Result<()> {
-        let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
-            return Ok(());
-        };
-        self.term_cleaning =
-            value.to_string_lossy().parse().map_err(|error: Error| error.with_line(VARIABLE))?;
+        if let Some(name) = environment::own("RUSTERON_TERM_CLEANING")? {
+            self.term_cleaning = name.parse()?;
+        }
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Settings with more than one value, which are written by hand instead of generated.
 
+use std::ffi::c_int;
 use std::ops::RangeInclusive;
 
 use rusteron_core::ffi::Fallible;
@@ -42,11 +43,10 @@ impl Context {
     ))]
     pub fn receiver_group_tag(&self) -> Option<i64> {
         // SAFETY: the context is live.
-        unsafe { sys::aeron_driver_context_get_receiver_group_tag_is_present(self.as_ptr()) }
-            // SAFETY: as above.
-            .then(|| unsafe {
-                sys::aeron_driver_context_get_receiver_group_tag_value(self.as_ptr())
-            })
+        unsafe {
+            sys::aeron_driver_context_get_receiver_group_tag_is_present(self.as_ptr())
+                .then(|| sys::aeron_driver_context_get_receiver_group_tag_value(self.as_ptr()))
+        }
     }
 
     /// Sets the range of ports for control addresses of publications with port 0. The default
@@ -65,13 +65,11 @@ impl Context {
         &mut self,
         ports: Option<RangeInclusive<u16>>,
     ) -> Result<&mut Self> {
-        let (low, high) = bounds("sender_wildcard_port_range", ports)?;
-        // SAFETY: the context is live and not yet used by a driver.
-        unsafe {
-            sys::aeron_driver_context_set_sender_wildcard_port_range(self.as_ptr(), low, high)
-        }
-        .into_result()?;
-        Ok(self)
+        self.set_ports(
+            "sender_wildcard_port_range",
+            ports,
+            sys::aeron_driver_context_set_sender_wildcard_port_range,
+        )
     }
 
     /// Returns the range of ports for control addresses of publications.
@@ -79,16 +77,7 @@ impl Context {
     /// Corresponds to `aeron_driver_context_get_sender_wildcard_port_range`.
     #[doc(alias = "aeron_driver_context_get_sender_wildcard_port_range")]
     pub fn sender_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
-        let (mut low, mut high) = (0, 0);
-        // SAFETY: the context is live; C writes two numbers.
-        unsafe {
-            sys::aeron_driver_context_get_sender_wildcard_port_range(
-                self.as_ptr(),
-                &mut low,
-                &mut high,
-            )
-        };
-        ((low, high) != (0, 0)).then_some(low..=high)
+        self.ports(sys::aeron_driver_context_get_sender_wildcard_port_range)
     }
 
     /// Sets the range of ports for endpoints of subscriptions with port 0. The default `None`
@@ -107,13 +96,11 @@ impl Context {
         &mut self,
         ports: Option<RangeInclusive<u16>>,
     ) -> Result<&mut Self> {
-        let (low, high) = bounds("receiver_wildcard_port_range", ports)?;
-        // SAFETY: the context is live and not yet used by a driver.
-        unsafe {
-            sys::aeron_driver_context_set_receiver_wildcard_port_range(self.as_ptr(), low, high)
-        }
-        .into_result()?;
-        Ok(self)
+        self.set_ports(
+            "receiver_wildcard_port_range",
+            ports,
+            sys::aeron_driver_context_set_receiver_wildcard_port_range,
+        )
     }
 
     /// Returns the range of ports for endpoints of subscriptions.
@@ -121,15 +108,28 @@ impl Context {
     /// Corresponds to `aeron_driver_context_get_receiver_wildcard_port_range`.
     #[doc(alias = "aeron_driver_context_get_receiver_wildcard_port_range")]
     pub fn receiver_wildcard_port_range(&self) -> Option<RangeInclusive<u16>> {
+        self.ports(sys::aeron_driver_context_get_receiver_wildcard_port_range)
+    }
+
+    fn set_ports(
+        &mut self,
+        name: &str,
+        ports: Option<RangeInclusive<u16>>,
+        set: unsafe extern "C" fn(*mut sys::aeron_driver_context_t, u16, u16) -> c_int,
+    ) -> Result<&mut Self> {
+        let (low, high) = bounds(name, ports)?;
+        // SAFETY: the context is live and not yet used by a driver.
+        unsafe { set(self.as_ptr(), low, high) }.into_result()?;
+        Ok(self)
+    }
+
+    fn ports(
+        &self,
+        get: unsafe extern "C" fn(*mut sys::aeron_driver_context_t, *mut u16, *mut u16) -> c_int,
+    ) -> Option<RangeInclusive<u16>> {
         let (mut low, mut high) = (0, 0);
         // SAFETY: the context is live; C writes two numbers.
-        unsafe {
-            sys::aeron_driver_context_get_receiver_wildcard_port_range(
-                self.as_ptr(),
-                &mut low,
-                &mut high,
-            )
-        };
+        unsafe { get(self.as_ptr(), &mut low, &mut high) };
         ((low, high) != (0, 0)).then_some(low..=high)
     }
 
