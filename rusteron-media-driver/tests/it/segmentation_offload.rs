@@ -326,7 +326,7 @@ mod own_network {
         // SAFETY: the request outlives the call, and has the field that the call reads.
         assert_eq!(unsafe { libc::ioctl(descriptor, libc::SIOCSIFMTU, &request) }, 0);
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        // SAFETY: as above.
+        // SAFETY: the request outlives the call, and has the field that the call reads.
         assert_eq!(unsafe { libc::ioctl(descriptor, libc::SIOCSIFFLAGS, &request) }, 0);
     }
 

@@ -97,8 +97,8 @@ fn defaults_of_table() {
 }
 
 /// A number, such as `16m` or `200ms`, in bytes or nanoseconds; any other text as it is.
-fn quantity(text: &str) -> Result<i64, &str> {
-    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+pub(super) fn quantity(text: &str) -> Result<i128, &str> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(text.len());
     let unit = match &text[end..] {
         "" | "ns" => 1,
         "k" => 1 << 10,
@@ -109,7 +109,7 @@ fn quantity(text: &str) -> Result<i64, &str> {
         "s" => 1_000_000_000,
         _ => return Err(text),
     };
-    text[..end].parse::<i64>().map(|number| number * unit).map_err(|_| text)
+    text[..end].parse::<i128>().map(|number| number * unit).map_err(|_| text)
 }
 
 #[test]
