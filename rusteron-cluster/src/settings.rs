@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use rusteron_core::scan;
+
 use crate::error::ClusterError;
 
 /// A parsed value, or a text that says which values are accepted.
@@ -213,66 +215,17 @@ pub(crate) fn stream_id(value: &OsStr) -> Parsed<i32> {
     number(i32::MIN..=i32::MAX)(value)
 }
 
-/// Parses a length as Aeron writes it: bytes, or a number with `k`, `m` or `g`.
+/// Parses a length: a number of bytes, or a number with `k`, `m` or `g`.
 #[cfg(feature = "service")]
 pub(crate) fn length(range: RangeInclusive<usize>) -> impl Fn(&OsStr) -> Parsed<usize> {
     move |value| {
-        let text = text(value)?.to_ascii_lowercase();
-        let digits = text.trim_end_matches(['k', 'm', 'g']);
-        let factor = match &text[digits.len()..] {
-            "" => Some(1),
-            "k" => Some(1 << 10),
-            "m" => Some(1 << 20),
-            "g" => Some(1 << 30),
-            _ => None,
-        };
-        let length = digits.parse().ok().zip(factor).and_then(|(x, y)| usize::checked_mul(x, y));
+        let length = scan::strict_size(&text(value)?).and_then(|length| length.try_into().ok());
         length.filter(|length| range.contains(length)).ok_or_else(|| accepted(&range))
     }
 }
 
-/// Parses a duration as Aeron writes it: a number with `ns`, `us`, `ms` or `s`, or nanoseconds.
+/// Parses a duration: a number with `ns`, `us`, `ms` or `s`, or nanoseconds.
 pub(crate) fn duration(value: &OsStr) -> Parsed<Duration> {
-    let text = text(value)?;
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "" | "ns" => Some(1),
-        "us" => Some(1_000),
-        "ms" => Some(1_000_000),
-        "s" => Some(1_000_000_000),
-        _ => None,
-    };
-    let nanos = number.parse().ok().zip(factor).and_then(|(x, y)| u64::checked_mul(x, y));
-    let accepted = || format!("a duration from 0 to {}ns, such as 500ms or 5s", u64::MAX);
-    nanos.map(Duration::from_nanos).ok_or_else(accepted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_aerons_units() {
-        let duration = |text: &str| duration(text.as_ref()).ok();
-        for (text, nanos) in [("7", 7), ("7ns", 7), ("7us", 7_000), ("7ms", 7_000_000)] {
-            assert_eq!(duration(text), Some(Duration::from_nanos(nanos)));
-        }
-        assert_eq!(duration("7s"), Some(Duration::from_secs(7)));
-        for text in ["", "s", "-1s", "1.5s", "7m", "18446744073709551615s", "7 s"] {
-            assert_eq!(duration(text), None, "{text}");
-        }
-    }
-
-    #[cfg(feature = "service")]
-    #[test]
-    fn lengths_have_aerons_units() {
-        let length = |text: &str| length(1..=usize::MAX)(text.as_ref()).ok();
-        for (text, bytes) in [("7", 7), ("7k", 7 << 10), ("7M", 7 << 20), ("1g", 1 << 30)] {
-            assert_eq!(length(text), Some(bytes));
-        }
-        for text in ["", "k", "0", "-1", "1kk", "7mb", "18446744073709551615k"] {
-            assert_eq!(length(text), None, "{text}");
-        }
-    }
+    let accepted = || "a duration such as 500ms or 5s".to_owned();
+    scan::strict_duration(&text(value)?).ok_or_else(accepted)
 }

@@ -143,6 +143,23 @@ pub fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(value.saturating_mul(unit).min(I64_MAX)))
 }
 
+/// Reads a size as [`size`] does, but refuses what C passes over: blanks, a sign, text behind the unit.
+pub fn strict_size(text: &str) -> Option<u64> {
+    size(text).filter(|_| has_unit(text, &["k", "m", "g"]))
+}
+
+/// Reads a duration as [`duration`] does, but refuses what C passes over: blanks, a sign, text behind the unit.
+pub fn strict_duration(text: &str) -> Option<Duration> {
+    duration(text).filter(|_| has_unit(text, &["ns", "us", "ms", "s"]))
+}
+
+/// Returns whether a text is digits, with one of the units or none.
+fn has_unit(text: &str, units: &[&str]) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len()
+        && (unit.is_empty() || units.iter().any(|u| u.eq_ignore_ascii_case(unit)))
+}
+
 /// Returns whether a duration ends in the `m` of `ms` or the like. For such a duration,
 /// `aeron_parse_duration_ns` reads beyond the end.
 pub fn is_unit_cut_short(text: &str) -> bool {
@@ -210,6 +227,19 @@ mod tests {
         for (text, bytes) in cases {
             assert_eq!(size(text), bytes, "{text:?}");
         }
+    }
+
+    #[test]
+    fn strict_readers_refuse_what_c_passes_over() {
+        for text in ["4kb", " 4k", "+4k", "4k ", "k", ""] {
+            assert_eq!(strict_size(text), None, "{text}");
+        }
+        assert_eq!((strict_size("7"), strict_size("4K")), (Some(7), Some(4096)));
+        for text in ["5msx", "5mx", "5m", " 5ms", "-5s", "1.5s", "s", ""] {
+            assert_eq!(strict_duration(text), None, "{text}");
+        }
+        assert_eq!(strict_duration("7us"), Some(Duration::from_micros(7)));
+        assert_eq!(strict_duration("7"), Some(Duration::from_nanos(7)));
     }
 
     #[test]

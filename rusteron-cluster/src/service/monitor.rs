@@ -1,11 +1,11 @@
 //! Counters and errors of a container, for operators, and the error log of the mark file.
 
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, AeronVersion, Counter};
+use rusteron_core::{panic, scan};
 
 use crate::error::Result;
 use crate::service::context::{ErrorHandler, ServiceContext};
@@ -57,7 +57,8 @@ impl Monitor {
             Ok(aeron.add_counter(type_id, &key, &format!("{name}{suffix}{end}"))?)
         };
         let durations = |ids: [i32; 2], names: [&str; 2], threshold| -> Result<Durations> {
-            let slow = format!("{} count: threshold={}", names[1], text(threshold));
+            let slow =
+                format!("{} count: threshold={}", names[1], scan::format_duration(threshold));
             Ok(Durations {
                 max: add(ids[0], names[0], "")?,
                 slow: add(ids[1], &slow, "")?,
@@ -98,8 +99,8 @@ impl Monitor {
         }
         if let Some(handler) = &self.error_handler {
             // The handler's panic must not end the container without its acknowledgement.
-            if catch_unwind(AssertUnwindSafe(|| handler(&text))).is_err() {
-                ::log::error!("the error handler has panicked");
+            if let Err(panic) = panic::catch(|| handler(&text)) {
+                ::log::error!("the error handler has panicked: {panic}");
             }
         }
     }
@@ -115,26 +116,4 @@ impl Monitor {
 
 fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
-/// Returns a duration in the greatest unit that has no fraction, as Aeron writes it.
-fn text(duration: Duration) -> String {
-    let nanos = duration.as_nanos();
-    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let unit = units.into_iter().find(|(length, _)| nanos >= *length && nanos % length == 0);
-    let (length, unit) = unit.unwrap_or((1, "ns"));
-    format!("{}{unit}", nanos / length)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_the_greatest_unit() {
-        let cases = [(100_000_000, "100ms"), (1_000_000_000, "1s"), (1_500_000_000, "1500ms")];
-        for (nanos, expected) in cases.into_iter().chain([(0, "0ns"), (7_000, "7us")]) {
-            assert_eq!(text(Duration::from_nanos(nanos)), expected);
-        }
-    }
 }

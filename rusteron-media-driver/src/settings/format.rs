@@ -155,11 +155,13 @@ impl Format {
                 let valid = ["true", "on", "1", "false", "off", "0"];
                 (valid.contains(&text), "true or false".into())
             }
-            Self::Size(limit) => {
-                (size(text).is_some_and(|bytes| limit.admits(bytes)), limit.to_string())
-            }
+            Self::Size(limit) => (
+                scan::strict_size(text).is_some_and(|bytes| limit.admits(bytes)),
+                limit.to_string(),
+            ),
             Self::Duration(min) => (
-                duration(text).is_some_and(|duration| duration >= Duration::from_nanos(*min)),
+                scan::strict_duration(text)
+                    .is_some_and(|duration| duration >= Duration::from_nanos(*min)),
                 format!(
                     "a duration with ns, us, ms or s, {} or more",
                     scan::format_duration(Duration::from_nanos(*min))
@@ -176,7 +178,10 @@ impl Format {
                 format!("a list, separated by commas, of {}", functions(names)),
             ),
             Self::IdleArguments(variable) => match strategy(variable).as_str() {
-                SLEEPING => (duration(text).is_some(), "a duration with ns, us, ms or s".into()),
+                SLEEPING => (
+                    scan::strict_duration(text).is_some(),
+                    "a duration with ns, us, ms or s".into(),
+                ),
                 BACKOFF => (
                     is_backoff(text),
                     "spins, yields, and the shortest and the longest sleep, such as 10-20-1us-1ms"
@@ -196,21 +201,6 @@ impl Format {
         };
         if is_valid { Ok(()) } else { Err(format!("must be {valid}")) }
     }
-}
-
-/// Returns whether a text is digits with one of the units, in place of what C reads beside them.
-fn has_unit(text: &str, units: &[&str]) -> bool {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    unit.len() < text.len()
-        && (unit.is_empty() || units.iter().any(|u| u.eq_ignore_ascii_case(unit)))
-}
-
-pub(super) fn size(text: &str) -> Option<u64> {
-    scan::size(text).filter(|_| has_unit(text, &["k", "m", "g"]))
-}
-
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    scan::duration(text).filter(|_| has_unit(text, &["ns", "us", "ms", "s"]))
 }
 
 pub(super) fn number(text: &str) -> Option<i128> {
@@ -266,7 +256,7 @@ fn is_backoff(text: &str) -> bool {
     let parts: Vec<_> = text.split('-').collect();
     let is_number = |text: &str| text.parse::<u64>().is_ok();
     // In this place C knows no unit ns.
-    let is_time = |text: &str| duration(text).is_some() && !text.contains(['n', 'N']);
+    let is_time = |text: &str| scan::strict_duration(text).is_some() && !text.contains(['n', 'N']);
     matches!(*parts, [spins, yields, shortest, longest]
         if is_number(spins) && is_number(yields) && is_time(shortest) && is_time(longest))
 }
