@@ -12,23 +12,6 @@
 /* Idles with the strategy behind `clientd`; a work count other than 0 starts it over. */
 typedef void (*rusteron_idle_t)(void *clientd, size_t work_count);
 
-typedef struct rusteron_published_stct
-{
-    uint64_t messages;
-    uint64_t back_pressured;
-    uint64_t admin_actions;
-    uint64_t not_connected;
-}
-rusteron_published_t;
-
-typedef struct rusteron_received_stct
-{
-    uint64_t bytes;
-    uint64_t polls;
-    uint64_t failed_polls;
-}
-rusteron_received_t;
-
 typedef struct rusteron_message_stct
 {
     const uint8_t *buffer;
@@ -38,23 +21,11 @@ typedef struct rusteron_message_stct
 }
 rusteron_message_t;
 
-/* Counts a refused offer; false if waiting does not help. */
-static bool count_refusal(rusteron_published_t *published, int64_t result)
+/* Returns whether waiting helps a refused offer. */
+static bool is_retryable(int64_t result)
 {
-    switch (result)
-    {
-        case AERON_PUBLICATION_BACK_PRESSURED:
-            published->back_pressured++;
-            return true;
-        case AERON_PUBLICATION_ADMIN_ACTION:
-            published->admin_actions++;
-            return true;
-        case AERON_PUBLICATION_NOT_CONNECTED:
-            published->not_connected++;
-            return true;
-        default:
-            return false;
-    }
+    return AERON_PUBLICATION_BACK_PRESSURED == result || AERON_PUBLICATION_ADMIN_ACTION == result ||
+        AERON_PUBLICATION_NOT_CONNECTED == result;
 }
 
 /*
@@ -68,7 +39,7 @@ int64_t name(                                                                   
     const volatile bool *running,                                                                                          \
     rusteron_idle_t idle,                                                                                                  \
     void *idle_clientd,                                                                                                    \
-    rusteron_published_t *published)                                                                                       \
+    uint64_t *accepted)                                                                                                    \
 {                                                                                                                          \
     const uint8_t *buffer = message->buffer;                                                                               \
     const size_t length = message->length;                                                                                 \
@@ -82,7 +53,7 @@ int64_t name(                                                                   
             bool is_first = true;                                                                                          \
             while ((result = offer(publication, buffer, length, NULL, NULL)) < 0)                                          \
             {                                                                                                              \
-                if (!count_refusal(published, result))                                                                     \
+                if (!is_retryable(result))                                                                                 \
                 {                                                                                                          \
                     goto end;                                                                                              \
                 }                                                                                                          \
@@ -103,7 +74,7 @@ int64_t name(                                                                   
     }                                                                                                                      \
     result = 0;                                                                                                            \
 end:                                                                                                                       \
-    published->messages = messages;                                                                                        \
+    *accepted = messages;                                                                                                  \
     return result;                                                                                                         \
 }
 
@@ -125,9 +96,9 @@ int rusteron_receive(
     volatile uint64_t *received_bytes,
     rusteron_idle_t idle,
     void *idle_clientd,
-    rusteron_received_t *received)
+    uint64_t *received)
 {
-    uint64_t bytes = 0, polls = 0, failed_polls = 0;
+    uint64_t bytes = 0;
     bool has_idled = false;
     int result = 0;
 
@@ -139,7 +110,6 @@ int rusteron_receive(
             result = -1;
             break;
         }
-        polls++;
         if (fragments > 0)
         {
             AERON_SET_RELEASE(*received_bytes, bytes);
@@ -151,14 +121,11 @@ int rusteron_receive(
         }
         else
         {
-            failed_polls++;
             idle(idle_clientd, 0);
             has_idled = true;
         }
     }
 
-    received->bytes = bytes;
-    received->polls = polls;
-    received->failed_polls = failed_polls;
+    *received = bytes;
     return result;
 }

@@ -2,7 +2,7 @@
 
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::command_line::failure::Failure;
 
@@ -74,13 +74,6 @@ impl Interrupt {
         }
     }
 
-    /// Returns whether the end was asked for before or during a measurement. Ctrl-C in a terminal also ends the
-    /// processes that took part, perhaps before this process knows of it.
-    pub fn has_ended<T>(&self, measured: &Result<T, Failure>) -> bool {
-        let grace = if measured.is_err() { Duration::from_secs(1) } else { Duration::ZERO };
-        self.wait_until(Instant::now() + grace, || false)
-    }
-
     fn lock(&self) -> MutexGuard<'_, bool> {
         // A flag cannot be left half-changed by a panic.
         self.requested.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,6 +84,7 @@ impl Interrupt {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use rusteron_client::{IdleStrategy, OfferError, PollError, Publisher, Subscription};
 
 use crate::measuring::message_path::Poll;
-use crate::measuring::publisher::{self, Published};
+use crate::measuring::publisher;
 use crate::measuring::run::Run;
 
 /// How many messages are offered at once.
@@ -18,23 +18,20 @@ pub fn publish<P: Publisher, I: IdleStrategy>(
     message: &[u8],
     idle: &mut I,
     run: &Run<'_>,
-) -> Result<Published, OfferError> {
+) -> Result<u64, OfferError> {
     let batch = [message; BATCH_LENGTH];
     let batches = publisher::burst_length(message.len()).div_ceil(BATCH_LENGTH);
-    let mut published = Published::default();
+    let mut published = 0;
     while run.is_running() {
         for _ in 0..batches {
             let mut left = &batch[..];
             while !left.is_empty() {
                 let offered = publication.offer_batch(left);
-                published.messages += offered.accepted as u64;
+                published += offered.accepted as u64;
                 left = &left[offered.accepted..];
                 let Some(error) = offered.stopped_by else { continue };
-                match error {
-                    OfferError::BackPressured => published.back_pressured += 1,
-                    OfferError::AdminAction => published.admin_actions += 1,
-                    OfferError::NotConnected => published.not_connected += 1,
-                    error => return Err(error),
+                if !error.is_retryable() {
+                    return Err(error);
                 }
                 if !run.is_running() {
                     return Ok(published);

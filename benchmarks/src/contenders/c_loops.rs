@@ -10,28 +10,9 @@ use rusteron_sys as sys;
 
 use crate::contenders::c_functions::{CLOSED, CSubscription, offer_error};
 use crate::measuring::measurement::Plan;
-use crate::measuring::publisher::{self, Published};
+use crate::measuring::publisher;
 use crate::measuring::run::Run;
-use crate::measuring::subscriber::{self, Received};
-
-/// `rusteron_published_t`.
-#[repr(C)]
-#[derive(Default)]
-struct CPublished {
-    messages: u64,
-    back_pressured: u64,
-    admin_actions: u64,
-    not_connected: u64,
-}
-
-/// `rusteron_received_t`.
-#[repr(C)]
-#[derive(Default)]
-struct CReceived {
-    bytes: u64,
-    polls: u64,
-    failed_polls: u64,
-}
+use crate::measuring::subscriber;
 
 /// `rusteron_message_t`.
 #[repr(C)]
@@ -51,7 +32,7 @@ type PublishLoop<P> = unsafe extern "C" fn(
     running: *const bool,
     idle: Idle,
     idle_clientd: *mut c_void,
-    published: *mut CPublished,
+    messages: *mut u64,
 ) -> i64;
 
 unsafe extern "C" {
@@ -61,7 +42,7 @@ unsafe extern "C" {
         running: *const bool,
         idle: Idle,
         idle_clientd: *mut c_void,
-        published: *mut CPublished,
+        messages: *mut u64,
     ) -> i64;
 
     fn rusteron_publish_concurrently(
@@ -70,7 +51,7 @@ unsafe extern "C" {
         running: *const bool,
         idle: Idle,
         idle_clientd: *mut c_void,
-        published: *mut CPublished,
+        messages: *mut u64,
     ) -> i64;
 
     fn rusteron_receive(
@@ -80,7 +61,7 @@ unsafe extern "C" {
         received_bytes: *mut u64,
         idle: Idle,
         idle_clientd: *mut c_void,
-        received: *mut CReceived,
+        bytes: *mut u64,
     ) -> i32;
 }
 
@@ -93,7 +74,7 @@ pub fn publish_exclusively(
     message: &[u8],
     plan: &Plan,
     run: &Run<'_>,
-) -> Result<Published, OfferError> {
+) -> Result<u64, OfferError> {
     // SAFETY: the publication is live, and `&mut` is its only user.
     let (returned, published) =
         unsafe { publish(rusteron_publish_exclusively, publication.as_ptr(), message, plan, run) };
@@ -113,7 +94,7 @@ pub fn publish_concurrently(
     message: &[u8],
     plan: &Plan,
     run: &Run<'_>,
-) -> Result<Published, OfferError> {
+) -> Result<u64, OfferError> {
     // SAFETY: the publication is live, and made for concurrent use.
     let (returned, published) =
         unsafe { publish(rusteron_publish_concurrently, publication.as_ptr(), message, plan, run) };
@@ -134,12 +115,12 @@ unsafe fn publish<P>(
     message: &[u8],
     plan: &Plan,
     run: &Run<'_>,
-) -> (i64, Published) {
+) -> (i64, u64) {
     let mut idle = plan.idle.new_strategy();
     let (idle_function, idle_clientd) = idle_of(&mut idle);
     let burst_length = publisher::burst_length(message.len());
     let message = CMessage { buffer: message.as_ptr(), length: message.len(), burst_length };
-    let mut published = CPublished::default();
+    let mut messages = 0;
     // SAFETY: the caller answers for the publication. All other pointers are to what lives until the
     // return; the flag, which other threads change, is read as volatile, which on one byte is what a
     // relaxed load is; the idle strategy is used by this call alone.
@@ -150,11 +131,10 @@ unsafe fn publish<P>(
             run.running_flag().as_ptr(),
             idle_function,
             idle_clientd,
-            &mut published,
+            &mut messages,
         )
     };
-    let CPublished { messages, back_pressured, admin_actions, not_connected } = published;
-    (returned, Published { messages, back_pressured, admin_actions, not_connected })
+    (returned, messages)
 }
 
 /// Receives until the run is stopped, and then what had been published until then, as
@@ -162,14 +142,10 @@ unsafe fn publish<P>(
 ///
 /// # Errors
 /// If the subscription was closed.
-pub fn receive(
-    subscription: Subscription,
-    plan: &Plan,
-    run: &Run<'_>,
-) -> Result<Received, PollError> {
+pub fn receive(subscription: Subscription, plan: &Plan, run: &Run<'_>) -> Result<u64, PollError> {
     let mut idle = plan.idle.new_strategy();
     let (idle_function, idle_clientd) = idle_of(&mut idle);
-    let mut received = CReceived::default();
+    let mut bytes = 0;
     // SAFETY: the subscription is live and this call its only user; for the rest as in `publish`. The
     // counter is written as volatile and aligned, by this thread alone, and read by others as an
     // atomic.
@@ -181,17 +157,15 @@ pub fn receive(
             run.received_bytes_counter().as_ptr(),
             idle_function,
             idle_clientd,
-            &mut received,
+            &mut bytes,
         )
     };
     if returned != 0 {
         return Err(PollError::Closed(CLOSED));
     }
-    let CReceived { bytes, polls, failed_polls } = received;
     // The rest is not measured.
-    let received = Received { bytes, polls, failed_polls };
     let mut subscription = CSubscription(subscription);
-    subscriber::go_on_receiving(&mut subscription, received, plan.expectation(), &mut idle, run)
+    subscriber::go_on_receiving(&mut subscription, bytes, plan.expectation(), &mut idle, run)
 }
 
 /// An idle strategy as C takes it.

@@ -15,9 +15,9 @@ use crate::measuring::connection::{Connection, Stream};
 use crate::measuring::measurement::{self, Plan};
 use crate::measuring::median::median;
 use crate::measuring::message_path::{Fragments, Publish};
-use crate::measuring::publisher::{self, Published};
+use crate::measuring::publisher;
 use crate::measuring::run::Run;
-use crate::measuring::subscriber::{self, Received};
+use crate::measuring::subscriber;
 use crate::processes::driver_process::DriverDir;
 use crate::processes::java::{self, Java};
 
@@ -63,7 +63,7 @@ impl Publishers {
 }
 
 /// The loop of a publisher, for a thread of its own.
-type Publisher<'a> = Box<dyn FnOnce(&Run<'_>) -> Result<Published, OfferError> + Send + 'a>;
+type Publisher<'a> = Box<dyn FnOnce(&Run<'_>) -> Result<u64, OfferError> + Send + 'a>;
 
 /// The programs that runs are made with.
 #[derive(Debug)]
@@ -262,7 +262,7 @@ fn receive(
     is_fragmented: bool,
     plan: &Plan,
     run: &Run<'_>,
-) -> Result<Received, PollError> {
+) -> Result<u64, PollError> {
     let (expectation, mut idle) = (plan.expectation(), plan.idle.new_strategy());
     match way {
         Way::CProgram => c_loops::receive(subscription, plan, run),

@@ -11,9 +11,9 @@ use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::measuring::median::median;
 use crate::measuring::message_path::{Poll, Publish};
-use crate::measuring::publisher::{self, Published};
+use crate::measuring::publisher;
 use crate::measuring::run::Run;
-use crate::measuring::subscriber::{self, Expectation, Received};
+use crate::measuring::subscriber::{self, Expectation};
 
 /// The measurement: its messages and its duration.
 #[derive(Debug, Clone, Copy)]
@@ -82,10 +82,10 @@ impl Slice {
 pub struct Measurement {
     /// The slices of the measured time.
     pub slices: Vec<Slice>,
-    /// The publishers' counts, warm-up included.
-    pub published: Published,
-    /// The subscriber's counts, warm-up included.
-    pub received: Received,
+    /// The published messages, warm-up included.
+    pub published: u64,
+    /// The received bytes, warm-up included.
+    pub received: u64,
 }
 
 /// Publishes on one thread, receives on another, and samples from this one, until the plan is
@@ -128,8 +128,8 @@ pub fn measure_loops<P, S>(
     observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
 ) -> Result<Measurement, Failure>
 where
-    P: FnOnce(&Run<'_>) -> Result<Published, OfferError> + Send,
-    S: FnOnce(&Run<'_>) -> Result<Received, PollError> + Send,
+    P: FnOnce(&Run<'_>) -> Result<u64, OfferError> + Send,
+    S: FnOnce(&Run<'_>) -> Result<u64, PollError> + Send,
 {
     let run = Run::new(interrupt, publishers.len());
     // The threads' loops borrow the run, and own what they run.
@@ -143,7 +143,7 @@ where
                 spawn(scope, "publisher", move || {
                     let guard = shared.guard();
                     let published = publish(shared)?;
-                    shared.add_published(published.messages);
+                    shared.add_published(published);
                     guard.disarm();
                     Ok::<_, OfferError>(published)
                 })
@@ -168,13 +168,13 @@ where
             publishers.into_iter().map(|publisher| join(publisher, "publisher")).collect();
         let received = join(subscriber, "subscriber");
         let published = published.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok::<_, Failure>((slices, Published::sum(published), received?))
+        Ok::<_, Failure>((slices, published.iter().sum::<u64>(), received?))
     })?;
     let slices = slices?;
-    if received.bytes != published.messages * plan.message_length as u64 {
+    if received != published * plan.message_length as u64 {
         return Err(Failure::Run(format!(
             "{} bytes were received of {} messages of {} bytes that were published",
-            received.bytes, published.messages, plan.message_length
+            received, published, plan.message_length
         )));
     }
     Ok(Measurement { slices, published, received })
@@ -369,9 +369,9 @@ mod tests {
                 Ok(())
             })
             .expect("a measurement");
-        assert_eq!(measurement.received.bytes, measurement.published.messages * 32);
+        assert_eq!(measurement.received, measurement.published * 32);
         let messages: u64 = measurement.slices.iter().map(|slice| slice.messages).sum();
-        assert!(messages <= measurement.published.messages);
+        assert!(messages <= measurement.published);
         assert_eq!(phases.first(), Some(&Phase::WarmUp));
         let measured = phases.iter().filter(|phase| **phase == Phase::Measured).count();
         assert_eq!(measured, measurement.slices.len());
@@ -393,8 +393,8 @@ mod tests {
         let interrupt = Interrupt::default();
         let measurement = measure_loops(publishers, receive, &PLAN, &interrupt, |_, _| Ok(()))
             .expect("a measurement");
-        assert!(measurement.published.messages > 0);
-        assert_eq!(measurement.received.bytes, measurement.published.messages * 32);
+        assert!(measurement.published > 0);
+        assert_eq!(measurement.received, measurement.published * 32);
     }
 
     #[test]

@@ -11,37 +11,13 @@ const BURST_LENGTH: usize = 1_000_000;
 /// How many bytes are, at the most: long messages would make a burst last for minutes.
 const BURST_BYTES: usize = 64 << 20;
 
-/// The counts of a publisher.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Published {
-    /// Messages that were accepted.
-    pub messages: u64,
-    /// Offers refused because the subscriber was behind.
-    pub back_pressured: u64,
-    /// Offers refused because the log buffer was being rotated.
-    pub admin_actions: u64,
-    /// Offers refused because no subscriber was connected.
-    pub not_connected: u64,
-}
-
-impl Published {
-    /// Adds up the counts of several publishers.
-    pub fn sum(publishers: impl IntoIterator<Item = Self>) -> Self {
-        publishers.into_iter().fold(Self::default(), |sum, one| Self {
-            messages: sum.messages + one.messages,
-            back_pressured: sum.back_pressured + one.back_pressured,
-            admin_actions: sum.admin_actions + one.admin_actions,
-            not_connected: sum.not_connected + one.not_connected,
-        })
-    }
-}
-
 /// How many messages of a length are published between two looks at whether to go on.
 pub fn burst_length(message_length: usize) -> usize {
     BURST_LENGTH.min(BURST_BYTES.div_ceil(message_length.max(1)))
 }
 
-/// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped.
+/// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped. Returns how many
+/// messages were accepted.
 ///
 /// # Errors
 /// Errors that do not pass by waiting; see [`OfferError::is_retryable`].
@@ -50,7 +26,7 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     message: &[u8],
     idle: &mut I,
     run: &Run<'_>,
-) -> Result<Published, OfferError> {
+) -> Result<u64, OfferError> {
     let burst_length = burst_length(message.len());
     let mut messages = 0;
     let mut refusals = Refusals::default();
@@ -58,7 +34,7 @@ pub fn publish<P: Publish, I: IdleStrategy>(
         for _ in 0..burst_length {
             // The only offer in the program: the compiler builds it into the loop.
             while let Err(error) = publication.offer(message) {
-                refusals.count(error, messages, idle)?;
+                refusals.begin(error, messages, idle)?;
                 if !run.is_running() {
                     break 'running;
                 }
@@ -67,32 +43,27 @@ pub fn publish<P: Publish, I: IdleStrategy>(
             messages += 1;
         }
     }
-    Ok(Published { messages, ..refusals.counts })
+    Ok(messages)
 }
 
-/// Refused offers. The counter of accepted offers is separate: it is all that the loop changes
-/// while offers are accepted.
+/// Refused offers. The counter of accepted offers is separate: it is all that the loop changes while offers are accepted.
 #[derive(Debug, Default)]
 struct Refusals {
-    counts: Published,
     /// How many messages had been published at the last refusal.
     at: Option<u64>,
 }
 
 impl Refusals {
-    /// Counts a refusal; if it is the message's first, the idle strategy starts over.
+    /// Lets the idle strategy start over at the first refusal of a message.
     #[cold]
-    fn count<I: IdleStrategy>(
+    fn begin<I: IdleStrategy>(
         &mut self,
         error: OfferError,
         messages: u64,
         idle: &mut I,
     ) -> Result<(), OfferError> {
-        match error {
-            OfferError::BackPressured => self.counts.back_pressured += 1,
-            OfferError::AdminAction => self.counts.admin_actions += 1,
-            OfferError::NotConnected => self.counts.not_connected += 1,
-            error => return Err(error),
+        if !error.is_retryable() {
+            return Err(error);
         }
         if self.at != Some(messages) {
             self.at = Some(messages);
@@ -120,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_offers_are_repeated_and_counted() {
+    fn refused_offers_are_repeated() {
         let interrupt = Interrupt::default();
         let run = Run::new(&interrupt, 1);
         let mut publication = Scripted(0, |offer| match offer {
@@ -134,9 +105,7 @@ mod tests {
             _ => Ok(()),
         });
         let published = publish(&mut publication, &[0; 32], &mut NoOp, &run);
-        let expected =
-            Published { messages: 96, back_pressured: 2, admin_actions: 1, not_connected: 1 };
-        assert_eq!(published, Ok(expected));
+        assert_eq!(published, Ok(96));
     }
 
     #[test]
@@ -164,7 +133,7 @@ mod tests {
         });
         let mut idle = Recorder::default();
         let published = publish(&mut publication, b"m", &mut idle, &run);
-        assert_eq!(published.map(|published| published.messages), Ok(3));
+        assert_eq!(published, Ok(3));
         assert_eq!(idle.0, ["reset", "idle", "idle", "reset", "idle", "reset"]);
     }
 
@@ -188,6 +157,6 @@ mod tests {
             Ok(())
         });
         let published = publish(&mut publication, &message, &mut NoOp, &run);
-        assert_eq!(published.map(|published| published.messages), Ok(4));
+        assert_eq!(published, Ok(4));
     }
 }

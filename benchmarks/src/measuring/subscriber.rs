@@ -7,17 +7,6 @@ use rusteron_client::{IdleStrategy, PollError};
 use crate::measuring::message_path::Poll;
 use crate::measuring::run::{Remainder, Run};
 
-/// The counts of a subscriber.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Payload bytes, including those that arrived after the stop.
-    pub bytes: u64,
-    /// Polls up to the stop.
-    pub polls: u64,
-    /// Those of them that found nothing.
-    pub failed_polls: u64,
-}
-
 /// The facts that the subscriber needs besides its subscription.
 #[derive(Debug, Clone, Copy)]
 pub struct Expectation {
@@ -29,7 +18,7 @@ pub struct Expectation {
     pub timeout: Duration,
 }
 
-/// Receives until the run is stopped, and then the rest of the messages published until then.
+/// Receives until the run is stopped, and then the rest of the messages published until then. Returns the bytes of all.
 ///
 /// # Errors
 /// If the subscription was closed.
@@ -38,8 +27,8 @@ pub fn receive<S: Poll, I: IdleStrategy>(
     expectation: Expectation,
     idle: &mut I,
     run: &Run<'_>,
-) -> Result<Received, PollError> {
-    go_on_receiving(subscription, Received::default(), expectation, idle, run)
+) -> Result<u64, PollError> {
+    go_on_receiving(subscription, 0, expectation, idle, run)
 }
 
 /// [`receive`], by a subscriber that has received something already.
@@ -48,26 +37,23 @@ pub fn receive<S: Poll, I: IdleStrategy>(
 /// If the subscription was closed.
 pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
     subscription: &mut S,
-    mut received: Received,
+    mut bytes: u64,
     expectation: Expectation,
     idle: &mut I,
     run: &Run<'_>,
-) -> Result<Received, PollError> {
+) -> Result<u64, PollError> {
     let mut drain = None;
     loop {
         if !run.is_running() {
-            let drain = drain.get_or_insert_with(|| Drain::new(received));
-            if drain.is_finished(received.bytes, &expectation, run) {
-                return Ok(Received { bytes: received.bytes, ..drain.at_stop });
+            let drain = drain.get_or_insert_with(|| Drain::new(bytes));
+            if drain.is_finished(bytes, &expectation, run) {
+                return Ok(bytes);
             }
         }
         // The only poll in the program: the compiler builds poll and handler into the loop.
-        let fragments = subscription.poll(&mut received.bytes, expectation.fragment_limit)?;
-        received.polls += 1;
+        let fragments = subscription.poll(&mut bytes, expectation.fragment_limit)?;
         if fragments > 0 {
-            run.set_received_bytes(received.bytes);
-        } else {
-            received.failed_polls += 1;
+            run.set_received_bytes(bytes);
         }
         idle.idle(fragments);
     }
@@ -76,8 +62,6 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
 /// After the stop: the subscriber still receives the messages that are on their way.
 #[derive(Debug)]
 struct Drain {
-    /// The counts at the stop. Later polls are not counted.
-    at_stop: Received,
     /// How many bytes had been received at the last look, and when that had changed.
     bytes: u64,
     last_arrival: Instant,
@@ -85,8 +69,8 @@ struct Drain {
 
 impl Drain {
     #[cold]
-    fn new(at_stop: Received) -> Self {
-        Self { at_stop, bytes: at_stop.bytes, last_arrival: Instant::now() }
+    fn new(bytes: u64) -> Self {
+        Self { bytes, last_arrival: Instant::now() }
     }
 
     /// Returns whether there is nothing more to wait for. If messages are missing, the caller will see it.
@@ -149,7 +133,7 @@ mod tests {
             })
         });
         let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &run).expect("open");
-        assert_eq!(received, Received { bytes: 27 * 32, polls: 3, failed_polls: 1 });
+        assert_eq!(received, 27 * 32);
         assert_eq!(run.received_bytes(), 27 * 32);
     }
 
@@ -161,7 +145,7 @@ mod tests {
         run.stop();
         let expectation = Expectation { timeout: Duration::from_millis(1), ..EXPECTATION };
         let received = receive(&mut Scripted(0, |_| Ok(0)), expectation, &mut NoOp, &run);
-        assert_eq!(received, Ok(Received::default()));
+        assert_eq!(received, Ok(0));
     }
 
     #[test]

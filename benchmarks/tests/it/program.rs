@@ -11,8 +11,8 @@ pub(crate) fn benchmark(arguments: &[&str]) -> Command {
 }
 
 /// The arguments of a short run of so many rounds, which leaves processor time to the tests beside it.
-pub(crate) fn short<'a>(rounds: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-    let times = ["--measure=200ms", "--warmup=50ms", "--java-warmup=100ms", "--runs", rounds];
+pub(crate) fn short<'a>(rounds: &'a str, measured: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    let times = [measured, "--warmup=50ms", "--java-warmup=100ms", "--runs", rounds];
     [arguments, &times].concat()
 }
 
