@@ -52,6 +52,6 @@ pub unsafe fn load_properties_file(path: impl AsRef<Path>) -> Result<()> {
     let text = fs::read_to_string(path).map_err(|error| {
         Error::new(ErrorKind::Io(error.kind()), format!("{}: {error}", path.display()))
     })?;
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees that no other thread uses the environment (`load_properties`).
     unsafe { load_properties(&text) }
 }

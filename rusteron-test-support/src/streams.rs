@@ -1,7 +1,7 @@
 //! Publications and subscriptions that are connected, and messages between them.
 
 use rusteron_client::{
-    Aeron, ExclusivePublication, Header, OfferError, Publication, Result, Subscription,
+    Aeron, ExclusivePublication, Header, OfferError, Publication, Publisher, Result, Subscription,
 };
 
 use crate::{Random, await_some, await_that};
@@ -13,10 +13,7 @@ pub const SHORT_TERMS: &str = "aeron:ipc?term-length=64k";
 pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Subscription) {
     let subscription = aeron.add_subscription(channel, 1001).expect("a subscription");
     let publication = aeron.add_exclusive_publication(channel, 1001).expect("a publication");
-    await_that("the connection", || {
-        // The driver says that there is a subscriber before it says how far the publisher may go.
-        publication.available_window().is_ok_and(|window| window > 0) && subscription.is_connected()
-    });
+    await_connection(&publication, &subscription);
     (publication, subscription)
 }
 
@@ -24,11 +21,16 @@ pub fn connected_pair(aeron: &Aeron, channel: &str) -> (ExclusivePublication, Su
 pub fn shared_pair(aeron: &Aeron, channel: &str) -> (Publication, Subscription) {
     let subscription = aeron.add_subscription(channel, 1002).expect("a subscription");
     let publication = aeron.add_publication(channel, 1002).expect("a publication");
+    await_connection(&publication, &subscription);
+    (publication, subscription)
+}
+
+/// Waits until both know of each other and a message is accepted.
+fn await_connection(publisher: &impl Publisher, subscription: &Subscription) {
     await_that("the connection", || {
         // The driver says that there is a subscriber before it says how far the publisher may go.
-        publication.available_window().is_ok_and(|window| window > 0) && subscription.is_connected()
+        publisher.available_window().is_ok_and(|window| window > 0) && subscription.is_connected()
     });
-    (publication, subscription)
 }
 
 /// Tries until there is something other than a state that passes.
@@ -40,8 +42,8 @@ pub fn retry<T>(mut attempt: impl FnMut() -> Result<T, OfferError>) -> Result<T,
 }
 
 /// Offers until the message is accepted; panics on an error that repeating does not help.
-pub fn offer(publication: &mut ExclusivePublication, message: &[u8]) -> i64 {
-    retry(|| publication.offer(message)).unwrap_or_else(|error| panic!("{error}"))
+pub fn offer(publisher: &mut impl Publisher, message: &[u8]) -> i64 {
+    retry(|| publisher.offer(message)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The next `count` messages.

@@ -89,7 +89,7 @@ impl<T> Shared<T> {
 
     fn finish(&self, outcome: Result<T>) {
         let mut state = self.lock();
-        // Otherwise nobody asks, and this thread drops the outcome below.
+        // If the caller has dropped the request, this thread drops the outcome below.
         if let State::Running(waker) = &mut *state {
             let waker = waker.take();
             *state = State::Done(outcome);

@@ -309,7 +309,7 @@ impl sealed::Resource for Counter {
     unsafe fn poll(
         registering: *mut sys::aeron_client_registering_resource_stct,
     ) -> Result<Option<Self::Raw>> {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
         unsafe { poll_for_address(sys::aeron_async_add_counter_poll, registering) }
     }
 
@@ -320,7 +320,7 @@ impl sealed::Resource for Counter {
     ) -> i32 {
         // For a static counter, C's documentation says that this fails. But it succeeds: it frees
         // the client's record of the counter, and leaves the counter itself alone.
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
         unsafe { sys::aeron_async_add_counter_cancel(client, registering) }
     }
 

@@ -50,7 +50,7 @@ impl sealed::Resource for NextSessionId {
         registering: *mut sys::aeron_client_registering_resource_stct,
     ) -> Result<Option<i32>> {
         let mut session_id = 0;
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
         let polled = unsafe { sys::aeron_async_next_session_id_poll(&mut session_id, registering) };
         Ok((polled.into_result()? != 0).then_some(session_id))
     }
@@ -60,7 +60,7 @@ impl sealed::Resource for NextSessionId {
         registering: *mut sys::aeron_client_registering_resource_stct,
         (): (),
     ) -> i32 {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
         unsafe { sys::rusteron_async_next_session_id_cancel(client, registering) }
     }
 

@@ -302,7 +302,7 @@ pub(crate) unsafe fn poll_for_address<T>(
     registering: *mut sys::aeron_client_registering_resource_stct,
 ) -> Result<Option<NonNull<T>>> {
     let mut raw = ptr::null_mut();
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
     match unsafe { poll(&mut raw, registering) }.into_result()? {
         0 => Ok(None),
         _ => NonNull::new(raw).ok_or_else(last_error).map(Some),

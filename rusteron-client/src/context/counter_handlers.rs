@@ -38,7 +38,8 @@ impl CounterHandlers {
         context: *mut sys::aeron_context_t,
     ) -> Result<()> {
         let clientd = Arc::as_ptr(self).cast_mut().cast::<c_void>();
-        // SAFETY: handed on to the caller; C stores both addresses.
+        // SAFETY: the caller guarantees that `self` outlives the context and its client, in which C stores
+        // the address.
         unsafe {
             sys::aeron_context_set_on_available_counter(context, Some(on_available), clientd)
         }

@@ -291,7 +291,8 @@ pub(crate) unsafe fn install_close_handlers(
     context: *mut sys::aeron_context_t,
 ) -> Result<()> {
     let clientd = Arc::as_ptr(handlers).cast_mut().cast::<c_void>();
-    // SAFETY: handed on to the caller; C stores both addresses.
+    // SAFETY: the caller guarantees that the handlers outlive the context and its client, in which C
+    // stores their address.
     unsafe { sys::aeron_context_set_on_close_client(context, Some(on_close), clientd) }
         .into_result()
         .map(drop)
@@ -317,7 +318,7 @@ unsafe extern "C" fn on_new_publication(
     session_id: i32,
     correlation_id: i64,
 ) {
-    // SAFETY: handed on: C passes what it was given and a channel that lives for the call.
+    // SAFETY: C passes what it was given, and a channel that lives for the call.
     unsafe { on_added(clientd, channel, stream_id, Some(session_id), correlation_id) };
 }
 

@@ -17,7 +17,7 @@ use crate::client::wait::WaitError;
 use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
 use crate::publication::{
-    BufferClaim, PublicationHandle, Publisher, RawPublication, message_parts, reserved_value,
+    BufferClaim, PublicationHandle, Publisher, RawPublication, fragments, message_parts,
 };
 use rusteron_core::error::{OfferError, Position, Result};
 use rusteron_core::idle::IdleStrategy;
@@ -237,7 +237,8 @@ impl ExclusivePublication {
     ) -> Result<Position, OfferError> {
         let length = message.len();
         if length > self.fields.max_payload_length {
-            return self.offer_fragments(length, reserved_value::filler(message, supplier));
+            return self
+                .offer_fragments(length, fragments::with_reserved_values(message, supplier));
         }
         // If the supplier panics, the claim is aborted.
         let mut claim = self.try_claim(length)?;

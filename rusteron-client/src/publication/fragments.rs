@@ -141,6 +141,23 @@ impl Drop for Fragments {
     }
 }
 
+/// Returns a function that fills fragments: it writes the payload, and then the reserved value that
+/// the supplier returns for it. A panic of the supplier goes through.
+pub(crate) fn with_reserved_values(
+    message: &[u8],
+    mut supplier: impl FnMut(&[u8]) -> i64,
+) -> impl FnMut(Range<usize>, *mut u8) {
+    move |part, frame| {
+        let payload = &message[part];
+        // SAFETY: the publication has begun the frame for this part of the message. The frame is
+        // aligned to 32 bytes, and its field lies at 24.
+        unsafe { log_buffer::copy_payload(payload, frame) };
+        let value = supplier(payload);
+        // SAFETY: as above.
+        unsafe { frame.add(log_buffer::RESERVED_VALUE).cast::<i64>().write(value) };
+    }
+}
+
 /// Returns the length of all fragments in the term in bytes, headers and alignment included.
 fn framed_length(length: usize, fragment_length: usize) -> usize {
     let (full, rest) = (length / fragment_length, length % fragment_length);

@@ -33,7 +33,6 @@ mod message_parts;
 mod next_frame;
 mod publication;
 mod publisher;
-mod reserved_value;
 
 pub use batch::OfferedBatch;
 pub use buffer_claim::BufferClaim;

@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::client::registration::{Resource, poll_for_address, sealed};
 use crate::client::wait::WaitError;
 use crate::publication::{
-    BufferClaim, PublicationHandle, Publisher, RawPublication, message_parts, reserved_value,
+    BufferClaim, PublicationHandle, Publisher, RawPublication, fragments, message_parts,
 };
 use rusteron_core::error::{OfferError, Position, Result};
 use rusteron_core::idle::IdleStrategy;
@@ -150,46 +150,11 @@ impl Publication {
         Publisher::offer_deadline(&mut { self }, message, deadline, idle)
     }
 
-    /// Offers one message whose bytes lie in several slices, such as a header and a body.
-    ///
-    /// The parts are written one after the other into the log buffer. Subscribers receive one
-    /// message. The caller needs no buffer in which the parts are joined first. An
-    /// [`IoSlice`] is a borrowed slice of bytes. No parts, or parts that are all empty, make an
-    /// empty message.
-    ///
-    /// Otherwise as [`offer`](Self::offer). Does not block; does not allocate, except for a message
-    /// of several fragments on Windows.
+    /// Offers one message whose bytes lie in several slices, such as a header and a body; see
+    /// [`ExclusivePublication::offer_parts`](crate::ExclusivePublication::offer_parts).
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
-    ///
-    /// ```
-    /// # use rusteron_client::{Aeron, Context};
-    /// # use rusteron_media_driver::MediaDriver;
-    /// use std::io::IoSlice;
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let driver = MediaDriver::launch_embedded()?;
-    /// # let mut context = Context::new()?;
-    /// # context.set_dir(driver.aeron_dir())?;
-    /// # let aeron = Aeron::connect(context)?;
-    /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
-    /// # let publication = aeron.add_publication("aeron:ipc", 1001)?;
-    /// # while !publication.is_connected() { std::thread::yield_now(); }
-    /// let header = 7_u32.to_le_bytes();
-    /// let body = b"body";
-    /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
-    ///
-    /// // The subscriber receives one message of 8 bytes.
-    /// let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
-    ///     assert_eq!(message, b"\x07\0\0\0body");
-    /// };
-    /// while subscription.poll(handler, 10)? == 0 {
-    ///     std::thread::yield_now();
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// Corresponds to `aeron_publication_offerv`.
     #[doc(alias("aeron_publication_offerv", "DirectBufferVector"))]
@@ -235,7 +200,7 @@ impl Publication {
             claim.set_reserved_value(value);
             return claim.commit();
         }
-        self.offer_fragments(length, reserved_value::filler(message, supplier))
+        self.offer_fragments(length, fragments::with_reserved_values(message, supplier))
     }
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to

@@ -148,7 +148,7 @@ impl<'a> SubscriptionBuilder<'a> {
 fn with_info(
     mut handler: impl FnMut(&ImageInfo) + Send + 'static,
 ) -> impl FnMut(*mut sys::aeron_image_t) + Send + 'static {
-    // SAFETY: the image is as said above, by the contract of `SubscriptionCallbacks`.
+    // SAFETY: `SubscriptionCallbacks` passes a live image, whose log buffer is mapped.
     move |image| handler(&unsafe { ImageInfo::from_raw(image) })
 }
 

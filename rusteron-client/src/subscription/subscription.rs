@@ -188,11 +188,10 @@ impl Subscription {
         unsafe { sys::aeron_subscription_is_connected(self.raw.as_ptr()) }
     }
 
-    /// Waits until a publisher is connected. The first look after `deadline` is the last.
+    /// Waits until a publisher is connected. Looks until `deadline`, and then once more.
     ///
     /// Idles between two looks. An idle is not cut short at the deadline, so the call may last longer
-    /// by one idle. For a client without a conductor thread, does the conductor's work
-    /// as well.
+    /// by one idle. For a client without a conductor thread, does the conductor's work as well.
     ///
     /// # Errors
     /// - [`WaitError::TimedOut`]: no publisher has connected;
@@ -321,7 +320,7 @@ impl sealed::Resource for Subscription {
     unsafe fn poll(
         registering: *mut sys::aeron_client_registering_resource_stct,
     ) -> Result<Option<Self::Raw>> {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
         unsafe { poll_for_address(sys::aeron_async_add_subscription_poll, registering) }
     }
 
@@ -331,11 +330,11 @@ impl sealed::Resource for Subscription {
         callbacks: Option<CallbackHandle>,
     ) -> i32 {
         if callbacks.is_none() {
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
             return unsafe { sys::aeron_async_add_subscription_cancel(client, registering) };
         }
-        // SAFETY: handed on to the caller. C's own cancel does the same. Here C also notifies when
-        // it is done, whatever became of the request.
+        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`). C's own
+        // cancel does the same. Here C also notifies when it is done, whatever became of the request.
         unsafe {
             let id = sys::aeron_async_add_subscription_get_registration_id(registering);
             let clientd = clientd(callbacks);
@@ -345,7 +344,7 @@ impl sealed::Resource for Subscription {
 
     unsafe fn release(list: &CallbackList, callbacks: Option<CallbackHandle>) {
         if let Some(callbacks) = callbacks {
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller guarantees that C no longer calls them (`Resource::release`).
             unsafe { list.remove(callbacks) };
         }
     }
@@ -392,8 +391,8 @@ impl sealed::Stream for Subscription {
         let clientd = clientd(callbacks);
         let on_available: sys::aeron_on_available_image_t = Some(on_available_image);
         let on_unavailable: sys::aeron_on_unavailable_image_t = Some(on_unavailable_image);
-        // SAFETY: handed on to the caller; C copies the channel, and the handlers are live, or
-        // absent.
+        // SAFETY: the caller guarantees a live client, and handlers that are live or absent
+        // (`Stream::add`); C copies the channel.
         unsafe {
             sys::aeron_async_add_subscription(
                 registering,

@@ -70,7 +70,7 @@ impl Notification {
     /// `clientd` is from [`into_raw`](Self::into_raw), and neither this nor [`notify`] has been
     /// called with it.
     pub unsafe fn from_raw(clientd: *mut c_void) -> Self {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that `clientd` is from `into_raw`, and given back once.
         Self { callback: Some(unsafe { Box::from_raw(clientd.cast()) }) }
     }
 }
@@ -94,7 +94,7 @@ impl Drop for Notification {
 /// # Safety
 /// As for [`Notification::from_raw`].
 pub unsafe extern "C" fn notify(clientd: *mut c_void) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller, C, passes what `into_raw` gave it, once (`Notification::from_raw`).
     drop(unsafe { Notification::from_raw(clientd) });
 }
 

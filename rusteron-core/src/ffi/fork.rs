@@ -85,7 +85,7 @@ impl ForkGuard {
     /// `address` and `length` are those of a whole mapping, which lives as long as the guard. Each
     /// access allows that its bytes turn to zero.
     pub unsafe fn of_mapping(address: *mut u8, length: usize) -> Self {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a whole mapping that outlives the guard; there is no flag.
         unsafe { Self::new(address, length, ptr::null_mut()) }
     }
 

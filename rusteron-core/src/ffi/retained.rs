@@ -30,7 +30,7 @@ impl<F: ?Sized> Retained<F> {
     /// # Safety
     /// `clientd` comes from [`clientd`](Self::clientd) of the same `F`, and its `Retained` lives.
     pub unsafe fn shared<'a>(clientd: *mut c_void) -> &'a F {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live `Retained` of this type behind `clientd`.
         unsafe { &*clientd.cast::<Box<F>>() }
     }
 
@@ -39,7 +39,7 @@ impl<F: ?Sized> Retained<F> {
     /// # Safety
     /// As for [`shared`](Self::shared); and no other reference to the closure is in use.
     pub unsafe fn exclusive<'a>(clientd: *mut c_void) -> &'a mut F {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a live `Retained` behind `clientd`, and no other reference.
         unsafe { &mut *clientd.cast::<Box<F>>() }
     }
 }

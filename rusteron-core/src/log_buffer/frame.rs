@@ -265,7 +265,7 @@ unsafe fn copy_forward(payload: &[u8], target: *mut u8) -> usize {
 /// For `'a`, `address` is aligned, mapped, and written to by others in atomic steps only.
 #[inline(always)]
 pub unsafe fn atomic_i64<'a>(address: *mut i64) -> &'a AtomicI64 {
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees a mapped, aligned address, written in atomic steps only.
     unsafe { AtomicI64::from_ptr(address) }
 }
 
@@ -275,7 +275,7 @@ pub unsafe fn atomic_i64<'a>(address: *mut i64) -> &'a AtomicI64 {
 /// As for [`atomic_i64`].
 #[inline(always)]
 pub unsafe fn atomic_i32<'a>(address: *mut i32) -> &'a AtomicI32 {
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees a mapped, aligned address, written in atomic steps only.
     unsafe { AtomicI32::from_ptr(address) }
 }
 
@@ -285,7 +285,7 @@ pub unsafe fn atomic_i32<'a>(address: *mut i32) -> &'a AtomicI32 {
 /// As for [`atomic_i64`]; and the value is 0 or 1, like the value of a C `bool`.
 #[inline(always)]
 pub unsafe fn atomic_bool<'a>(address: *mut bool) -> &'a AtomicBool {
-    // SAFETY: handed on to the caller.
+    // SAFETY: the caller guarantees a mapped, aligned address, written in atomic steps only.
     unsafe { AtomicBool::from_ptr(address) }
 }
 

@@ -107,7 +107,7 @@ impl ImageFields {
     ) -> usize {
         let Some(position) = self.subscriber_position() else { return 0 };
         let progress = Progress::new(self, position);
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives the poll, which is the only one (`poll`).
         unsafe { self.poll_to(give, fragment_limit, progress, 0) }
     }
 
@@ -128,7 +128,7 @@ impl ImageFields {
         if progress.cursor >= limit {
             return 0;
         }
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives the poll, which is the only one (`poll`).
         unsafe { self.poll_to(give, fragment_limit, progress, limit) }
     }
 
@@ -239,7 +239,7 @@ impl ImageFields {
         if self.is_closed() {
             return Ok(initial_position);
         }
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives this call (`poll`).
         let Some(term) = (unsafe { self.check_position(initial_position) })? else {
             return Ok(initial_position);
         };
@@ -333,7 +333,7 @@ impl ImageFields {
         if self.is_closed() {
             return Ok(());
         }
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives this call (`poll`).
         if (unsafe { self.check_position(position) })?.is_some() {
             self.publish(position);
         }

@@ -167,7 +167,7 @@ impl<'a> Progress<'a> {
     /// As for [`ImageFields::frame`], at the cursor.
     #[inline(always)]
     pub(crate) unsafe fn frame(&self) -> Option<Frame<'a>> {
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees a mapped log buffer, and a cursor at a frame (`ImageFields::frame`).
         unsafe { self.image.frame(self.term.end, self.cursor) }
     }
 

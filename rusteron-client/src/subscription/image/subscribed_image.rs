@@ -49,7 +49,8 @@ impl SubscribedImage {
     {
         let Self { fields, assembly } = self;
         let give = |frame: Frame<'_>| frame.give_message(assembly, handler);
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives the poll, which is the only one
+        // (`ImageFields::poll`).
         unsafe { fields.poll(give, fragment_limit) }
     }
 
@@ -66,7 +67,8 @@ impl SubscribedImage {
         if fields.is_closed() {
             return 0;
         }
-        // SAFETY: handed on to the caller; handlers cannot retain their arguments.
+        // SAFETY: the caller guarantees that the image outlives the poll, which is the only one
+        // (`ImageFields::poll`); handlers cannot retain their arguments.
         let Some(frames) = (unsafe { Frames::new(fields) }) else { return 0 };
         messages::poll(frames, assembly, handler, fragment_limit)
     }
@@ -81,7 +83,8 @@ impl SubscribedImage {
         F: FnMut(&[u8], &Header<'_>),
     {
         let give = |frame: Frame<'_>| frame.give_fragment(handler);
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives the poll, which is the only one
+        // (`ImageFields::poll`).
         unsafe { self.fields.poll(give, fragment_limit) }
     }
 
@@ -103,7 +106,8 @@ impl SubscribedImage {
         let mut whole = |fragment: &[u8], header: &Header<'_>| {
             assembly.controlled_poll(fragment, header, handler)
         };
-        // SAFETY: handed on to the caller.
+        // SAFETY: the caller guarantees that the image outlives the poll, which is the only one
+        // (`ImageFields::poll`).
         unsafe { fields.controlled_poll(&mut whole, limit_position, fragment_limit) }
     }
 }

@@ -26,7 +26,7 @@ unsafe extern "C" fn control(
     length: usize,
     header: *mut sys::aeron_header_t,
 ) -> sys::aeron_controlled_fragment_handler_action_t {
-    // SAFETY: handed on.
+    // SAFETY: C passes a frame and the address that it was given.
     unsafe { receive(clientd, buffer, length, header) };
     // The frame comes again.
     sys::aeron_controlled_fragment_handler_action_en_AERON_ACTION_ABORT
