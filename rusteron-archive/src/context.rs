@@ -110,7 +110,7 @@ impl Context {
     /// Sets the supplier of the credentials for connecting. The default is no credentials.
     ///
     /// # Errors
-    /// None that are known.
+    /// C reports no failure of this call today.
     ///
     /// Corresponds to `aeron_archive_context_set_credentials_supplier`.
     #[doc(alias = "aeron_archive_context_set_credentials_supplier")]
@@ -143,7 +143,7 @@ impl Context {
     /// the method's result is lost.
     ///
     /// # Errors
-    /// None that are known.
+    /// C reports no failure of this call today.
     ///
     /// Corresponds to `aeron_archive_context_set_recording_signal_consumer`.
     #[doc(alias = "aeron_archive_context_set_recording_signal_consumer")]
@@ -174,7 +174,7 @@ impl Context {
     /// errors are passed over.
     ///
     /// # Errors
-    /// None that are known.
+    /// C reports no failure of this call today.
     ///
     /// Corresponds to `aeron_archive_context_set_error_handler`.
     #[doc(alias = "aeron_archive_context_set_error_handler")]
@@ -192,7 +192,7 @@ impl Context {
     /// to yield, then to sleep up to a millisecond.
     ///
     /// # Errors
-    /// None that are known.
+    /// C reports no failure of this call today.
     ///
     /// Corresponds to `aeron_archive_context_set_idle_strategy`.
     #[doc(alias = "aeron_archive_context_set_idle_strategy")]
@@ -220,7 +220,7 @@ impl Context {
     /// the conductor does. A panic in the callback is logged.
     ///
     /// # Errors
-    /// None.
+    /// This call cannot fail; it returns a `Result` as the other setters do.
     ///
     /// Corresponds to `aeron_archive_context_set_delegating_invoker`.
     #[doc(alias = "aeron_archive_context_set_delegating_invoker")]
@@ -244,11 +244,11 @@ impl Context {
         // SAFETY: the context is live and not connected yet.
         unsafe { sys::aeron_archive_context_set_aeron(self.as_ptr(), client.as_ptr()) }
             .into_result()?;
-        // SAFETY: as above.
+        // SAFETY: the context is live and not connected yet.
         unsafe { sys::aeron_archive_context_set_owns_aeron_client(self.as_ptr(), false) }
             .into_result()?;
         self.invoker_mut().in_conductor = client.has_invoker();
-        // SAFETY: as above; the invoker lives as long as the context.
+        // SAFETY: the context is live and not connected yet, and owns the invoker.
         unsafe {
             sys::aeron_archive_context_set_delegating_invoker(
                 self.as_ptr(),
@@ -350,7 +350,7 @@ impl Connecting {
         // SAFETY: the connecting caller has a handle of the client.
         if self.closed.is_none() && unsafe { sys_client::aeron_is_closed(self.aeron) } {
             let mut closed = ptr::null_mut();
-            // SAFETY: as above; the client is closed.
+            // SAFETY: the connecting caller has a handle of the client, which is closed.
             unsafe { sys::rusteron_closed_client_create(&mut closed, self.aeron) };
             // Without memory for it, C waits until there is some.
             self.closed = NonNull::new(closed);

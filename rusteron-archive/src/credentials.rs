@@ -211,7 +211,7 @@ mod tests {
     fn long_credentials_are_not_sent() {
         for (length, is_sent) in [(MAX_LENGTH, true), (MAX_LENGTH + 1, false)] {
             let supplier = retained(length);
-            // SAFETY: as above.
+            // SAFETY: the supplier is retained, and used by this call only; C's structure is freed once.
             let sent = unsafe {
                 let encoded = encoded_credentials(supplier.clientd());
                 let sent = (*encoded).length as usize;

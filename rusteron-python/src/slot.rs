@@ -138,7 +138,7 @@ impl<T: Send> Close for Slot<T> {
 
 impl<T: Send> Drop for Slot<T> {
     fn drop(&mut self) {
-        // Otherwise the lock may be that of a thread of the parent, and dropping the handle does nothing.
+        // In a forked child, a thread of the parent may hold the lock for ever, and dropping the handle does nothing.
         if self.process.is_current() {
             drop_detached(self.lock().take());
         }

@@ -382,7 +382,8 @@ impl Archive {
             unsafe { set_error_handler(context, None) }?;
             let outcome = call(raw);
             if events.has_on_error() {
-                // SAFETY: as above; the events belong to the context that this session owns.
+                // SAFETY: the context belongs to the live session, whose request lock is held; the session owns
+                // the events.
                 unsafe { set_error_handler(context, Some(events)) }?;
             }
             outcome

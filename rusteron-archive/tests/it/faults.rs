@@ -36,8 +36,7 @@ fn recorded() -> ReplayParams {
     ReplayParams::new().length(ReplayLength::Recorded)
 }
 
-/// First the archive does not answer. Then the driver gives the archive up, and the archive is
-/// gone.
+/// Requests time out until the driver has removed the archive's client; then the session is lost.
 fn await_loss(archive: &Archive, recording_id: i64) {
     let error = archive.max_recorded_position(recording_id).expect_err("nobody answers");
     assert!(
@@ -276,7 +275,7 @@ fn impatient(java: &JavaArchive) -> Archive {
     Archive::connect(&aeron, context).expect("a session")
 }
 
-/// The archive's end is noticed, by an error and not by waiting for ever.
+/// Requests return an error once the archive has ended, instead of waiting forever.
 fn await_client_loss(archive: &Archive, recording_id: i64) {
     let error = await_some("an error", || archive.max_recorded_position(recording_id).err());
     assert!(

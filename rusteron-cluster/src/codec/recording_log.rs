@@ -23,7 +23,7 @@ const REMOVED: i32 = -1;
 pub struct RecordingLogEntry {
     /// The kind of the entry.
     pub kind: RecordingLogEntryKind,
-    /// Whether the entry was not invalidated.
+    /// False once the entry was invalidated.
     pub is_valid: bool,
     /// The recording of the log, or of the snapshot.
     pub recording_id: i64,

@@ -130,8 +130,8 @@ pub enum TerminationCause {
 }
 
 impl TerminationCause {
-    /// Returns whether the container ended although nobody wanted that: neither the program that runs it, nor the
-    /// service, nor the consensus module by an orderly end of the node.
+    /// Returns whether the end of the container is a failure. It is none if the program, the service or the consensus
+    /// module has asked for the end.
     pub fn is_failure(&self) -> bool {
         !matches!(
             self,

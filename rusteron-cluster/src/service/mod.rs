@@ -9,9 +9,9 @@
 //!   leave half a change. Java ends the container if the archive has no space for a snapshot; this one goes on.
 //! - A message that was not sent is `NotSent`, which is no `std::error::Error`. So `?` does not make a
 //!   `ServiceError` of a client that does not read.
-//! - A log that is not contiguous, or a replay that ends early, ends the container. Java waits for ever, or
+//! - A log that is not contiguous, or a replay that ends early, ends the container. Java waits forever, or
 //!   passes the shorter state on.
-//! - A log that does not come is given up when another one is requested.
+//! - A request to join another log ends the wait for a log that has not come.
 //! - A termination without `ackRequired`, from consensus modules before 1.53, is acknowledged.
 //! - The mark file can be turned off. CPU affinity and classes named by properties have no counterpart.
 //! - The wait for a consensus module ends with the container, and after 30 s if the commit position counter is

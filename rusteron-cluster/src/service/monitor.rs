@@ -36,7 +36,7 @@ struct Durations {
 
 impl Durations {
     fn record(&self, duration: Duration) {
-        // Nothing else writes the counter.
+        // Only this container writes the counter.
         self.max.propose_max_release(nanos(duration));
         if duration > self.threshold {
             self.slow.increment();

@@ -84,7 +84,7 @@ impl IdleLoop {
                 *deadline = Instant::now() + DEADLINE;
             } else if Instant::now() >= *deadline {
                 let seconds = DEADLINE.as_secs();
-                return Err(Failure::Run(format!("waited {seconds} s for the replay in vain")));
+                return Err(Failure::Run(format!("no data of the replay for {seconds} s")));
             }
         }
         self.idle.idle(work_count);

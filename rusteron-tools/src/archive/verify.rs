@@ -218,7 +218,7 @@ impl FrameCheck {
                 return Err(self.fault(format_args!("a frame that belongs to position {position}")));
             }
             let aligned_length = frame_length.next_multiple_of(ALIGNMENT);
-            // Of padding, a block may have the header only.
+            // A block may contain only the header of a padding frame.
             let is_complete = aligned_length <= block.len() || frame_type == PADDING;
             if frame_length < HEADER_LENGTH || !is_complete {
                 return Err(self.fault(format_args!("a frame of {frame_length} bytes")));

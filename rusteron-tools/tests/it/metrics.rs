@@ -286,7 +286,7 @@ fn answer_to_head_has_no_body() {
 fn idle_connections_do_not_block_exporter() {
     let driver = launch();
     let exporter = Exporter::start(driver.aeron_dir());
-    // More than are served at a time. They say nothing, and end after a timeout.
+    // More connections than the exporter serves at a time. They send no request, and end after a timeout.
     let _idle: Vec<_> =
         (0..40).map(|_| TcpStream::connect(&exporter.address).expect("a connection")).collect();
     await_some("the metrics", || {

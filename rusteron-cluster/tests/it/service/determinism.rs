@@ -85,7 +85,7 @@ impl<F: FnMut(u64) -> String + Send> ClusteredService for Answering<F> {
         if let Some(snapshot) = snapshot {
             let mut bytes = Vec::new();
             snapshot.read_to_end(&mut bytes)?;
-            // Of this service, or of `CommandService`.
+            // The snapshot is one of this service or of `CommandService`.
             self.count = u64::from_le_bytes(
                 *bytes.first_chunk().ok_or("no count").map_err(ServiceError::failed)?,
             );

@@ -514,7 +514,7 @@ fn idling_callback_keeps_node_and_client_alive() {
     module.lead();
     module.append_message(5, b"wait");
     await_that("the callback", || entered.load(Ordering::Acquire) == 1);
-    // Nothing but the callback's idling gives these signs of life.
+    // Only the callback's idling gives these signs of life.
     let sign =
         || MarkFileHeader::decode(&host.mark_file()).expect("a mark file").activity_timestamp;
     let heartbeat = || host.counter(HEARTBEAT, |id| id == client_id).expect("a heartbeat");

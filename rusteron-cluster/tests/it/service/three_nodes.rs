@@ -196,7 +196,7 @@ fn paused_leader_service_goes_on() {
     load.await_answers();
     let leader = fixture.cluster.await_leader();
     fixture.cluster.service(leader).pause();
-    // Nothing tells that a paused process has been paused for long enough.
+    // There is no condition to wait for: a paused process shows nothing.
     thread::sleep(SERVICE_PAUSE);
     fixture.cluster.service(leader).resume();
     load.await_answers();

@@ -30,7 +30,7 @@ fn cluster_tool_knows_a_rust_node() {
     assert_contains(tool(&cluster, "describe"), &container);
     let errors = tool(&cluster, "errors");
     assert!(errors.contains("Type: CONTAINER"), "{errors}");
-    // Of consensus module, media driver and service.
+    // The consensus module, the media driver and the service have one each.
     assert_eq!(errors.matches("distinct errors observed").count(), 3, "{errors}");
     let endpoint = format!("ingressEndpoint='{}'", cluster.node(0).ingress_endpoint());
     assert_contains(tool(&cluster, "list-members"), &["leaderMemberId=0", &endpoint]);

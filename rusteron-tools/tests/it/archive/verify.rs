@@ -24,7 +24,7 @@ fn accounts_for_every_byte() {
     let empty = archive_json(&java, &["verify", &id]);
     assert_eq!((&empty["messages"], &empty["checksum"]), (&0.into(), &"00000000".into()));
 
-    // Of one fragment and of several, over the ends of terms and segments.
+    // Messages of one fragment and of several, across the ends of terms and segments.
     let mut checksum = crc32fast::Hasher::new();
     let (mut payload, mut position) = (0, 0);
     for number in 0..300_usize {
@@ -74,7 +74,7 @@ fn held_up(java: &JavaArchive) -> (Archive, i64, Subscription) {
     let (publication, recording_id, _) = record(&session, 5000);
     drop(publication);
     await_that("the end", || session.stop_position(recording_id).expect("an answer").is_some());
-    // Of the stream that the program replays to, and never polled.
+    // The subscription to the stream that the program replays to is never polled.
     let subscription = session.aeron().add_subscription("aeron:ipc", STREAM).expect("valid");
     await_that("the end of the publication", || !subscription.is_connected());
     (session, recording_id, subscription)
