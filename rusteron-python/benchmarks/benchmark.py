@@ -1,7 +1,7 @@
 """Measures the package: throughput singly and in batches, and round trips to a Rust echo, beside Rust's own.
 
 Publisher and subscriber are processes of their own, because one process has one GIL. The media driver is in a third
-process, this one, and idles. Each round of throughput has a driver of its own. ``just benchmark-python`` builds Rust's
+process, this one, and idles. Each round of throughput has a driver of its own. ``just python benchmark`` builds Rust's
 ends and runs this file.
 """
 
@@ -202,7 +202,7 @@ def write_results(options, rows):
     rows = [{"case": case, "contender": who, "measures": dict(sorted(runs.items()))} for case, who, runs in rows]
     results = {
         "benchmark": "python",
-        "command": f"just benchmark-python --rounds {options.rounds} --seconds {options.seconds:g}",
+        "command": f"just python benchmark --rounds {options.rounds} --seconds {options.seconds:g}",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "machine": f"{os.cpu_count()} cores, {os.uname().machine}, {os.uname().sysname}",
         "versions": f"Aeron {rusteron.AERON_VERSION}, CPython {sys.version.split()[0]}",

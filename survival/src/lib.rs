@@ -19,7 +19,7 @@
 //! metadata of its own log buffers; the driver's file system fills up, which needs root; descriptors run out.
 //! The streams go over IPC and UDP, and the driver loses datagrams.
 //!
-//! `just prove-survival --duration 10m` runs it, and prints a table of violations, the time of each takeover,
+//! `just survival clients --duration 10m` runs it, and prints a table of violations, the time of each takeover,
 //! and the seed. `--seed` chooses the same faults again; the machine decides when they strike. A violation,
 //! leak or crash is exit code 1. `skipped after a timeout` counts gaps that a subscriber saw in the second
 //! before it reported its timeout, in which publishers no longer waited for it.

@@ -1,7 +1,7 @@
 //! Bids in the auction of Aeron's cluster tutorial, as its Java program `BasicAuctionClusterClient` does.
 //!
 //! Shows claims, and answers that all members give alike. Start a cluster with
-//! `just run-cluster-rust --service cluster_auction_service`, and two of these. The environment variable
+//! `just run-cluster --rust --service cluster_auction_service`, and two of these. The environment variable
 //! `AERON_CLUSTER_INGRESS_ENDPOINTS` names the members' endpoints, which the recipe prints.
 
 use std::error::Error;

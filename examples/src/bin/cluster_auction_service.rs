@@ -2,7 +2,7 @@
 //!
 //! Shows state that a snapshot saves and restores. Messages and snapshots are those of Aeron's Java sample
 //! `BasicAuctionClusteredService`. So Java's `BasicAuctionClusterClient` and the program `cluster_auction` can bid, and
-//! a member can change from Java to Rust. `just run-cluster-rust --service cluster_auction_service` starts nodes.
+//! a member can change from Java to Rust. `just run-cluster --rust --service cluster_auction_service` starts nodes.
 
 use std::error::Error;
 use std::io::Read;

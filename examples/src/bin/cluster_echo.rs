@@ -1,7 +1,7 @@
 //! Sends messages to a cluster whose service echoes them, until Ctrl-C.
 //!
 //! Shows a session with Aeron Cluster: connecting, offering, polling the answers, and following a change of leader.
-//! `just run-cluster-java` starts a cluster, and prints the members' endpoints. The environment variable
+//! `just run-cluster` starts a cluster, and prints the members' endpoints. The environment variable
 //! `AERON_CLUSTER_INGRESS_ENDPOINTS` names them, such as `0=localhost:9002,1=localhost:9102,2=localhost:9202`.
 
 use std::error::Error;

@@ -1,6 +1,6 @@
 //! A replicated service that answers each message with its bytes: the smallest service.
 //!
-//! It runs beside the consensus module of its node, which is Aeron's, in Java. `just run-cluster-rust` starts nodes with
+//! It runs beside the consensus module of its node, which is Aeron's, in Java. `just run-cluster --rust` starts nodes with
 //! this service, and `cluster_echo` is a client. The environment variables `AERON_DIR` and `AERON_CLUSTER_DIR` name the
 //! directories of the node's media driver and consensus module.
 

@@ -1,7 +1,7 @@
 //! Encodes messages with codecs that Aeron's SBE tool has generated, for programs in other languages too.
 //!
 //! `src/market_data/schema.xml` describes the messages. The tool generates codecs for Rust, Java, C, C++ and others
-//! from it; `just sbe-codecs` generates those of Rust, which need no library. Fields lie at fixed offsets, and are read
+//! from it; `examples/src/market_data/generate` generates those of Rust, which need no library. Fields lie at fixed offsets, and are read
 //! and written where they are.
 
 use std::error::Error;

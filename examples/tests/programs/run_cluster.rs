@@ -1,4 +1,4 @@
-//! The script behind `just run-cluster-rust`.
+//! The script behind `just run-cluster --rust`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

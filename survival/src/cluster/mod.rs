@@ -26,7 +26,7 @@
 //! | stuck | a service goes on although its consensus module has gone |
 //! | crashed | a driver or service has ended without a cause |
 //!
-//! `just prove-cluster-survival --duration 30m` runs it. `--diverge` is the negative control: the ledgers
+//! `just survival cluster --duration 30m` runs it. `--diverge` is the negative control: the ledgers
 //! digest the order in which a `HashMap` iterates, and the campaign must fail. A campaign that has compared no
 //! digests of different members fails, too.
 

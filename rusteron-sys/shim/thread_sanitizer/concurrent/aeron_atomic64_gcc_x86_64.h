@@ -1,5 +1,5 @@
 /*
- * Aeron's atomics in a form that ThreadSanitizer understands. Only `just test-thread-sanitizer` has C find this
+ * Aeron's atomics in a form that ThreadSanitizer understands. Only `just sanitize thread` has C find this
  * file in place of Aeron's file of the same name (`-iquote`).
  *
  * Aeron 1.54.0 orders memory by volatile accesses and compiler barriers here, and by fences in
