@@ -1,8 +1,10 @@
-//! A child process of a test.
+//! Child processes of a test, and media drivers among them.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, ExitStatus};
-use std::sync::mpsc;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -129,4 +131,81 @@ impl Drop for ChildProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A driver in a process of its own. Dropping it kills the process.
+#[derive(Debug)]
+pub struct DriverProcess(ChildProcess);
+
+impl DriverProcess {
+    /// Starts the program `media_driver` at a path, in SHARED mode, in a directory.
+    pub fn start(program: impl AsRef<Path>, dir: &Path, options: &[&str]) -> Self {
+        Self::run(
+            media_driver(program)
+                .args(["--threading-mode", "shared", "--dir"])
+                .arg(dir)
+                .args(options)
+                .env("AERON_DIR_WARN_IF_EXISTS", "false"),
+        )
+    }
+
+    pub fn run(command: &mut Command) -> Self {
+        Self(ChildProcess::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped())))
+    }
+
+    /// Waits for the end. Returns the exit code and the error output; -1 stands for a signal.
+    pub fn end(&mut self) -> (i32, String) {
+        let (status, _, errors) = self.finish();
+        (status.code().unwrap_or(-1), errors)
+    }
+}
+
+impl Deref for DriverProcess {
+    type Target = ChildProcess;
+
+    fn deref(&self) -> &ChildProcess {
+        &self.0
+    }
+}
+
+impl DerefMut for DriverProcess {
+    fn deref_mut(&mut self) -> &mut ChildProcess {
+        &mut self.0
+    }
+}
+
+/// The program in the directory of another one of the same build.
+///
+/// `cargo test --workspace` has built it. With a single package it may be missing, and is built once.
+pub fn media_driver_beside(program: &str) -> PathBuf {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let beside = || {
+        let path = Path::new(program)
+            .with_file_name(format!("media_driver{}", std::env::consts::EXE_SUFFIX));
+        if !path.is_file() {
+            build_into(path.parent().expect("a directory"));
+        }
+        path
+    };
+    PATH.get_or_init(beside).clone()
+}
+
+/// Builds it into a directory that cargo has for a profile, such as `target/debug`.
+fn build_into(dir: &Path) {
+    let profile = match dir.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--package", "rusteron-media-driver", "--bin", "media_driver"])
+        .args(["--profile", profile, "--target-dir"])
+        .arg(dir.parent().expect("a target directory"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status();
+    assert!(status.expect("cargo starts").success(), "media_driver cannot be built");
+}
+
+/// The program at a path, with nothing in the environment that changes a driver.
+pub fn media_driver(program: impl AsRef<Path>) -> Command {
+    crate::program::without_settings(program.as_ref())
 }

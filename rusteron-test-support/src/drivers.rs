@@ -1,9 +1,9 @@
-//! Embedded media drivers, each in a directory of its own.
+//! Embedded media drivers, each in a directory of its own, and their clients.
 
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::{IdleStrategyKind, Result};
+use rusteron_client::{Aeron, Context as ClientContext, IdleStrategyKind, Result};
 use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
 
 use crate::DEADLINE;
@@ -61,4 +61,29 @@ pub fn driver_context_in(dir: &Path) -> Context {
         .and_then(|context| context.set_dir_warn_if_exists(false))
         .expect("valid settings");
     context
+}
+
+pub fn context(dir: &Path) -> ClientContext {
+    let mut context = ClientContext::new().expect("a context");
+    context.set_dir(dir).expect("a directory");
+    context.set_driver_timeout(DEADLINE).expect("a timeout");
+    context
+}
+
+pub fn connect(driver: &MediaDriver) -> Aeron {
+    Aeron::connect(context(driver.aeron_dir())).expect("a client")
+}
+
+/// Settings of a client that soon notices when its driver stops.
+pub fn watchful_context(dir: &Path) -> ClientContext {
+    let mut context = context(dir);
+    context
+        .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
+        .and_then(|context| context.set_keepalive_interval(Duration::from_millis(50)))
+        .expect("valid settings");
+    context
+}
+
+pub fn connect_watchfully(driver: &MediaDriver) -> Aeron {
+    Aeron::connect(watchful_context(driver.aeron_dir())).expect("a client")
 }

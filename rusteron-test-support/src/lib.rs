@@ -3,50 +3,40 @@
 
 #![allow(missing_docs, missing_debug_implementations, reason = "no other program uses this crate")]
 
-mod aeron_source;
 #[cfg(feature = "archive")]
 pub mod archive;
 mod captured_log;
 mod child_process;
-mod clients;
 #[cfg(unix)]
 pub mod cluster;
-mod cnc;
-mod driver_process;
+mod driver_files;
 mod drivers;
 #[cfg(unix)]
 mod fork;
 mod java;
-mod log_buffer;
-mod media_driver_program;
 mod ports;
 mod program;
 mod random;
-mod small_file_system;
+mod requirements;
 mod streams;
 mod wait;
 
-pub use aeron_source::{aeron_source, skip_drift_test};
 pub use captured_log::logged_with;
-pub use child_process::ChildProcess;
-pub use clients::{connect, connect_watchfully, context, watchful_context};
-pub use cnc::ForgedCnc;
-pub use driver_process::DriverProcess;
+pub use child_process::{ChildProcess, DriverProcess, media_driver, media_driver_beside};
+pub use driver_files::{ForgedCnc, log_bytes, log_file, log_tails, unblock};
 pub use drivers::{
-    SHORT_DRIVER_TIMEOUT, driver_context, driver_context_in, launch, launch_strict, launch_with,
-    launch_with_long_timeouts,
+    SHORT_DRIVER_TIMEOUT, connect, connect_watchfully, context, driver_context, driver_context_in,
+    launch, launch_strict, launch_with, launch_with_long_timeouts, watchful_context,
 };
 #[cfg(unix)]
 pub use fork::ForkedChild;
 pub use java::{has_java, java_run, prepare_java};
-pub use log_buffer::{log_bytes, log_file, log_tails, unblock};
-pub use media_driver_program::{media_driver, media_driver_beside};
 pub use ports::{free_port, free_port_block, udp_channel};
 #[cfg(unix)]
 pub use program::send_signal;
 pub use program::{Finished, Running, command, number, report, run, succeed};
-pub use random::Random;
-pub use small_file_system::SmallFileSystem;
+pub use random::{Random, mix};
+pub use requirements::{SmallFileSystem, aeron_source, memory_dir, skip};
 pub use streams::{
     SHORT_TERMS, connected_pair, exchange, exchange_with, offer, receive, receive_fragments, retry,
     shared_pair,

@@ -1,76 +1,91 @@
-//! The command lines: of the campaign, and of the parts that it starts.
+//! The command lines: of the campaigns, and of the processes that they start.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rusteron_benchmarks::command_line::duration;
 
-use crate::faults::FaultKind;
+use crate::clients::FaultKind;
+use crate::cluster::{ClusterFault, Process};
 
-/// Kills, pauses and starves publishers, subscribers and their driver, and checks every message.
+/// Causes faults at random, and checks every message.
 ///
-/// Prints a table and writes a JSON file. Exits with 1 if anything was lost, repeated, reordered, corrupted or
-/// leaked, or if a process crashed. The same seed chooses the same faults; when they strike is up to the machine.
+/// Prints a table and writes a JSON file. Exits with 1 if a condition was violated. The same seed chooses the same
+/// faults; the machine decides when they strike.
 #[derive(Debug, Parser)]
-#[command(
-    name = "prove_survival",
-    version,
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
-)]
-pub struct SurvivalOptions {
-    /// The options of the supervisor.
-    #[command(flatten)]
-    pub campaign: CampaignOptions,
-
-    /// The part that the supervisor has started this process for.
+#[command(name = "survival", version, disable_help_subcommand = true)]
+pub(crate) struct Options {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub(crate) command: Command,
 }
 
-/// The options of the campaign.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Command {
+    /// Kills, pauses and starves publishers, subscribers and their driver: nothing may be lost, repeated, reordered,
+    /// corrupted or leaked, and no process may crash
+    Clients(ClientsOptions),
+    /// Kills and pauses the processes of three cluster members: members may not diverge, answers may not be lost or
+    /// repeated, and everything has to come back (needs Java)
+    Cluster(ClusterOptions),
+    /// A process of the campaign `clients`.
+    #[command(hide = true)]
+    Part {
+        part: Part,
+        #[command(flatten)]
+        options: PartOptions,
+    },
+    /// A process of a cluster's member.
+    #[command(hide = true)]
+    Member {
+        process: Process,
+        #[command(flatten)]
+        options: MemberOptions,
+    },
+}
+
 #[derive(Debug, Clone, Args)]
-pub struct CampaignOptions {
+pub(crate) struct ClientsOptions {
     /// How long faults are caused; start, end and the last checkpoint take some seconds more
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
-    pub duration: Duration,
+    pub(crate) duration: Duration,
 
     /// How long a condition may take to come true when no fault lasts; half of it for resources to be gone
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
-    pub deadline: Duration,
+    pub(crate) deadline: Duration,
 
     /// Seed of the choice of faults [default: a random number, which is printed]
     #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 
     /// Faults to cause, separated by commas
     #[arg(long, value_name = "FAULTS", value_enum, value_delimiter = ',',
           default_values_t = FaultKind::ALL)]
-    pub faults: Vec<FaultKind>,
+    pub(crate) faults: Vec<FaultKind>,
 
     /// Number of publishers, a process each
     #[arg(long, default_value_t = 3, value_name = "COUNT",
           value_parser = clap::value_parser!(u16).range(1..=16))]
-    pub publishers: u16,
+    pub(crate) publishers: u16,
 
     /// Number of subscribers, a process each
     #[arg(long, default_value_t = 3, value_name = "COUNT",
           value_parser = clap::value_parser!(u16).range(1..=16))]
-    pub subscribers: u16,
+    pub(crate) subscribers: u16,
 
     /// Directory for the report
     #[arg(long, default_value = "target/survival", value_name = "DIR")]
-    pub results: PathBuf,
+    pub(crate) results: PathBuf,
 
     /// Lets the first subscriber make a mistake, which the campaign must notice
     #[arg(long, hide = true, value_name = "MISTAKE")]
-    pub sabotage: Option<Sabotage>,
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 /// A mistake of a subscriber's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sabotage {
+pub(crate) enum Sabotage {
     /// Sees a message twice
     Repeat,
     /// Overlooks a message
@@ -85,53 +100,103 @@ pub enum Sabotage {
     Undead,
 }
 
-/// The parts of the campaign.
-#[derive(Debug, Clone, Subcommand)]
-pub enum Command {
-    /// Runs the media driver.
-    #[command(hide = true)]
-    Driver(PartOptions),
-    /// Publishes on all streams.
-    #[command(hide = true)]
-    Publisher(PartOptions),
-    /// Subscribes to all streams.
-    #[command(hide = true)]
-    Subscriber(PartOptions),
-    /// Forges the metadata of log buffers of its own.
-    #[command(hide = true)]
-    Forger(PartOptions),
+/// The processes of the campaign `clients`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Part {
+    /// Runs the media driver
+    Driver,
+    /// Publishes on all streams
+    Publisher,
+    /// Subscribes to all streams
+    Subscriber,
+    /// Forges the metadata of log buffers of its own
+    Forger,
 }
 
-/// The options of a part.
 #[derive(Debug, Clone, Args)]
-pub struct PartOptions {
+pub(crate) struct PartOptions {
     /// The supervisor's process
     #[arg(long)]
-    pub supervisor: i32,
+    pub(crate) supervisor: i32,
     /// The driver's directory
     #[arg(long)]
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// Which of the publishers or subscribers this is
     #[arg(long, default_value_t = 0)]
-    pub index: u16,
+    pub(crate) index: u16,
     /// The address and port of the stream over UDP
     #[arg(long, default_value = "127.0.0.1:0")]
-    pub endpoint: String,
+    pub(crate) endpoint: String,
     /// Seed of the random choices
     #[arg(long)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// How many counters a publisher has
     #[arg(long, default_value_t = 0)]
-    pub counters: usize,
+    pub(crate) counters: usize,
     /// Let the driver take over the directory of a dead driver, instead of deleting it in any case
     #[arg(long)]
-    pub take_over: bool,
+    pub(crate) take_over: bool,
     /// Let the driver lose datagrams
     #[arg(long)]
-    pub loss: bool,
+    pub(crate) loss: bool,
     /// The mistake to make
     #[arg(long)]
-    pub sabotage: Option<Sabotage>,
+    pub(crate) sabotage: Option<Sabotage>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterOptions {
+    /// How long faults are caused; start and end take a minute more
+    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) duration: Duration,
+
+    /// Time within which the cluster must answer again after a fault, and a member must catch up
+    #[arg(long, default_value = "4m", value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) deadline: Duration,
+
+    /// Seed of the choice of faults [default: a random number, which is printed]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+
+    /// Faults to cause, separated by commas
+    #[arg(long, value_name = "FAULTS", value_enum, value_delimiter = ',',
+          default_values_t = ClusterFault::ALL)]
+    pub(crate) faults: Vec<ClusterFault>,
+
+    /// Number of clients
+    #[arg(long, default_value_t = 2, value_name = "COUNT",
+          value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) clients: u16,
+
+    /// Directory for the report and the output of all processes
+    #[arg(long, default_value = "target/cluster-survival", value_name = "DIR")]
+    pub(crate) results: PathBuf,
+
+    /// Runs ledgers that iterate a `HashMap`: the campaign must notice
+    #[arg(long)]
+    pub(crate) diverge: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MemberOptions {
+    /// The supervisor's process
+    #[arg(long)]
+    pub(crate) supervisor: i32,
+    /// The media driver's directory
+    #[arg(long)]
+    pub(crate) aeron_dir: PathBuf,
+    /// The cluster directory
+    #[arg(long)]
+    pub(crate) cluster_dir: PathBuf,
+    /// The file to which the ledger appends digests
+    #[arg(long)]
+    pub(crate) digests: PathBuf,
+    /// Run a ledger that iterates a `HashMap`
+    #[arg(long)]
+    pub(crate) diverge: bool,
+    /// Arguments of the JVM
+    #[arg(last = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[cfg(test)]
@@ -139,24 +204,30 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    #[test]
-    fn command_lines_are_consistent() {
-        SurvivalOptions::command().debug_assert();
+    fn parse<const N: usize>(arguments: [&str; N]) -> Command {
+        Options::parse_from([&["survival"], &arguments[..]].concat()).command
     }
 
     #[test]
-    fn everything_is_on_for_a_minute_by_default() {
-        let options = SurvivalOptions::parse_from(["prove_survival"]);
-        assert_eq!(options.campaign.duration, Duration::from_secs(60));
-        assert_eq!(options.campaign.faults, FaultKind::ALL);
-        assert!(options.command.is_none());
+    fn command_lines_are_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn all_faults_are_on_by_default() {
+        let Command::Clients(options) = parse(["clients"]) else { panic!("clients") };
+        assert_eq!(options.duration, Duration::from_secs(60));
+        assert_eq!(options.faults, FaultKind::ALL);
+        let Command::Cluster(options) = parse(["cluster"]) else { panic!("cluster") };
+        assert_eq!(options.faults, ClusterFault::ALL);
+        assert!(!options.diverge);
     }
 
     #[test]
     fn faults_are_a_list() {
-        let line = ["prove_survival", "--faults", "kill-client,loss", "--seed", "7"];
-        let options = SurvivalOptions::parse_from(line);
-        assert_eq!(options.campaign.faults, [FaultKind::KillClient, FaultKind::Loss]);
-        assert!(SurvivalOptions::try_parse_from(["prove_survival", "--faults", "rust"]).is_err());
+        let command = parse(["clients", "--faults", "kill-client,loss", "--seed", "7"]);
+        let Command::Clients(options) = command else { panic!("clients") };
+        assert_eq!(options.faults, [FaultKind::KillClient, FaultKind::Loss]);
+        assert!(Options::try_parse_from(["survival", "clients", "--faults", "rust"]).is_err());
     }
 }

@@ -1,181 +1,155 @@
-//! The results of the campaign.
+//! The results of a campaign.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
+use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_benchmarks::command_line::json_file::JsonFile;
 use serde_json::{Value, json};
 
-/// The faults that were caused.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Caused {
-    pub(crate) kills_of_clients: u64,
-    pub(crate) kills_of_drivers: u64,
-    pub(crate) takeovers_of_drivers: u64,
-    pub(crate) forks: u64,
-    pub(crate) forgers: u64,
-    pub(crate) short_pauses: u64,
-    pub(crate) pauses_past_liveness: u64,
-    pub(crate) pauses_past_reuse: u64,
-    pub(crate) pauses_of_drivers: u64,
-    pub(crate) full_disks: u64,
-    pub(crate) exhausted_descriptors: u64,
-}
-
-impl Caused {
-    fn rows(&self) -> [(&'static str, u64); 11] {
-        [
-            ("kills of clients", self.kills_of_clients),
-            ("kills of drivers", self.kills_of_drivers),
-            ("takeovers of drivers", self.takeovers_of_drivers),
-            ("forks", self.forks),
-            ("forgers of metadata", self.forgers),
-            ("short pauses of clients", self.short_pauses),
-            ("pauses past liveness", self.pauses_past_liveness),
-            ("pauses past counter reuse", self.pauses_past_reuse),
-            ("pauses of drivers", self.pauses_of_drivers),
-            ("full file systems", self.full_disks),
-            ("exhausted descriptors", self.exhausted_descriptors),
-        ]
-    }
-}
-
-/// The forbidden faults. The names are those of the report, and of the notices in which parts report them.
-pub(crate) const FAULTS: [&str; 9] = [
-    "lost",
-    "repeated",
-    "reordered",
-    "corrupted",
-    "foreign",
-    "leaked",
-    "crashed",
-    "stuck",
-    "refused",
-];
-
-/// Descriptions of faults beyond this number are dropped.
+/// Descriptions of violations beyond this number are dropped.
 const DESCRIBED: usize = 300;
 /// So many characters of an error are printed.
 const SHOWN: usize = 120;
 
+/// Opens the file of a report before the campaign begins, so that its work is not lost in the end.
+pub(crate) fn open_json(dir: &Path, name: &str) -> Result<JsonFile, Failure> {
+    let unusable = |error| Failure::usage("--results <DIR>", dir.display(), error);
+    std::fs::create_dir_all(dir).map_err(unusable)?;
+    JsonFile::open(&dir.join(name))
+}
+
 /// The result.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
     pub(crate) skipped_faults: Vec<String>,
-    pub(crate) caused: Caused,
-    pub(crate) checkpoints: u64,
-    pub(crate) processes: u64,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    /// Messages that a subscriber did not see because the driver had given it up.
-    pub(crate) skipped: u64,
-    /// From the kill of a driver to the first message with the driver that has taken over its directory.
-    pub(crate) resumptions: Vec<Duration>,
-    faults: BTreeMap<String, u64>,
+    /// Names and values, in the order of the table.
+    figures: Vec<(&'static str, u64)>,
+    times: BTreeMap<&'static str, Vec<Duration>>,
+    /// The conditions that can be violated, and how often they were.
+    violations: Vec<(&'static str, u64)>,
     descriptions: Vec<String>,
-    /// Ends of clients and refused calls, by the kind of the error.
-    pub(crate) errors: BTreeMap<String, Errors>,
-}
-
-/// Errors of a kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Errors {
-    count: u64,
-    /// The text of the first.
-    text: String,
+    /// Ends of processes and clients that are no violations, and refused calls: by kind, with the first text.
+    ends: BTreeMap<String, (u64, String)>,
 }
 
 impl Report {
-    pub(crate) fn fault(&mut self, name: &str, count: u64, text: &str) {
-        *self.faults.entry(name.to_owned()).or_default() += count;
-        if self.descriptions.len() < DESCRIBED && !text.is_empty() {
-            self.descriptions.push(format!("{name}: {text}"));
+    pub(crate) fn new(
+        seed: u64,
+        conditions: &[&'static str],
+        figures: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        let zeros =
+            |names: &mut dyn Iterator<Item = &'static str>| names.map(|name| (name, 0)).collect();
+        Self {
+            seed,
+            elapsed: Duration::ZERO,
+            skipped_faults: Vec::new(),
+            figures: zeros(&mut figures.into_iter()),
+            times: BTreeMap::new(),
+            violations: zeros(&mut conditions.iter().copied()),
+            descriptions: Vec::new(),
+            ends: BTreeMap::new(),
         }
     }
 
-    /// Counts an error that is no fault. The text begins with its kind.
-    pub(crate) fn error(&mut self, word: &str, text: &str) {
-        let (kind, text) = text.split_once(' ').unwrap_or((text, ""));
-        let first = || Errors { count: 0, text: text.to_owned() };
-        self.errors.entry(format!("{word} {kind}")).or_insert_with(first).count += 1;
+    /// Adds to a figure, which is new in the table if it was not named before.
+    pub(crate) fn add(&mut self, name: &'static str, count: u64) {
+        match self.figures.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, value)) => *value += count,
+            None => self.figures.push((name, count)),
+        }
     }
 
-    /// How often something happened that must not be.
-    pub(crate) fn faults(&self) -> u64 {
-        self.faults.values().sum()
+    pub(crate) fn figure(&self, name: &str) -> u64 {
+        self.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
     }
 
-    fn count(&self, name: &str) -> u64 {
-        self.faults.get(name).copied().unwrap_or(0)
+    pub(crate) fn time(&mut self, name: &'static str, time: Duration) {
+        self.times.entry(name).or_default().push(time);
     }
 
-    /// Returns lowest, median and highest.
-    fn resumption_millis(&self) -> Option<[u128; 3]> {
-        let mut millis: Vec<_> = self.resumptions.iter().map(Duration::as_millis).collect();
-        millis.sort_unstable();
-        let median = *millis.get(millis.len() / 2)?;
-        Some([*millis.first()?, median, *millis.last()?])
+    /// Notes that a condition was violated.
+    ///
+    /// # Panics
+    /// If there is no such condition.
+    pub(crate) fn violation(&mut self, name: &str, count: u64, text: &str) {
+        let known = self.violations.iter_mut().find(|(known, _)| *known == name);
+        known.unwrap_or_else(|| panic!("no condition {name}")).1 += count;
+        if self.descriptions.len() < DESCRIBED && !text.is_empty() {
+            self.descriptions.push(format!("{name}: {}", one_line(text)));
+        }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
-        let caused: BTreeMap<_, _> = self.caused.rows().into_iter().collect();
-        let faults: BTreeMap<_, _> = FAULTS.map(|name| (name, self.count(name))).into();
-        let errors: BTreeMap<_, _> = self
-            .errors
-            .iter()
-            .map(|(kind, errors)| (kind, json!({"count": errors.count, "first": errors.text})))
-            .collect();
+    /// Counts an end or a refusal that is no violation.
+    pub(crate) fn end(&mut self, kind: String, text: &str) {
+        self.ends.entry(kind).or_insert_with(|| (0, one_line(text))).0 += 1;
+    }
+
+    pub(crate) fn violations(&self) -> u64 {
+        self.violations.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Prints the report and writes it. Fails if a condition was violated.
+    pub(crate) fn finish(&self, json: JsonFile) -> Result<(), Failure> {
+        println!("{self}");
+        json.write(&self.to_json())?;
+        match self.violations() {
+            0 => Ok(()),
+            count => Err(Failure::Run(format!("{count} violations"))),
+        }
+    }
+
+    /// Returns lowest, median and highest of each kind of times, in milliseconds.
+    fn millis(&self) -> impl Iterator<Item = (&'static str, [u128; 3])> {
+        self.times.iter().map(|(name, times)| {
+            let mut millis: Vec<_> = times.iter().map(Duration::as_millis).collect();
+            millis.sort_unstable();
+            (*name, [millis[0], millis[millis.len() / 2], millis[millis.len() - 1]])
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let map = |rows: &[(&'static str, u64)]| rows.iter().copied().collect::<BTreeMap<_, _>>();
         json!({
             "seed": self.seed,
             "seconds": self.elapsed.as_secs_f64(),
             "skippedFaults": self.skipped_faults,
-            "caused": caused,
-            "checkpoints": self.checkpoints,
-            "processes": self.processes,
-            "sent": self.sent,
-            "received": self.received,
-            "skippedAfterTimeout": self.skipped,
-            "resumptionsMillis": self.resumption_millis(),
-            "faults": faults,
+            "figures": map(&self.figures),
+            "millis": self.millis().collect::<BTreeMap<_, _>>(),
+            "violations": map(&self.violations),
             "descriptions": self.descriptions,
-            "errors": errors,
+            "ends": self.ends,
         })
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut row = |name: &str, count: u64| writeln!(f, "  {name:<30}{count:>12}");
-        for (name, count) in self.caused.rows() {
-            row(name, count)?;
+        for (name, count) in self.figures.iter().chain(&self.violations) {
+            writeln!(f, "  {name:<34}{count:>12}")?;
         }
-        row("processes started", self.processes)?;
-        row("checkpoints passed", self.checkpoints)?;
-        row("messages sent", self.sent)?;
-        row("messages received", self.received)?;
-        row("skipped after a timeout", self.skipped)?;
-        for name in FAULTS {
-            row(name, self.count(name))?;
+        for (name, [least, median, most]) in self.millis() {
+            writeln!(f, "  {name}: {least}, {median}, {most} ms (lowest, median, highest)")?;
         }
-        if let Some([least, median, most]) = self.resumption_millis() {
-            let count = self.resumptions.len();
-            writeln!(
-                f,
-                "  {count} takeovers, ms to the first message: {least}, {median}, {most} (lowest, median, highest)"
-            )?;
-        }
-        for (kind, Errors { count, text }) in &self.errors {
+        for (kind, (count, text)) in &self.ends {
             let text: String = text.chars().take(SHOWN).collect();
             writeln!(f, "  {count} x {kind}, such as: {text}")?;
         }
         for description in &self.descriptions {
             writeln!(f, "  {description}")?;
         }
-        let verdict = if self.faults() == 0 { "survived" } else { "did not survive" };
+        let verdict = if self.violations() == 0 { "survived" } else { "did not survive" };
         write!(f, "{verdict} {:.1} s with seed {}", self.elapsed.as_secs_f64(), self.seed)
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -183,23 +157,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_fault_counts_and_is_shown() {
-        for name in FAULTS {
-            let mut report = Report::default();
+    fn any_violation_counts_and_is_shown() {
+        for name in ["lost", "leaked"] {
+            let mut report = Report::new(1, &["lost", "leaked"], ["messages"]);
             assert!(report.to_string().contains("\nsurvived"));
-            report.fault(name, 2, "why");
-            assert_eq!(report.faults(), 2);
-            assert_eq!(report.to_json()["faults"][name], 2);
+            report.violation(name, 2, "why");
+            assert_eq!(
+                (report.violations(), &report.to_json()["violations"][name]),
+                (2, &json!(2))
+            );
             let text = report.to_string();
             assert!(text.contains(&format!("{name}: why")) && text.contains("did not survive"));
         }
     }
 
     #[test]
-    fn errors_are_counted_by_kind() {
-        let mut report = Report::default();
-        report.error("ended", "ClientTimeout timed out");
-        report.error("ended", "ClientTimeout");
-        assert_eq!(report.errors["ended ClientTimeout"].count, 2);
+    fn ends_are_counted_by_kind() {
+        let mut report = Report::new(1, &[], []);
+        report.end("ClientTimeout".to_owned(), "timed\n  out");
+        report.end("ClientTimeout".to_owned(), "");
+        assert_eq!(report.ends["ClientTimeout"], (2, "timed out".to_owned()));
+    }
+
+    #[test]
+    fn figures_and_times_are_in_the_table() {
+        let mut report = Report::new(1, &[], ["messages"]);
+        report.add("messages", 3);
+        report.add("sessions", 1);
+        [7, 5, 6]
+            .into_iter()
+            .for_each(|millis| report.time("to an answer", Duration::from_millis(millis)));
+        assert_eq!((report.figure("messages"), report.figure("sessions")), (3, 1));
+        assert_eq!(report.to_json()["millis"]["to an answer"], json!([5, 6, 7]));
     }
 }

@@ -12,13 +12,13 @@ const DEADLINE: &str = "24s";
 /// Runs a campaign, and returns its output and its report.
 fn campaign(arguments: &[&str]) -> (Output, Value) {
     let results = tempfile::tempdir().expect("a directory");
-    let output = Command::new(env!("CARGO_BIN_EXE_prove_survival"))
-        .args(["--publishers", "1", "--subscribers", "2", "--seed", "1", "--results"])
+    let output = Command::new(env!("CARGO_BIN_EXE_survival"))
+        .args(["clients", "--publishers", "1", "--subscribers", "2", "--seed", "1", "--results"])
         .arg(results.path())
         .args(arguments)
         .output()
         .expect("the program starts");
-    let report = std::fs::read(results.path().join("prove_survival.json")).expect("a report");
+    let report = std::fs::read(results.path().join("survival.json")).expect("a report");
     (output, serde_json::from_slice(&report).expect("JSON"))
 }
 
@@ -30,7 +30,7 @@ fn fails_with(mistake: &str, expected: &[&str]) {
     let (output, report) = campaign(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    for (name, count) in report["faults"].as_object().expect("faults") {
+    for (name, count) in report["violations"].as_object().expect("violations") {
         assert_eq!(count.as_u64() > Some(0), expected.contains(&name.as_str()), "{name}: {text}");
     }
     assert!(text.contains("did not survive"), "{text}");
@@ -42,10 +42,12 @@ fn faults_are_survived() {
     let (output, report) = campaign(&["--duration", "5s", "--faults", faults]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
-    assert!(report["received"].as_u64() > Some(1_000), "{text}");
+    assert!(report["figures"]["messages received"].as_u64() > Some(1_000), "{text}");
     // The clock decides how many of the seed's faults fit into the time.
-    let caused = report["caused"].as_object().expect("kinds of faults");
-    assert!(caused.values().any(|count| count.as_u64() > Some(0)), "{text}");
+    let figures = report["figures"].as_object().expect("figures");
+    let is_caused = |name: &str| name.starts_with("kills") || name.starts_with("pauses");
+    let mut caused = figures.iter().filter(|(name, _)| is_caused(name));
+    assert!(caused.any(|(_, count)| count.as_u64() > Some(0)), "{text}");
 }
 
 #[test]
@@ -81,14 +83,14 @@ fn client_that_outlives_its_timeout_is_noticed() {
     let (output, report) = campaign(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(report["faults"]["stuck"].as_u64() > Some(0), "{text}");
+    assert!(report["violations"]["stuck"].as_u64() > Some(0), "{text}");
     assert!(text.contains("was paused past its timeout, and goes on"), "{text}");
 }
 
 #[test]
 fn unknown_fault_is_refused() {
-    let output = Command::new(env!("CARGO_BIN_EXE_prove_survival"))
-        .args(["--faults", "nonsense"])
+    let output = Command::new(env!("CARGO_BIN_EXE_survival"))
+        .args(["clients", "--faults", "nonsense"])
         .output()
         .expect("the program starts");
     assert_eq!(output.status.code(), Some(2));

@@ -3,7 +3,15 @@
 //! Without Java, tests that need an archive do nothing, and say so. `RUSTERON_REQUIRE_JAVA=1` makes
 //! that a failure.
 
-mod archive;
+/// Sessions, and their requests by subject.
+mod archive {
+    mod connect;
+    mod listing;
+    mod recording;
+    mod replay;
+    mod replication;
+    mod segments;
+}
 mod async_archive;
 mod context;
 mod coverage;

@@ -1,6 +1,9 @@
 //! The cluster client against Aeron's schema, Aeron's encoders and running clusters.
 
-mod codec;
+mod codec {
+    mod drift;
+    mod java;
+}
 #[cfg(unix)]
 mod connect;
 #[cfg(unix)]

@@ -23,7 +23,12 @@ mod network;
 #[cfg(all(target_os = "linux", feature = "binary"))]
 mod networks;
 #[cfg(all(unix, feature = "binary"))]
-mod program;
+/// The program `media_driver`.
+mod program {
+    mod configuration;
+    mod problems;
+    mod process;
+}
 #[cfg(target_os = "linux")]
 mod segmentation_offload;
 mod settings;

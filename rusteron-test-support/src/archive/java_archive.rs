@@ -9,7 +9,7 @@ use rusteron_archive::{Archive, Context};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
-use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run};
+use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir};
 
 const WITH_DRIVER: &str = "io.aeron.archive.ArchivingMediaDriver";
 const ALONE: &str = "io.aeron.archive.Archive";
@@ -48,11 +48,7 @@ impl JavaArchive {
         if !has_java() {
             return None;
         }
-        let base = Path::new("/dev/shm");
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("rusteron-archive-");
-        let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
-        let root = root.expect("a directory");
+        let root = memory_dir("rusteron-archive-").expect("a directory");
         let archive_dir = options.archive_dir.clone().unwrap_or(root.path().join("archive"));
         let mut archive =
             Self { child: None, options, root, archive_dir, control_port: 0, launches: 0 };

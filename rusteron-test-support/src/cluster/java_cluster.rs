@@ -1,14 +1,14 @@
 //! A cluster of Java nodes.
 
-use std::path::Path;
+use std::fs::File;
+use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::compiled_aeron::has_compiled_aeron;
 use super::java_node::{JavaNode, Ports};
 use super::options::{AeronVersion, Options};
-use super::turn::Turn;
-use crate::{await_some, free_port, has_java};
+use crate::java::is_there;
+use crate::{await_some, has_java, java_run, memory_dir};
 
 /// A cluster of one member or more, in directories and at ports of its own. Dropping it kills the processes and removes
 /// the directories. The output of the processes is printed if the test fails.
@@ -32,11 +32,7 @@ impl JavaCluster {
             return None;
         }
         let turn = (options.members > 1).then(|| Turn::take("cluster-tests"));
-        let base = Path::new("/dev/shm");
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("rusteron-cluster-");
-        let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
-        let root = root.expect("a directory");
+        let root = memory_dir("rusteron-cluster-").expect("a directory");
         let mut cluster = Self { nodes: Vec::new(), root, options, _turn: turn };
         // A port that is free now can be taken before the member gets it.
         for attempt in 0..5 {
@@ -51,22 +47,8 @@ impl JavaCluster {
     }
 
     fn new_nodes(&self, attempt: u32) -> Vec<JavaNode> {
-        let count = self.options.members;
-        let new_ports = || Ports {
-            archive: free_port(),
-            ingress: free_port(),
-            consensus: free_port(),
-            log: free_port(),
-        };
-        let ports: Vec<Ports> = (0..count).map(|_| new_ports()).collect();
-        let member = |(id, ports): (usize, &Ports)| {
-            let Ports { archive, ingress, consensus, log } = ports;
-            format!(
-                "{id},localhost:{ingress},localhost:{consensus},localhost:{log},localhost:0,localhost:{archive}"
-            )
-        };
-        let members: Vec<String> = ports.iter().enumerate().map(member).collect();
-        let members = members.join("|");
+        let ports: Vec<_> = (0..self.options.members).map(|_| Ports::new()).collect();
+        let members = Ports::members(&ports);
         let new_node = |(id, &ports): (usize, &Ports)| {
             let root = self.root.path().join(format!("{attempt}-{id}"));
             JavaNode::new(id, root, &self.options, ports, &members)
@@ -175,5 +157,32 @@ impl JavaCluster {
     pub fn ingress_endpoints_of(&self, member_ids: impl IntoIterator<Item = usize>) -> String {
         let endpoint = |id: usize| format!("{id}={}", self.nodes[id].ingress_endpoint());
         member_ids.into_iter().map(endpoint).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Compiles Aeron's Java code, unless that was done before. If that fails, says why, and the test is over.
+/// `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
+pub fn has_compiled_aeron() -> bool {
+    let _turn = Turn::take("compile-aeron");
+    let script = java_run().with_file_name("compile-aeron");
+    let output = Command::new(script).output().expect("the script starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    is_there(&if output.status.success() { Ok(()) } else { Err(errors.into_owned()) })
+}
+
+/// A lock that one process has at a time. Dropping it lets the next process begin.
+#[derive(Debug)]
+struct Turn {
+    _file: File,
+}
+
+impl Turn {
+    /// Waits for the turn, without a deadline: a queue of tests may be before this one.
+    fn take(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rusteron-{name}.lock"));
+        let file = File::options().create(true).append(true).open(&path).expect("a lock file");
+        #[cfg(unix)]
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
+        Self { _file: file }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusteron_client::{Aeron, CncFile, CounterSnapshot};
 
 use super::options::{AeronVersion, Options, Service};
-use crate::{ChildProcess, await_some, await_that, context, java_run, prepare_java};
+use crate::{ChildProcess, await_some, await_that, context, free_port, java_run, prepare_java};
 
 /// The pause between two looks at a process or its counters.
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
@@ -47,11 +47,30 @@ enum Role {
 
 /// The UDP ports of a member.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ports {
+pub struct Ports {
     pub archive: u16,
     pub ingress: u16,
     pub consensus: u16,
     pub log: u16,
+}
+
+impl Ports {
+    #[allow(clippy::new_without_default, reason = "each has other ports")]
+    pub fn new() -> Self {
+        let [archive, ingress, consensus, log] = [(); 4].map(|()| free_port());
+        Self { archive, ingress, consensus, log }
+    }
+
+    /// All members, as Aeron's property lists them.
+    pub fn members(ports: &[Self]) -> String {
+        let member = |(id, ports): (usize, &Self)| {
+            let Self { archive, ingress, consensus, log } = ports;
+            format!(
+                "{id},localhost:{ingress},localhost:{consensus},localhost:{log},localhost:0,localhost:{archive}"
+            )
+        };
+        ports.iter().enumerate().map(member).collect::<Vec<_>>().join("|")
+    }
 }
 
 /// A member of a cluster. Dropping it kills the process.

@@ -1,6 +1,5 @@
 //! Clusters of Aeron's Java consensus module, with services of our own in Java and Rust.
 
-mod compiled_aeron;
 mod java_backup;
 mod java_cluster;
 mod java_node;
@@ -17,12 +16,10 @@ mod service_process;
 mod stand_in;
 #[cfg(feature = "cluster")]
 mod stand_in_module;
-mod turn;
 
-pub use compiled_aeron::has_compiled_aeron;
 pub use java_backup::JavaBackup;
-pub use java_cluster::JavaCluster;
-pub use java_node::{JavaNode, SERVICE_CLOSED_FIRST};
+pub use java_cluster::{JavaCluster, has_compiled_aeron};
+pub use java_node::{JavaNode, Ports, SERVICE_CLOSED_FIRST};
 pub use options::{AeronVersion, Options, Service};
 #[cfg(feature = "service")]
 pub use rust_cluster::RustCluster;

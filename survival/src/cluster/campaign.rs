@@ -7,24 +7,28 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_benchmarks::command_line::interrupt::Interrupt;
-use rusteron_benchmarks::command_line::json_file::JsonFile;
+use rusteron_test_support::cluster::Ports;
 use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::{
-    connect, free_port, has_java, java_run, launch_with_long_timeouts, prepare_java,
+    Random, connect, has_java, java_run, launch_with_long_timeouts, mix, prepare_java,
 };
 
 use super::answers::check_numbers;
 use super::client::{Client, Shared};
 use super::faults::{ClusterFault, Fault};
-use super::node::{Node, Ports, Process, Settings};
-use super::options::ClusterCampaignOptions;
+use super::node::{Node, Process, Settings};
 use super::parts::MODULE_PROGRAM;
-use super::report::Report;
-use crate::random::{Random, mix};
+use crate::options::ClusterOptions;
+use crate::process::{seed, temporary_dir};
+use crate::report::{Report, open_json};
+
+/// The conditions that can be violated.
+const CONDITIONS: [&str; 7] =
+    ["diverged", "lost", "repeated", "corrupted", "stalled", "stuck", "crashed"];
 
 const MEMBERS: usize = 3;
 /// How often the supervisor looks at everything.
@@ -37,7 +41,7 @@ const END_DEADLINE: Duration = Duration::from_secs(90);
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the campaign.
-pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
+pub(crate) fn run(options: &ClusterOptions) -> Result<(), Failure> {
     if options.faults.is_empty() {
         return Err(Failure::usage("--faults <FAULTS>", "", "at least one"));
     }
@@ -48,29 +52,22 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
     }
     // Once, and not in the time of the campaign.
     prepare_java(&mut Command::new(java_run()), MODULE_PROGRAM).map_err(Failure::Run)?;
-    let unusable = |error| Failure::usage("--results <DIR>", options.results.display(), error);
+    let json = open_json(&options.results, "cluster-survival.json")?;
+    let results = options.results.canonicalize();
+    let results = results.map_err(|error| Failure::run(options.results.display(), error))?;
     // Digests of another campaign are no use.
     for member in 0..MEMBERS {
-        let _ = fs::remove_file(options.results.join(format!("digests-{member}")));
+        let _ = fs::remove_file(results.join(format!("digests-{member}")));
     }
-    fs::create_dir_all(&options.results).map_err(unusable)?;
-    let results = options.results.canonicalize().map_err(unusable)?;
-    let json = JsonFile::open(&results.join("prove_cluster_survival.json"))?;
     let interrupt = Interrupt::on_signals()?;
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seed = options.seed.unwrap_or(mix(clock.as_nanos() as u64) >> 32);
-    println!("prove_cluster_survival: seed {seed}, {:?}", options.duration);
+    let seed = seed(options.seed);
+    println!("seed {seed}, {:?}", options.duration);
 
-    let base = Path::new("/dev/shm");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("rusteron-cluster-survival-");
-    let root = if base.is_dir() { builder.tempdir_in(base) } else { builder.tempdir() };
-    let root = root.map_err(|error| Failure::run("cannot make a directory", error))?;
-    let (nodes, endpoints) = new_nodes(options, root.path(), &results)?;
+    let root = temporary_dir()?;
+    let (nodes, endpoints) = new_nodes(options, root.path(), &results);
     let shared = Shared::default();
     let driver = launch_with_long_timeouts();
-    let mut report = Report::default();
-    report.seed = seed;
+    let report = Report::new(seed, &CONDITIONS, ClusterFault::ALL.map(ClusterFault::name));
     let mut campaign = Campaign {
         options,
         interrupt,
@@ -104,64 +101,38 @@ pub(crate) fn run(options: &ClusterCampaignOptions) -> Result<(), Failure> {
     campaign.finish(&numbers)?;
     let Campaign { report, nodes, member_digests, .. } = campaign;
     drop(nodes);
-    println!("{report}");
-    json.write(&report.to_json())?;
-    println!("Results: {}", results.display());
-    match report.violations() {
-        0 if member_digests.compared() == 0 => {
-            Err(Failure::Run("no digests of different members were compared".to_owned()))
-        }
-        0 => Ok(()),
-        count => {
-            // The data of the negative control is of no use.
-            if !options.diverge {
-                println!("Data of the members: {}", root.keep().display());
-            }
-            Err(Failure::Run(format!("{count} violations")))
-        }
+    // The data of the negative control is of no use.
+    if report.violations() > 0 && !options.diverge {
+        println!("Data of the members: {}", root.keep().display());
     }
+    report.finish(json)?;
+    if member_digests.compared() == 0 {
+        return Err(Failure::Run("no digests of different members were compared".to_owned()));
+    }
+    Ok(())
 }
 
 /// Describes the members. Returns the endpoints for clients, too.
-fn new_nodes(
-    options: &ClusterCampaignOptions,
-    root: &Path,
-    results: &Path,
-) -> Result<(Vec<Node>, String), Failure> {
-    let program =
-        std::env::current_exe().map_err(|error| Failure::run("cannot find this program", error))?;
-    let new_ports = || Ports {
-        archive: free_port(),
-        ingress: free_port(),
-        consensus: free_port(),
-        log: free_port(),
-    };
-    let ports: Vec<Ports> = (0..MEMBERS).map(|_| new_ports()).collect();
-    let member = |(id, ports): (usize, &Ports)| {
-        let Ports { archive, ingress, consensus, log } = ports;
-        format!(
-            "{id},localhost:{ingress},localhost:{consensus},localhost:{log},localhost:0,localhost:{archive}"
-        )
-    };
-    let members: Vec<String> = ports.iter().enumerate().map(member).collect();
+fn new_nodes(options: &ClusterOptions, root: &Path, results: &Path) -> (Vec<Node>, String) {
+    let ports: Vec<_> = (0..MEMBERS).map(|_| Ports::new()).collect();
+    let members = Ports::members(&ports);
     let endpoint = |(id, ports): (usize, &Ports)| format!("{id}=localhost:{}", ports.ingress);
     let endpoints: Vec<String> = ports.iter().enumerate().map(endpoint).collect();
     let new_node = |(id, &ports): (usize, &Ports)| {
         Node::new(Settings {
             id,
-            program: program.clone(),
             dir: root.join(format!("node{id}")),
             results: results.to_owned(),
             ports,
-            members: members.join("|"),
+            members: members.clone(),
             diverge: options.diverge,
         })
     };
-    Ok((ports.iter().enumerate().map(new_node).collect(), endpoints.join(",")))
+    (ports.iter().enumerate().map(new_node).collect(), endpoints.join(","))
 }
 
 struct Campaign<'a> {
-    options: &'a ClusterCampaignOptions,
+    options: &'a ClusterOptions,
     interrupt: Arc<Interrupt>,
     nodes: Vec<Node>,
     shared: &'a Shared,
@@ -214,7 +185,7 @@ impl Campaign<'_> {
                 let (name, text) = missing.unwrap_or_else(|| {
                     ("stalled", "the cluster has not answered all requests again".to_owned())
                 });
-                self.report.violation(name, text);
+                self.report.violation(name, 1, &text);
             }
             return Ok(());
         }
@@ -224,8 +195,8 @@ impl Campaign<'_> {
             campaign.nodes.iter().all(|node| node.is_whole() && Some(node.position) == last)
         };
         if !self.wait(Instant::now() + self.options.deadline, are_level)? && !self.is_broken() {
-            self.report
-                .violation("stalled", format!("positions {:?} at the end", self.positions()));
+            let text = format!("positions {:?} at the end", self.positions());
+            self.report.violation("stalled", 1, &text);
         }
         Ok(())
     }
@@ -255,14 +226,14 @@ impl Campaign<'_> {
             self.wait(deadline, |_| shared.answered.load(Ordering::Relaxed) >= answered)?;
         let names = names.join(", ");
         if !goes_on && !self.is_broken() {
-            self.report.violation("stalled", format!("no answers after {names}"));
+            self.report.violation("stalled", 1, &format!("no answers after {names}"));
             return Ok(false);
         }
-        self.report.answered_after.push(injected.elapsed());
+        self.report.time("answers after a fault", injected.elapsed());
         if !self.await_all(&names, self.options.deadline)? {
             return Ok(false);
         }
-        self.report.recovered_after.push(injected.elapsed());
+        self.report.time("all members after a fault", injected.elapsed());
         println!(
             "{:6.1} s: {names}: all well after {:.1} s, {} answers, term {}, {} violations",
             begin.elapsed().as_secs_f64(),
@@ -298,7 +269,7 @@ impl Campaign<'_> {
             text += &format!(" for {:.1} s", fault.duration.as_secs_f64());
         }
         if count > 0 {
-            *self.report.caused.entry(fault.kind).or_default() += 1;
+            self.report.add(fault.kind.name(), 1);
         } else {
             text += ", which does not run";
         }
@@ -318,7 +289,7 @@ impl Campaign<'_> {
         if !is_back && !self.is_broken() {
             let positions = self.positions();
             let text = format!("positions {positions:?} of {target}, {timeout:?} after {after}");
-            self.report.violation("stalled", text);
+            self.report.violation("stalled", 1, &text);
         }
         Ok(is_back)
     }
@@ -365,21 +336,21 @@ impl Campaign<'_> {
             for end in ends {
                 let text = format!("{:?}: {}, {}", end.process, end.status, end.last_words);
                 if !end.is_expected() {
-                    self.report.violation("crashed", format!("member {id}, {text}"));
+                    self.report.violation("crashed", 1, &format!("member {id}, {text}"));
                 }
                 let words: String =
                     end.last_words.chars().filter(|c| !c.is_ascii_digit()).collect();
                 let kind = format!("{:?}: {}, {words}", end.process, end.status);
-                *self.report.ends.entry(kind).or_default() += 1;
+                self.report.end(kind, &end.last_words);
             }
             if is_late {
                 for process in node.lingering() {
                     // A service whose consensus module has not come waits for the next one.
                     if process == Process::Service && node.has_worked() {
                         let text = format!("member {id}'s service goes on alone");
-                        self.report.violation("stuck", text);
+                        self.report.violation("stuck", 1, &text);
                     }
-                    *self.report.ends.entry(format!("{process:?} lingered")).or_default() += 1;
+                    self.report.end(format!("{process:?} lingered"), "");
                     node.kill(Some(process))?;
                 }
             }
@@ -390,7 +361,7 @@ impl Campaign<'_> {
     /// Reads new digests, and compares them.
     fn check(&mut self) -> Result<(), Failure> {
         for (name, text) in self.shared.take_violations() {
-            self.report.violation(name, text);
+            self.report.violation(name, 1, &text);
         }
         for (position, digest) in self.shared.take_digests() {
             let added = self.digests.add(position, digest, Path::new("answers"));
@@ -419,7 +390,7 @@ impl Campaign<'_> {
 
     fn note_difference(&mut self, added: Result<(), String>) {
         if let Err(text) = added {
-            self.report.violation("diverged", text);
+            self.report.violation("diverged", 1, &text);
         }
     }
 
@@ -427,13 +398,13 @@ impl Campaign<'_> {
     fn finish(&mut self, numbers: &[HashMap<i64, i64>]) -> Result<(), Failure> {
         self.check()?;
         if let (false, Err((name, text))) = (self.is_broken(), check_numbers(numbers)) {
-            self.report.violation(name, text);
+            self.report.violation(name, 1, &text);
         }
         let Self { shared, nodes, report, digests, member_digests, .. } = self;
         let compared = [member_digests, digests].map(|digests| digests.compared() as u64);
         let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
         let starts = |process| nodes.iter().map(|node| u64::from(node.starts(process))).sum();
-        report.figures = vec![
+        let figures = [
             ("requests answered", load(&shared.answered)),
             ("answers", load(&shared.answers)),
             ("sessions", load(&shared.sessions)),
@@ -447,6 +418,7 @@ impl Campaign<'_> {
             ("digests compared of members", compared[0]),
             ("digests compared with answers", compared[1].saturating_sub(compared[0])),
         ];
+        figures.into_iter().for_each(|(name, value)| report.add(name, value));
         report.elapsed = self.start.elapsed();
         Ok(())
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::node::Process;
-use crate::random::Random;
+use rusteron_test_support::Random;
 
 /// The kinds of faults that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum ClusterFault {
+pub(crate) enum ClusterFault {
     /// SIGKILL for a service
     KillService,
     /// SIGKILL for a consensus module with its archive
@@ -30,7 +30,7 @@ pub enum ClusterFault {
 
 impl ClusterFault {
     /// All faults.
-    pub const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::KillService,
         Self::KillModule,
         Self::KillDriver,
@@ -81,13 +81,7 @@ pub(super) struct Fault {
 impl Fault {
     /// Chooses the next fault of these kinds, which are not empty.
     pub(super) fn next(faults: &[ClusterFault], members: usize, random: &mut Random) -> Self {
-        let total = faults.iter().map(|fault| fault.weight()).sum();
-        let mut number = random.below(total);
-        let kind = faults.iter().find(|fault| {
-            let is_chosen = number < fault.weight();
-            number = number.saturating_sub(fault.weight());
-            is_chosen
-        });
+        let kind = random.weighted(faults, ClusterFault::weight);
         let millis = Duration::from_millis;
         // Shorter than the liveness timeouts of ten seconds, or longer.
         let is_short = random.percent(60);
@@ -95,7 +89,7 @@ impl Fault {
         let long = random.between(millis(11_000), millis(20_000));
         let pause = random.between(millis(0), millis(6_000));
         Self {
-            kind: kind.copied().unwrap_or(ClusterFault::KillNode),
+            kind: kind.unwrap_or(ClusterFault::KillNode),
             is_for_leader: random.percent(50),
             member: random.below(members),
             duration: if is_short { short } else { long },

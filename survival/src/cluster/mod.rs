@@ -35,11 +35,9 @@ mod campaign;
 mod client;
 mod faults;
 mod node;
-mod options;
 mod parts;
-mod report;
 
 pub(crate) use campaign::run;
-pub use faults::ClusterFault;
-pub use options::{ClusterCampaignOptions, ClusterCommand, ClusterSurvivalOptions, MemberOptions};
+pub(crate) use faults::ClusterFault;
+pub(crate) use node::Process;
 pub(crate) use parts::play;

@@ -4,21 +4,27 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_test_support::cluster::SERVICE_CLOSED_FIRST;
-use rustix::process::{Pid, Signal, kill_process};
+use rusteron_test_support::cluster::{Ports, SERVICE_CLOSED_FIRST};
+use rustix::process::Signal;
+
+use crate::process::{Running, command};
 
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
 
 /// The processes of a member, in the order of their start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Process {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Process {
+    /// Our media driver
     Driver,
+    /// Java's archive and consensus module
     Module,
+    /// A ledger
     Service,
 }
 
@@ -53,20 +59,10 @@ const PROPERTIES: [&str; 15] = [
     "aeron.cluster.termination.timeout=30s",
 ];
 
-/// The UDP ports of a member.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ports {
-    pub(super) archive: u16,
-    pub(super) ingress: u16,
-    pub(super) consensus: u16,
-    pub(super) log: u16,
-}
-
 /// The places of a member, and how its processes are started.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) id: usize,
-    pub(super) program: PathBuf,
     /// For the data of driver, archive and consensus module.
     pub(super) dir: PathBuf,
     /// For the output of the processes.
@@ -77,11 +73,10 @@ pub(super) struct Settings {
     pub(super) diverge: bool,
 }
 
-/// A process that runs. Dropping it kills the process.
+/// A process that runs.
 #[derive(Debug)]
-struct Running {
-    child: Child,
-    pid: Pid,
+struct MemberProcess {
+    running: Running,
     /// The file with the output.
     log: PathBuf,
     resumes_at: Option<Instant>,
@@ -125,7 +120,7 @@ impl End {
 #[derive(Debug)]
 pub(super) struct Node {
     settings: Settings,
-    processes: [Option<Running>; 3],
+    processes: [Option<MemberProcess>; 3],
     starts: [u32; 3],
     /// When the first process of a member that is ending was seen to have ended.
     pub(super) ending_since: Option<Instant>,
@@ -175,7 +170,7 @@ impl Node {
     }
 
     fn start_process(&mut self, process: Process) -> Result<(), Failure> {
-        let Settings { id, program, dir, results, ports, members, diverge } = &self.settings;
+        let Settings { id, dir, results, ports, members, diverge } = &self.settings;
         let cannot = |error: io::Error| Failure::run("cannot start a process", error);
         self.starts[process as usize] += 1;
         if process == Process::Service {
@@ -190,17 +185,8 @@ impl Node {
         fs::create_dir_all(dir).map_err(cannot)?;
         let log = results.join(format!("{}-{id}-{start}.log", process.name()));
         let output = File::create(&log).map_err(cannot)?;
-        let mut command = Command::new(program);
-        for (name, _) in std::env::vars_os() {
-            // Settings of Aeron's that a user may have.
-            if name.to_string_lossy().starts_with("AERON_") {
-                command.env_remove(name);
-            }
-        }
-        let supervisor = std::process::id().to_string();
+        let mut command = command(["member", process.name()])?;
         command
-            .arg(process.name())
-            .args(["--supervisor", &supervisor])
             .arg("--aeron-dir")
             .arg(dir.join("driver"))
             .arg("--cluster-dir")
@@ -230,10 +216,8 @@ impl Node {
             command.args(PROPERTIES.map(|property| format!("-D{property}")));
         }
         command.stdin(Stdio::piped()).stdout(output.try_clone().map_err(cannot)?).stderr(output);
-        let child = command.spawn().map_err(cannot)?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let Some(pid) = pid else { return Err(cannot(io::ErrorKind::InvalidData.into())) };
-        self.processes[process as usize] = Some(Running { child, pid, log, resumes_at: None });
+        let running = Running::start(&mut command)?;
+        self.processes[process as usize] = Some(MemberProcess { running, log, resumes_at: None });
         Ok(())
     }
 
@@ -241,7 +225,7 @@ impl Node {
     pub(super) fn is_whole(&self) -> bool {
         self.processes
             .iter()
-            .all(|process| process.as_ref().is_some_and(|running| running.resumes_at.is_none()))
+            .all(|process| process.as_ref().is_some_and(|it| it.resumes_at.is_none()))
     }
 
     /// Kills a process, or all. Returns the number of killed processes.
@@ -249,8 +233,8 @@ impl Node {
         let mut count = 0;
         for each in Process::ALL {
             if process.is_none_or(|process| process == each) {
-                if let Some(running) = &self.processes[each as usize] {
-                    signal(running.pid, Signal::KILL)?;
+                if let Some(process) = &self.processes[each as usize] {
+                    process.running.signal(Signal::KILL)?;
                     self.has_reason |= each != Process::Service;
                     count += 1;
                 }
@@ -261,12 +245,12 @@ impl Node {
 
     /// Pauses a process. Returns whether it ran.
     pub(super) fn pause(&mut self, process: Process, duration: Duration) -> Result<bool, Failure> {
-        let Some(running) = &mut self.processes[process as usize] else { return Ok(false) };
-        if running.resumes_at.is_some() {
+        let Some(process) = &mut self.processes[process as usize] else { return Ok(false) };
+        if process.resumes_at.is_some() {
             return Ok(false);
         }
-        signal(running.pid, Signal::STOP)?;
-        running.resumes_at = Some(Instant::now() + duration);
+        process.running.signal(Signal::STOP)?;
+        process.resumes_at = Some(Instant::now() + duration);
         self.has_reason = true;
         Ok(true)
     }
@@ -276,16 +260,13 @@ impl Node {
     pub(super) fn supervise(&mut self, now: Instant) -> Result<Vec<End>, Failure> {
         let mut ends = Vec::new();
         for process in Process::ALL {
-            let Some(running) = &mut self.processes[process as usize] else { continue };
-            if running.resumes_at.is_some_and(|time| now >= time) {
-                signal(running.pid, Signal::CONT)?;
-                running.resumes_at = None;
+            let Some(member) = &mut self.processes[process as usize] else { continue };
+            if member.resumes_at.is_some_and(|time| now >= time) {
+                member.running.signal(Signal::CONT)?;
+                member.resumes_at = None;
             }
-            let status = running.child.try_wait();
-            let status =
-                status.map_err(|error| Failure::run("cannot wait for a process", error))?;
-            if let Some(status) = status {
-                let output = fs::read_to_string(&running.log).unwrap_or_default();
+            if let Some(status) = member.running.ended()? {
+                let output = fs::read_to_string(&member.log).unwrap_or_default();
                 let last_words = output.lines().last().unwrap_or_default().to_owned();
                 self.processes[process as usize] = None;
                 self.ending_since.get_or_insert(now);
@@ -351,21 +332,6 @@ impl Node {
         };
         (1..=self.starts(Process::Service)).filter(has_loaded).count() as u64
     }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        for running in self.processes.iter_mut().flatten() {
-            // It may have ended, and then there is nothing to kill.
-            let _ = running.child.kill();
-            let _ = running.child.wait();
-        }
-    }
-}
-
-fn signal(pid: Pid, signal: Signal) -> Result<(), Failure> {
-    // The process is ours and was not waited for, so that the number is not another one's.
-    kill_process(pid, signal).map_err(|error| Failure::run("cannot signal", error))
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
 use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
 
-use super::options::{ClusterCommand, MemberOptions};
-use crate::parts::follow;
+use super::node::Process;
+use crate::options::MemberOptions;
+use crate::process::follow;
 
 /// Archive and consensus module, beside another process's media driver.
 pub(super) const MODULE_PROGRAM: &str = "cluster/Node.java";
@@ -23,15 +24,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs a process of a member until it is killed or ends by itself.
-pub(crate) fn play(command: &ClusterCommand) -> Result<(), Failure> {
-    let (ClusterCommand::Driver(options)
-    | ClusterCommand::Module(options)
-    | ClusterCommand::Service(options)) = command;
+pub(crate) fn play(process: Process, options: &MemberOptions) -> Result<(), Failure> {
     follow(options.supervisor)?;
-    match command {
-        ClusterCommand::Driver(options) => driver(options),
-        ClusterCommand::Module(options) => module(options),
-        ClusterCommand::Service(options) => service(options),
+    match process {
+        Process::Driver => driver(options),
+        Process::Module => module(options),
+        Process::Service => service(options),
     }
 }
 

@@ -8,8 +8,9 @@ use rusteron_cluster::codec::mark_file::{ComponentType, HEADER_LENGTH, MarkFileH
 use rusteron_cluster::codec::{
     DataKind, FieldKind, LAYOUTS, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
 };
-use rusteron_test_support::{aeron_source, skip_drift_test};
+use rusteron_test_support::{aeron_source, skip};
 
+const DRIFT: &str = "RUSTERON_REQUIRE_DRIFT_TESTS";
 const SCHEMA: &str = "aeron-cluster/src/main/resources/cluster/aeron-cluster-codecs.xml";
 
 /// A type of the schema that a field can have.
@@ -23,7 +24,7 @@ struct Type {
 fn messages_are_those_of_aerons_schema() {
     let file = aeron_source().join(SCHEMA);
     let Ok(text) = fs::read_to_string(&file) else {
-        return skip_drift_test(&format!("there is no {}", file.display()));
+        return skip(DRIFT, &format!("there is no {}", file.display()));
     };
     let document = Document::parse(&text).expect("XML");
     let schema = document.root_element();
@@ -192,7 +193,7 @@ fn by_name(header: &MarkFileHeader, code: i64) -> (BTreeMap<&str, i64>, BTreeMap
 fn mark_file_is_that_of_aerons_schema() {
     let file = aeron_source().join(MARK_FILE_SCHEMA);
     let Ok(text) = fs::read_to_string(&file) else {
-        return skip_drift_test(&format!("there is no {}", file.display()));
+        return skip(DRIFT, &format!("there is no {}", file.display()));
     };
     let document = Document::parse(&text).expect("XML");
     let schema = document.root_element();

@@ -1,2 +1,0 @@
-mod kinds;
-mod uri;

@@ -1,5 +1,0 @@
-mod builder;
-mod check;
-mod oracle;
-mod parameter;
-mod warnings;

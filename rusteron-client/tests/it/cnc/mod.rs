@@ -1,2 +1,0 @@
-mod cnc_file;
-mod stream_positions;

@@ -1,2 +1,0 @@
-mod counter_handlers;
-mod events;

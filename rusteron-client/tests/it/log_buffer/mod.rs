@@ -1,2 +1,0 @@
-#[cfg(unix)]
-mod initial_writes;

@@ -1,6 +1,0 @@
-#[cfg(unix)]
-mod forged_frames;
-mod handlers;
-mod image;
-#[cfg(unix)]
-mod refused;

@@ -1,4 +1,0 @@
-mod assembly;
-mod controlled_poll;
-mod destinations;
-mod image;

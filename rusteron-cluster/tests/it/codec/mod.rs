@@ -1,2 +1,0 @@
-mod drift;
-mod java;

@@ -1,5 +1,0 @@
-//! The program `media_driver`.
-
-mod configuration;
-mod problems;
-mod process;

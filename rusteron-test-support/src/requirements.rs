@@ -1,0 +1,71 @@
+//! What only some tests need, and not every machine has.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Says why a test does nothing, unless a variable such as `RUSTERON_REQUIRE_JAVA` is 1: then that is a failure.
+pub fn skip(variable: &str, reason: &str) {
+    let is_required = std::env::var_os(variable).is_some_and(|value| value == "1");
+    assert!(!is_required, "{variable}=1, but {reason}");
+    // The test harness would keep `eprintln!` to itself when the test succeeds.
+    let _ = writeln!(io::stderr(), "skipped: {reason}");
+}
+
+/// Returns the folder of the sources that `rusteron-sys` was compiled from. A tree of a package can lack parts that are
+/// not compiled.
+pub fn aeron_source() -> &'static Path {
+    Path::new(env!("RUSTERON_AERON_SOURCE"))
+}
+
+/// Makes a directory in shared memory, if there is any.
+///
+/// # Errors
+/// The operating system's.
+pub fn memory_dir(prefix: &str) -> io::Result<TempDir> {
+    let shared_memory = Path::new("/dev/shm");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    if shared_memory.is_dir() { builder.tempdir_in(shared_memory) } else { builder.tempdir() }
+}
+
+/// A small file system of its own. Only the superuser can mount one.
+///
+/// Tests that count on freed space need a binary without tests that start processes. A child
+/// process inherits open files, and with them their space.
+pub struct SmallFileSystem(TempDir);
+
+impl SmallFileSystem {
+    /// `None`, with the reason on the standard error output, where it is not permitted;
+    /// `RUSTERON_REQUIRE_MOUNT=1` makes that a failure.
+    pub fn mount(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(dir.path())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            skip("RUSTERON_REQUIRE_MOUNT", "a file system cannot be mounted");
+        }
+        mounted.then_some(Self(dir))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallFileSystem {
+    fn drop(&mut self) {
+        // Lazily: a child process of another test can have inherited open files, as C opens files
+        // without `O_CLOEXEC`.
+        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
+        if !unmounted.as_ref().is_ok_and(|status| status.success()) {
+            let path = self.0.path().display();
+            let _ = writeln!(io::stderr(), "{path} cannot be unmounted: {unmounted:?}");
+        }
+    }
+}
