@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     /// Kills the leader again and again. Each time the load goes on, and the killed member comes back.
-    fn kill_leaders(&mut self, times: u32) {
+    fn kill_leaders(&mut self, times: u64) {
         let load = Load::start(self.connect());
         for _ in 0..times {
             load.await_answers();

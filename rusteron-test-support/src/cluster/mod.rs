@@ -8,6 +8,8 @@ pub mod ledger;
 #[cfg(feature = "cluster")]
 pub mod load;
 mod options;
+#[cfg(feature = "cluster")]
+pub mod requests;
 #[cfg(feature = "service")]
 mod rust_cluster;
 #[cfg(feature = "service")]

@@ -1,7 +1,7 @@
 //! The campaign from its start to its end.
 
-use std::collections::HashMap;
 use std::fs;
+use std::mem;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_benchmarks::command_line::interrupt::Interrupt;
 use rusteron_test_support::cluster::Ports;
 use rusteron_test_support::cluster::ledger::Digests;
+use rusteron_test_support::cluster::requests::{Answers, check_numbers};
 use rusteron_test_support::{
     Random, connect, has_java, java_run, launch_with_long_timeouts, mix, prepare_java,
 };
 
-use super::answers::check_numbers;
 use super::client::{Client, Shared};
 use super::faults::{ClusterFault, Fault};
 use super::node::{Node, Process, Settings};
@@ -81,24 +81,24 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<(), Failure> {
         start: Instant::now(),
         report,
     };
-    let numbers = thread::scope(|scope| {
+    let answers = thread::scope(|scope| {
         let clients: Vec<_> = (0..options.clients)
             .map(|index| {
-                let (aeron, endpoints) = (connect(&driver), endpoints.clone());
+                let (aeron, endpoints) = (connect(&driver), endpoints.parse().expect("endpoints"));
                 let client = Client::new(&shared, aeron, endpoints, index, options.clients);
                 scope.spawn(move || client.run())
             })
             .collect();
         let outcome = campaign.run(|| clients.iter().all(|client| client.is_finished()));
         shared.is_aborted.store(true, Ordering::Relaxed);
-        let numbers: Vec<_> = clients
+        let answers: Vec<_> = clients
             .into_iter()
             .map(|client| client.join().map_err(|_| Failure::Run("a client panicked".to_owned())))
             .collect();
         outcome?;
-        numbers.into_iter().collect::<Result<Vec<_>, _>>()
+        answers.into_iter().collect::<Result<Vec<_>, _>>()
     })?;
-    campaign.finish(&numbers)?;
+    campaign.finish(&answers)?;
     let Campaign { report, nodes, member_digests, .. } = campaign;
     drop(nodes);
     // The data of the negative control is of no use.
@@ -181,7 +181,7 @@ impl Campaign<'_> {
         let deadline = Instant::now() + self.options.deadline + self.options.duration / 4;
         if !self.wait(deadline, |_| have_clients_finished())? {
             if !self.is_broken() {
-                let missing = self.shared.take_missing();
+                let missing = self.shared.findings().missing.take();
                 let (name, text) = missing.unwrap_or_else(|| {
                     ("stalled", "the cluster has not answered all requests again".to_owned())
                 });
@@ -234,12 +234,13 @@ impl Campaign<'_> {
             return Ok(false);
         }
         self.report.time("all members after a fault", injected.elapsed());
+        let findings = self.shared.findings();
         println!(
             "{:6.1} s: {names}: all well after {:.1} s, {} answers, term {}, {} violations",
             begin.elapsed().as_secs_f64(),
             injected.elapsed().as_secs_f64(),
-            self.shared.answers.load(Ordering::Relaxed),
-            self.shared.term.load(Ordering::Relaxed),
+            findings.counts.answers,
+            findings.term,
             self.report.violations(),
         );
         Ok(true)
@@ -360,10 +361,14 @@ impl Campaign<'_> {
 
     /// Reads new digests, and compares them.
     fn check(&mut self) -> Result<(), Failure> {
-        for (name, text) in self.shared.take_violations() {
+        let (violations, digests) = {
+            let mut findings = self.shared.findings();
+            (mem::take(&mut findings.violations), mem::take(&mut findings.digests))
+        };
+        for (name, text) in violations {
             self.report.violation(name, 1, &text);
         }
-        for (position, digest) in self.shared.take_digests() {
+        for (position, digest) in digests {
             let added = self.digests.add(position, digest, Path::new("answers"));
             self.note_difference(added);
         }
@@ -395,22 +400,22 @@ impl Campaign<'_> {
     }
 
     /// Checks the numbers of all requests, and completes the report.
-    fn finish(&mut self, numbers: &[HashMap<i64, i64>]) -> Result<(), Failure> {
+    fn finish(&mut self, answers: &[Answers]) -> Result<(), Failure> {
         self.check()?;
-        if let (false, Err((name, text))) = (self.is_broken(), check_numbers(numbers)) {
+        if let (false, Err((name, text))) = (self.is_broken(), check_numbers(answers)) {
             self.report.violation(name, 1, &text);
         }
         let Self { shared, nodes, report, digests, member_digests, .. } = self;
         let compared = [member_digests, digests].map(|digests| digests.compared() as u64);
-        let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+        let findings = shared.findings();
         let starts = |process| nodes.iter().map(|node| u64::from(node.starts(process))).sum();
         let figures = [
-            ("requests answered", load(&shared.answered)),
-            ("answers", load(&shared.answers)),
-            ("sessions", load(&shared.sessions)),
-            ("terms", u64::try_from(shared.term.load(Ordering::Relaxed)).unwrap_or(0) + 1),
-            ("new leaders, by session", load(&shared.new_leaders)),
-            ("snapshots", load(&shared.snapshots_accepted)),
+            ("requests answered", findings.counts.answered),
+            ("answers", findings.counts.answers),
+            ("sessions", findings.counts.sessions),
+            ("terms", u64::try_from(findings.term).unwrap_or(0) + 1),
+            ("new leaders, by session", findings.counts.new_leaders),
+            ("snapshots", findings.counts.snapshots),
             ("snapshots loaded", nodes.iter().map(Node::loaded_snapshots).sum()),
             ("starts of drivers", starts(Process::Driver)),
             ("starts of consensus modules", starts(Process::Module)),

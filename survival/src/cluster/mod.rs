@@ -30,7 +30,6 @@
 //! digest the order in which a `HashMap` iterates, and the campaign must fail. A campaign that has compared no
 //! digests of different members fails, too.
 
-mod answers;
 mod campaign;
 mod client;
 mod faults;
