@@ -61,7 +61,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use rusteron_test_support::{aeron_source, skip_drift_test};
+    use rusteron_test_support::{aeron_source, skip};
 
     use super::*;
 
@@ -82,7 +82,7 @@ mod tests {
     fn phrases_stand_in_aerons_sources() {
         let archive = aeron_source().join("aeron-archive/src/main");
         if !archive.join("java").is_dir() {
-            return skip_drift_test("the tree has no Java sources");
+            return skip("RUSTERON_REQUIRE_DRIFT_TESTS", "the tree has no Java sources");
         }
         let sources = sources(&archive);
         let markers =

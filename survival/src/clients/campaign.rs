@@ -15,8 +15,8 @@ use crate::clients::disk::Disk;
 use crate::clients::faults::FaultKind;
 use crate::clients::leaks::{self, DriverState};
 use crate::clients::member::{Member, Role};
+use crate::clients::options::ClientsOptions;
 use crate::clients::words::Order;
-use crate::options::ClientsOptions;
 use crate::process::{command, seed};
 use crate::report::{Report, open_json};
 

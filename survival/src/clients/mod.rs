@@ -30,6 +30,7 @@ mod faults;
 mod leaks;
 mod member;
 mod message;
+mod options;
 mod oracle;
 mod parts;
 mod process;
@@ -39,5 +40,7 @@ mod supervision;
 mod words;
 
 pub(crate) use campaign::run;
+#[cfg(test)]
 pub(crate) use faults::FaultKind;
+pub(crate) use options::{ClientsOptions, Part, PartOptions};
 pub(crate) use parts::play;

@@ -21,8 +21,8 @@ use rusteron_test_support::{
 use super::client::{Client, Shared};
 use super::faults::{ClusterFault, Fault};
 use super::node::{Node, Process, Settings};
+use super::options::ClusterOptions;
 use super::parts::MODULE_PROGRAM;
-use crate::options::ClusterOptions;
 use crate::process::{seed, temporary_dir};
 use crate::report::{Report, open_json};
 

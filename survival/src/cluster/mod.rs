@@ -34,9 +34,12 @@ mod campaign;
 mod client;
 mod faults;
 mod node;
+mod options;
 mod parts;
 
 pub(crate) use campaign::run;
+#[cfg(test)]
 pub(crate) use faults::ClusterFault;
 pub(crate) use node::Process;
+pub(crate) use options::{ClusterOptions, MemberOptions};
 pub(crate) use parts::play;

@@ -13,7 +13,7 @@ use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
 
 use super::node::Process;
-use crate::options::MemberOptions;
+use super::options::MemberOptions;
 use crate::process::follow;
 
 /// Archive and consensus module, beside another process's media driver.

@@ -7,9 +7,9 @@ use rusteron_client::{Aeron, CloseCause, Context, Error, Result};
 
 use super::{Orders, forked, say};
 use crate::clients::leaks::CLIENT_HEARTBEAT;
+use crate::clients::options::PartOptions;
 use crate::clients::settings;
 use crate::clients::words::{Notice, Order};
-use crate::options::PartOptions;
 
 /// How long to wait before another client is made.
 const PAUSE: Duration = Duration::from_millis(10);

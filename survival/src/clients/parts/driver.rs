@@ -7,9 +7,9 @@ use rusteron_client::{ErrorKind, IdleStrategyKind};
 use rusteron_media_driver::{Context, Loss, MediaDriver, Result, ThreadingMode};
 
 use super::{Orders, accuse, forked, say};
+use crate::clients::options::PartOptions;
 use crate::clients::settings;
 use crate::clients::words::{Notice, Order};
-use crate::options::PartOptions;
 
 /// The shares of datagrams that are lost.
 const DATA_LOSS: f64 = 0.05;

@@ -14,9 +14,9 @@ use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Aeron, Context, ExclusivePublication, Publication, Subscription};
 
 use super::{Orders, say};
+use crate::clients::options::PartOptions;
 use crate::clients::settings::{self, FORGED_STREAM_IDS, TERM_LENGTH};
 use crate::clients::words::{Notice, Order};
-use crate::options::PartOptions;
 use rusteron_test_support::Random;
 
 const CHANNEL: &str = "aeron:ipc";

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use rusteron_benchmarks::command_line::failure::Failure;
 
+use crate::clients::options::{Part, PartOptions};
 use crate::clients::words::{Notice, Order, from_line, to_line};
-use crate::options::{Part, PartOptions};
 use crate::process::follow;
 
 /// Plays a part until the supervisor asks for its end.

@@ -10,10 +10,10 @@ use rusteron_client::{Aeron, AnyPublication, Counter, OfferError, Publisher as _
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};
 use crate::clients::message::Message;
+use crate::clients::options::PartOptions;
 use crate::clients::oracle::TIMEOUT_REPORT_DEADLINE;
 use crate::clients::settings::STREAMS;
 use crate::clients::words::{Notice, Order};
-use crate::options::PartOptions;
 use rusteron_test_support::Random;
 
 /// How often the supervisor is told how many messages there were.

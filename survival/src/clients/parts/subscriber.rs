@@ -12,10 +12,10 @@ use rusteron_client::{Action, Aeron, FragmentAssembler, Header, PollError, Resul
 
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};
+use crate::clients::options::{PartOptions, Sabotage};
 use crate::clients::oracle::{Fault, Finding, Location, Oracle};
 use crate::clients::settings::{CLIENT_LIVENESS, KEEPALIVE, STREAMS};
 use crate::clients::words::{Notice, Order};
-use crate::options::{PartOptions, Sabotage};
 use rusteron_test_support::Random;
 
 /// How often the supervisor is told how many messages there were.
