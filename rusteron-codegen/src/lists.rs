@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use crate::table::{Kind, Setting, Table, Values, bytes, nanos};
 
-/// Returns the macro `for_each_setting`, which calls another macro with all settings.
-pub(crate) fn macro_of_settings(table: &Table) -> String {
+/// Returns the macro `for_each_setting` of a crate, which calls another macro with all settings.
+pub(crate) fn macro_of_settings(table: &Table, crate_name: &str) -> String {
     let mut rows = String::new();
+    let first = table.0.first().map_or("", Setting::rust_name);
     for setting in table.0.iter().filter(|setting| setting.is_generated()) {
         let kind = match setting.kind {
             Kind::Text { .. } | Kind::IdleArguments => "text",
@@ -25,6 +26,17 @@ pub(crate) fn macro_of_settings(table: &Table) -> String {
          /// A row such as `(any value mtu_length set_mtu_length)` has `any`, or `rust` for a setting that only Rust's\n\
          /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` if the getter returns\n\
          /// an `Option` of it, or else `value`; the getter, whose name is the setting's; and the setter.\n\
+         ///\n\
+         /// ```\n\
+         /// macro_rules! names {{\n\
+         ///     (() $(($language:ident $kind:ident $getter:ident $setter:ident))*) => {{\n\
+         ///         [$(stringify!($getter)),*]\n\
+         ///     }};\n\
+         /// }}\n\
+         ///\n\
+         /// let names = {crate_name}::for_each_setting!(names!());\n\
+         /// assert!(names.contains(&{first:?}));\n\
+         /// ```\n\
          #[macro_export]\nmacro_rules! for_each_setting {{\n    ($callback:ident!($($arguments:tt)*)) => {{\n        \
          $callback! {{\n            ($($arguments)*)\n{rows}        }}\n    }};\n}}\n"
     )

@@ -1,6 +1,7 @@
 //! Every function that `aeronmd.h` declares is used, replaced in Rust, or omitted for a reason.
 
 use rusteron_codegen::{Omissions, Sources, coverage_problems};
+use rusteron_media_driver::{InferableBoolean, ThreadNaming, ThreadingMode};
 
 /// The number of functions in the header of Aeron 1.54.0.
 const FUNCTIONS: usize = 262;
@@ -72,4 +73,17 @@ fn header_is_covered() {
         })
         .expect("sources");
     assert_eq!(coverage_problems(header, &sources, OMITTED), [""; 0]);
+}
+
+#[test]
+fn enumerations_are_complete() {
+    let bindings = include_str!("../../../rusteron-sys/src/bindings/driver.rs");
+    for (name, variants) in [
+        ("aeron_threading_mode_enum", ThreadingMode::ALL.len()),
+        ("aeron_thread_naming_enum", ThreadNaming::ALL.len()),
+        ("aeron_inferable_boolean_enum", InferableBoolean::ALL.len()),
+    ] {
+        let values = bindings.matches(&format!("pub const {name}_")).count();
+        assert_eq!(values, variants, "{name}");
+    }
 }
