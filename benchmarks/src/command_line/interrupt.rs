@@ -1,13 +1,12 @@
 //! Ending a program early and orderly.
 
-use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Instant;
 
-use crate::command_line::failure::Failure;
+use rusteron_client::agent::ShutdownSignal;
 
-/// The exit code that shells give to a program that Ctrl-C has ended.
-const INTERRUPTED: i32 = 130;
+use crate::command_line::failure::Failure;
 
 /// Tells the main thread to come to an end; the main thread sleeps on it in between.
 #[derive(Debug, Default)]
@@ -17,23 +16,19 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt that is requested by Ctrl-C, and where there are signals by SIGTERM and SIGHUP.
-    ///
-    /// The second of them ends the process at once.
+    /// An interrupt that [Ctrl-C and its like](ShutdownSignal::on_interrupt) request.
     ///
     /// # Errors
-    /// If the handler cannot be installed.
+    /// If the handlers cannot be installed.
     pub fn on_signals() -> Result<Arc<Self>, Failure> {
+        let shutdown = ShutdownSignal::on_interrupt()
+            .map_err(|error| Failure::run("cannot handle signals", error))?;
         let interrupt = Arc::new(Self::default());
         let requested = Arc::clone(&interrupt);
-        // The handler runs on a thread of its own, where locks are allowed.
-        ctrlc::set_handler(move || {
-            if requested.is_requested() {
-                process::exit(INTERRUPTED);
-            }
+        thread::spawn(move || {
+            shutdown.wait();
             requested.request();
-        })
-        .map_err(|error| Failure::run("cannot handle signals", error))?;
+        });
         Ok(interrupt)
     }
 
@@ -83,7 +78,6 @@ impl Interrupt {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
     use std::time::Duration;
 
     use super::*;

@@ -1,10 +1,9 @@
 //! The server.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use clap::Parser;
 use cross_language::modes::{ProgramError, fail};
 use cross_language::{Server, ServerOptions};
+use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{IdleStrategy, IdleStrategyKind};
 
 /// Serves the cross-language service until Ctrl-C
@@ -19,9 +18,6 @@ struct Options {
     idle: IdleStrategyKind,
 }
 
-/// `false` after Ctrl-C.
-static RUNNING: AtomicBool = AtomicBool::new(true);
-
 fn main() {
     if let Err(error) = run(&Options::parse()) {
         fail(&error);
@@ -29,11 +25,11 @@ fn main() {
 }
 
 fn run(options: &Options) -> Result<(), ProgramError> {
-    ctrlc::set_handler(|| RUNNING.store(false, Ordering::Relaxed))?;
+    let shutdown = ShutdownSignal::on_interrupt()?;
     let mut idle = options.idle.new_strategy();
     let mut server = Server::start(&options.server)?;
     println!("serving");
-    while RUNNING.load(Ordering::Relaxed) {
+    while !shutdown.is_signalled() {
         idle.idle(server.do_work()?);
     }
     Ok(())
