@@ -60,9 +60,7 @@ pub fn offer_until_recorded(
 
 /// The recording that was started for a publication.
 pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
-    let (aeron, archive_id) = (archive.aeron(), archive.archive_id());
-    await_some("the recording", || RecordingPos::find_by_session_id(aeron, session_id, archive_id))
-        .recording_id()
+    archive.await_recording(session_id, DEADLINE).expect("a recording")
 }
 
 /// Records so many messages over IPC, and waits until they are recorded. The publication is still there.
