@@ -39,7 +39,7 @@ inline int32_t aeron_term_scanner_scan_for_availability(
         length = stride;
         if (AERON_HDR_TYPE_PAD == frame->type)
         {
-            /* The callers add the padding to positions. Longer padding is none of Aeron's. */
+            /* Callers add the padding to positions. Aeron never writes padding beyond the term, so such a frame is corrupt. */
             if (stride > term_length_left - available)
             {
                 break;
