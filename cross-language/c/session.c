@@ -21,13 +21,11 @@ typedef enum idle_en
 {
     IDLE_SPIN,
     IDLE_YIELD,
-    IDLE_SLEEP,
-    IDLE_BACKOFF,
-    IDLE_NOOP
+    IDLE_BACKOFF
 }
 idle_t;
 
-static const char *const IDLE_NAMES[] = { "spin", "yield", "sleep-ns", "backoff", "noop" };
+static const char *const IDLE_NAMES[] = { "spin", "yield", "backoff" };
 
 struct session_stct
 {
@@ -77,10 +75,6 @@ static void idle(session_t *session)
             sched_yield();
             break;
 
-        case IDLE_SLEEP:
-            sleep_ns(1000);
-            break;
-
         case IDLE_BACKOFF:
             /* Spins, then yields, then sleeps from 1 microsecond to 1 millisecond. */
             if (count >= 30)
@@ -94,7 +88,6 @@ static void idle(session_t *session)
             break;
 
         case IDLE_SPIN:
-        case IDLE_NOOP:
             break;
     }
 }
@@ -215,13 +208,14 @@ session_result_t session_connect(session_t **result, const session_options_t *op
     {
         return SESSION_AERON;
     }
-    session->idle = IDLE_BACKOFF;
-    for (size_t i = 0; i < sizeof(IDLE_NAMES) / sizeof(IDLE_NAMES[0]); i++)
+    while (session->idle <= IDLE_BACKOFF && 0 != strcmp(options->idle, IDLE_NAMES[session->idle]))
     {
-        if (0 == strcmp(options->idle, IDLE_NAMES[i]))
-        {
-            session->idle = (idle_t)i;
-        }
+        session->idle++;
+    }
+    if (session->idle > IDLE_BACKOFF)
+    {
+        free(session);
+        return SESSION_INVALID_REQUEST;
     }
     session_result_t status = SESSION_AERON;
     if (aeron_context_init(&session->context) == 0 &&

@@ -38,7 +38,7 @@ typedef struct session_options_stct
     const char *aeron_dir;
     const char *request_channel;
     const char *response_channel;
-    /* spin, yield, sleep-ns, backoff or noop */
+    /* spin, yield or backoff */
     const char *idle;
     /* The longest time that session_connect() waits for a server. */
     int64_t timeout_ns;

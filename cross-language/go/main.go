@@ -14,7 +14,7 @@ func main() {
 	flag.StringVar(&options.AeronDir, "aeron-dir", os.Getenv("AERON_DIR"), "directory of a running media driver")
 	flag.StringVar(&options.RequestChannel, "request-channel", service.RequestChannel, "channel of requests")
 	flag.StringVar(&options.ResponseChannel, "response-channel", service.ResponseChannel, "channel of responses")
-	flag.StringVar(&options.Idle, "idle", "backoff", "action while waiting: spin, yield, sleep-ns, backoff or noop")
+	flag.StringVar(&options.Idle, "idle", "backoff", "action while waiting: spin, yield or backoff")
 	mode := modes.Parse()
 	options.Timeout = mode.Timeout
 	mode.Run(func() (modes.Connection, error) { return service.Connect(options, modes.Square) })

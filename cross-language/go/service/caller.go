@@ -13,7 +13,7 @@ type Options struct {
 	AeronDir        string
 	RequestChannel  string
 	ResponseChannel string
-	// spin, yield, sleep-ns, backoff or noop
+	// spin, yield or backoff
 	Idle string
 	// The longest time that connecting, or a call with all its callbacks, takes.
 	Timeout time.Duration

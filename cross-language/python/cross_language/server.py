@@ -138,7 +138,7 @@ def main() -> int:
     parser.add_argument("--aeron-dir", metavar="DIR", help="directory of a running media driver")
     parser.add_argument("--request-channel", metavar="URI", default=REQUEST_CHANNEL)
     parser.add_argument("--response-channel", metavar="URI", default=RESPONSE_CHANNEL)
-    parser.add_argument("--idle", default="backoff", help="spin, yield, sleep-ns, backoff or noop")
+    parser.add_argument("--idle", default="backoff", help="spin, yield or backoff")
     parser.add_argument("--client-timeout-ms", metavar="MS", type=int, default=5_000)
     parser.add_argument("--callback-timeout-ms", metavar="MS", type=int, default=5_000)
     parsed = parser.parse_args()

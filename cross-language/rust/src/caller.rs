@@ -51,7 +51,7 @@ pub struct ConnectOptions {
     #[arg(long, value_name = "URI", default_value = RESPONSE_CHANNEL)]
     pub response_channel: String,
 
-    /// Action while waiting: spin, yield, sleep-ns, backoff or noop
+    /// Action while waiting: spin, yield or backoff
     #[arg(long, value_name = "IDLE", default_value = "backoff")]
     pub idle: IdleStrategyKind,
 }

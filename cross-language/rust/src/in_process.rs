@@ -14,7 +14,7 @@ use rusteron_client::OfferError;
 use crate::session::{Responses, Session};
 use crate::{CallError, Transport};
 
-/// Nothing looks for late callbacks here: the caller answers them in the same call.
+/// Never checked, because the caller answers a callback before it returns.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Responses for VecDeque<Vec<u8>> {
@@ -79,7 +79,7 @@ impl Transport for InProcess {
 const OK: c_int = 0;
 const TIMED_OUT: c_int = 3;
 
-/// Begins a session. The options are those of a connection over Aeron, and have no meaning here.
+/// Begins a session, and ignores the options, which are those of a connection over Aeron.
 ///
 /// # Safety
 /// `session` is valid for a write.
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn session_close(session: *mut InProcess) {
     drop(unsafe { Box::from_raw(session) });
 }
 
-/// Returns the text of a result that has none of its own.
+/// Returns an empty text: no function of this library fails by Aeron.
 #[unsafe(no_mangle)]
 pub extern "C" fn session_error() -> *const c_char {
     c"".as_ptr()

@@ -4,8 +4,6 @@ import io.aeron.Aeron;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.BusySpinIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
-import org.agrona.concurrent.NoOpIdleStrategy;
-import org.agrona.concurrent.SleepingIdleStrategy;
 import org.agrona.concurrent.YieldingIdleStrategy;
 
 import java.util.HashMap;
@@ -73,9 +71,7 @@ final class Options
         {
             case "spin" -> new BusySpinIdleStrategy();
             case "yield" -> new YieldingIdleStrategy();
-            case "sleep-ns" -> new SleepingIdleStrategy(1_000);
             case "backoff" -> new BackoffIdleStrategy(10, 20, 1_000, 1_000_000);
-            case "noop" -> new NoOpIdleStrategy();
             default -> throw new IllegalArgumentException("idle strategy: " + idle);
         };
     }

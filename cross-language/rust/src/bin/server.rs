@@ -13,7 +13,7 @@ struct Options {
     #[command(flatten)]
     server: ServerOptions,
 
-    /// Action without work: spin, yield, sleep-ns, backoff or noop
+    /// Action without work: spin, yield or backoff
     #[arg(long, value_name = "IDLE", default_value = "backoff")]
     idle: IdleStrategyKind,
 }
