@@ -13,11 +13,11 @@ use rusteron_core::ffi::{Fallible, Retained, last_error, lock_context_init};
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
 
+use crate::checks::entered;
 use crate::credentials::{self, CredentialsSupplier, Supplier};
 use crate::error::ArchiveError;
+use crate::events::RecordingSignal;
 use crate::events::{self, Events};
-use crate::recording_signal::RecordingSignal;
-use crate::reentry::entered;
 
 /// The configuration of an archive client: control channels, streams, timeouts.
 ///

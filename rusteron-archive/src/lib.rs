@@ -25,8 +25,8 @@
 //! and the archive's text. A connection that was lost stays lost.
 
 mod archive;
-mod argument;
 mod async_archive;
+mod checks;
 mod context;
 mod credentials;
 mod error;
@@ -37,8 +37,6 @@ mod persistent_subscription;
 mod recording_descriptor;
 mod recording_event;
 mod recording_pos;
-mod recording_signal;
-mod reentry;
 mod replay_merge;
 
 /// The settings of the table `settings.txt`.
@@ -64,6 +62,7 @@ pub use async_archive::{AsyncArchive, Request};
 pub use context::Context;
 pub use credentials::CredentialsSupplier;
 pub use error::{ArchiveError, ArchiveErrorKind, Result};
+pub use events::{RecordingSignal, RecordingSignalKind};
 pub use persistent_subscription::{
     MessageInfo, PersistentSubscription, PersistentSubscriptionContext,
     PersistentSubscriptionCounters, PersistentSubscriptionEvent, StartPosition,
@@ -71,6 +70,5 @@ pub use persistent_subscription::{
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
-pub use recording_signal::{RecordingSignal, RecordingSignalKind};
 pub use replay_merge::{ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError};
 pub use rusteron_client::{Error, ErrorKind};

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use rusteron_client::{ChannelUri, Error, Position};
 use rusteron_sys::archive as sys;
 
-use crate::argument::NULL_VALUE;
+use crate::checks::NULL_VALUE;
 use crate::error::Result;
 
 /// Description of a recording, copied when it was listed.

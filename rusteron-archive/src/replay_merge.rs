@@ -29,7 +29,7 @@ use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::not_negative;
+use crate::checks::not_negative;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
 /// Replays a recording from a position, and joins the live stream when the replay has caught up.

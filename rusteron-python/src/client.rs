@@ -12,7 +12,7 @@ use rusteron_client::Resource;
 
 use crate::buffer::Payload;
 use crate::channel_uri::Channel;
-use crate::counter::{Counter, CountersReader};
+use crate::cnc::{Counter, CountersReader};
 use crate::driver::MediaDriver;
 use crate::error;
 use crate::exit;

@@ -2,7 +2,7 @@
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
-//! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, [`screen`] does so in place,
+//! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, with rates, [`screen`] does so in place,
 //! [`text`] makes numbers and times readable, and [`failure`] has the
 //! exit codes. [`shared_streams`] connects publications with their subscriptions.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
@@ -42,7 +42,6 @@ mod loss;
 mod metrics;
 mod metrics_server;
 mod options;
-mod rates;
 mod report;
 mod screen;
 mod shared_streams;

@@ -11,10 +11,10 @@ use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::exposition::Syntax;
 use crate::failure::Failure;
 use crate::options::StatOptions;
-use crate::rates::Rates;
 use crate::report::Report;
 use crate::text;
 use crate::watch;
+use crate::watch::Rates;
 use crate::{metrics, metrics_server};
 
 #[derive(Debug, Serialize)]

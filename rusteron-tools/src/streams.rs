@@ -10,10 +10,10 @@ use crate::clients::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::StreamsOptions;
-use crate::rates::Rates;
 use crate::report::Report;
 use crate::text;
 use crate::watch;
+use crate::watch::Rates;
 
 #[derive(Debug, Serialize)]
 struct Streams {

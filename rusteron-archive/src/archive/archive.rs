@@ -13,10 +13,10 @@ use rusteron_core::ffi::{Fallible, lossy};
 use rusteron_sys::archive as sys;
 
 use crate::archive::connect::AsyncConnect;
-use crate::argument::{Id, NULL_VALUE, not_negative};
+use crate::checks::{Id, NULL_VALUE, not_negative};
+use crate::checks::{forbid_reentry, is_entered};
 use crate::context::{Context, set_error_handler};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
-use crate::reentry::{forbid_reentry, is_entered};
 
 /// A session with an archive. Starts, stops, lists and replays recordings.
 ///

@@ -19,9 +19,9 @@ use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
 use crate::archive::archive::{Archive, Connection};
+use crate::checks::forbid_reentry;
 use crate::context::Context;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
-use crate::reentry::forbid_reentry;
 
 /// A pending connection to an archive.
 ///

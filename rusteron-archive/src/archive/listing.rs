@@ -8,7 +8,7 @@ use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::NULL_VALUE;
+use crate::checks::NULL_VALUE;
 use crate::error::Result;
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 

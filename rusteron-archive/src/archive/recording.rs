@@ -14,7 +14,7 @@ use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::{Id, NULL_VALUE, not_negative};
+use crate::checks::{Id, NULL_VALUE, not_negative};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 use crate::recording_pos::RecordingPos;
 

@@ -10,7 +10,7 @@ use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
 use crate::archive::recording::with_session_id;
-use crate::argument::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
+use crate::checks::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::error::{ArchiveError, Result};
 
 /// Parameters of a replay: the part of the recording, and the way to replay it.

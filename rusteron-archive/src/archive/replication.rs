@@ -10,7 +10,7 @@ use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
+use crate::checks::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::credentials;
 use crate::error::{ArchiveError, Result};
 

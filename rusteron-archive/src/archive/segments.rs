@@ -8,7 +8,7 @@ use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::{Id, not_negative};
+use crate::checks::{Id, not_negative};
 use crate::error::Result;
 
 /// Maintenance of recordings.

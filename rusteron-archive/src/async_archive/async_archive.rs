@@ -11,9 +11,9 @@ use crate::archive::ReplaySessionId;
 use crate::archive::{
     Archive, ReplayParams, ReplicationParams, SourceLocation, checked, fragment, with_raw,
 };
-use crate::argument::{Id, NULL_VALUE, not_negative};
 use crate::async_archive::requests::Request;
 use crate::async_archive::requests::{Answer, Expected, Requests};
+use crate::checks::{Id, NULL_VALUE, not_negative};
 use crate::context::Context;
 use crate::error::{ArchiveError, Result};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};

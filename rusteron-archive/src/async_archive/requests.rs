@@ -14,8 +14,8 @@ use rusteron_core::ffi::{Fallible, last_error};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::argument::Id;
 use crate::async_archive::message::{Code, Message, bytes};
+use crate::checks::Id;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 

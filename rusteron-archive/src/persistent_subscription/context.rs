@@ -11,7 +11,7 @@ use rusteron_core::channel::ChannelUse;
 use rusteron_core::ffi::{Fallible, Retained, last_error};
 use rusteron_sys::archive as sys;
 
-use crate::argument::not_negative;
+use crate::checks::not_negative;
 use crate::context::Context;
 use crate::error::Result;
 use crate::persistent_subscription::events::OPERATION;

@@ -15,6 +15,7 @@ use rusteron_core::ffi::{Fallible, Retained, last_error, lossy};
 use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
+use crate::checks::forbid_reentry;
 use crate::context::Context;
 use crate::error::{ArchiveError, Result};
 use crate::persistent_subscription::context::{
@@ -23,7 +24,6 @@ use crate::persistent_subscription::context::{
 use crate::persistent_subscription::events::{
     EINVAL, Event, OPERATION, PersistentSubscriptionEvent, error, exclusive_events,
 };
-use crate::reentry::forbid_reentry;
 
 /// Ids of the counters that show the state of a persistent subscription to all clients of the media
 /// driver. [`CountersReader::value`](rusteron_client::CountersReader::value) reads a counter.

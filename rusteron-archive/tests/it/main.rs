@@ -13,7 +13,6 @@ mod archive {
     mod segments;
 }
 mod async_archive;
-mod context;
 mod coverage;
 mod faults;
 mod integrity;

@@ -1,7 +1,7 @@
 //! The container of replicated services.
 //!
 //! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network`, `log` and
-//! `agent` do the I/O. `replay` runs a service over a recorded log, without a cluster.
+//! `container` do the I/O. `replay` runs a service over a recorded log, without a cluster.
 //!
 //! # Differences from Java's container
 //! - An error or panic in a callback ends the container by default. Java records it and goes on. A failed
@@ -18,7 +18,6 @@
 //!   there and no connection is.
 
 mod ack_ledger;
-mod agent;
 mod client_session;
 mod cluster;
 mod clustered_service;
@@ -32,7 +31,6 @@ mod files;
 mod log;
 mod mark_file;
 mod message_claim;
-mod monitor;
 mod network;
 mod replay;
 #[cfg(test)]
@@ -43,11 +41,10 @@ mod snapshot_writer;
 mod ticker;
 mod types;
 
-pub use agent::ServiceAgent;
 pub use client_session::{ClientSession, Sent, SessionClaim};
 pub use cluster::{Cluster, Lifecycle};
 pub use clustered_service::ClusteredService;
-pub use container::ServiceContainer;
+pub use container::{ServiceAgent, ServiceContainer};
 pub use context::ServiceContext;
 pub use error::{ErrorPolicy, NotSent, ServiceError, ServiceResult, TerminationCause};
 pub use mark_file::{MarkFile, MarkFileSettings};

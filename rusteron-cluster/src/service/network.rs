@@ -12,10 +12,10 @@ use rusteron_client::{
 
 use crate::channel::with_parameter;
 use crate::service::context::ServiceContext;
+use crate::service::counters::Monitor;
 use crate::service::error::TerminationCause;
 use crate::service::mark_file::MarkFile;
 use crate::service::message_claim::Claim;
-use crate::service::monitor::Monitor;
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 use crate::service::ticker::Ticker;

@@ -13,7 +13,6 @@ mod metrics;
 mod options;
 #[cfg(unix)]
 mod prometheus;
-mod report;
 #[cfg(unix)]
 mod screen;
 mod stat;

@@ -1,8 +1,43 @@
-//! Arguments of requests. C's -1 is `None` here.
+//! Checks before a request: its arguments, of which C's -1 is `None` here, and no request in the middle of another.
 
+use std::cell::Cell;
 use std::fmt;
 
-use crate::error::{ArchiveError, Result};
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+
+thread_local! {
+    static ENTERED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs user code in the middle of a request.
+pub(crate) fn entered(action: impl FnOnce()) {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            ENTERED.set(ENTERED.get() - 1);
+        }
+    }
+    ENTERED.set(ENTERED.get() + 1);
+    let _leave = Leave;
+    action();
+}
+
+/// Returns whether this is user code in the middle of a request.
+pub(crate) fn is_entered() -> bool {
+    ENTERED.get() > 0
+}
+
+/// Returns an error if this is user code in the middle of a request.
+pub(crate) fn forbid_reentry(operation: &'static str) -> Result<()> {
+    if is_entered() {
+        return Err(ArchiveError::new(
+            ArchiveErrorKind::Reentrant,
+            operation,
+            "called in the middle of a request",
+        ));
+    }
+    Ok(())
+}
 
 /// Aeron's number for no value.
 pub(crate) const NULL_VALUE: i64 = -1;
