@@ -12,9 +12,7 @@ mod platform {
 
     use libc::c_int;
 
-    use crate::agent::ShutdownSignal;
-
-    /// Wakes the thread that gives the shutdown signal. A handler must not take its lock.
+    /// Wakes the thread that calls the caller's function. A handler of signals must not take locks.
     struct Waker {
         stream: UnixStream,
         process: u32,
@@ -23,12 +21,14 @@ mod platform {
 
     static WAKER: OnceLock<Waker> = OnceLock::new();
 
-    /// Gives a shutdown signal at SIGINT, SIGTERM and SIGHUP.
-    pub(in crate::agent) fn install(shutdown: ShutdownSignal) -> io::Result<()> {
+    /// Calls a function at the first SIGINT, SIGTERM or SIGHUP, on a thread of its own.
+    pub(in crate::agent) fn install(
+        on_interrupt: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
         let (stream, mut woken) = UnixStream::pair()?;
         thread::Builder::new().name("shutdown-signal".to_owned()).spawn(move || {
             if woken.read_exact(&mut [0]).is_ok() {
-                shutdown.signal();
+                on_interrupt();
             }
         })?;
         WAKER.get_or_init(|| Waker {
@@ -93,20 +93,20 @@ mod platform {
 #[cfg(windows)]
 mod platform {
     use std::io;
-    use std::sync::OnceLock;
+    use std::sync::{Mutex, PoisonError};
 
-    use crate::agent::ShutdownSignal;
-
-    static SHUTDOWN: OnceLock<ShutdownSignal> = OnceLock::new();
+    static ON_INTERRUPT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
     #[link(name = "kernel32")]
     unsafe extern "system" {
         fn SetConsoleCtrlHandler(handler: extern "system" fn(u32) -> i32, is_added: i32) -> i32;
     }
 
-    /// Gives a shutdown signal at Ctrl-C, Ctrl-Break, and when the console is closed.
-    pub(in crate::agent) fn install(shutdown: ShutdownSignal) -> io::Result<()> {
-        SHUTDOWN.get_or_init(|| shutdown);
+    /// Calls a function at the first Ctrl-C, Ctrl-Break, or end of the console.
+    pub(in crate::agent) fn install(
+        on_interrupt: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        *ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(on_interrupt));
         // SAFETY: the handler has the signature of a `PHANDLER_ROUTINE`.
         let status = unsafe { SetConsoleCtrlHandler(on_event, 1) };
         if status != 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -114,12 +114,10 @@ mod platform {
 
     /// Runs on a thread of its own, which may take locks. Leaves a second event to the default handler.
     extern "system" fn on_event(_event: u32) -> i32 {
-        match SHUTDOWN.get() {
-            Some(shutdown) if !shutdown.is_signalled() => {
-                shutdown.signal();
-                1
-            }
-            _ => 0,
-        }
+        let first = ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.map_or(0, |on_interrupt| {
+            on_interrupt();
+            1
+        })
     }
 }

@@ -69,7 +69,8 @@ impl ShutdownSignal {
             return Ok(signal.clone());
         }
         let signal = Self::new();
-        interrupt::install(signal.clone())?;
+        let on_interrupt = signal.clone();
+        interrupt::install(move || on_interrupt.signal())?;
         Ok(installed.insert(signal).clone())
     }
 
