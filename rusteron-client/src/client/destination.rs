@@ -107,7 +107,7 @@ impl DestinationRegistration {
     }
 
     /// Returns the registration id of this command, and so of the destination that it adds. Pass
-    /// the id to [`remove_destination_by_id`](crate::Publication::remove_destination_by_id).
+    /// the id to [`remove_destination_by_id`](crate::PublicationHandle::remove_destination_by_id).
     ///
     /// Corresponds to `aeron_async_destination_get_registration_id`.
     #[doc(alias = "aeron_async_destination_get_registration_id")]
