@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
 use rusteron_codegen::Table;
+use rusteron_core::scan;
 use rusteron_media_driver::{
     CongestionControlStrategy, Context, ErrorKind, FlowControlStrategy, InferableBoolean,
     MediaDriver, NameResolver, ThreadNaming, ThreadingMode, for_each_setting,
@@ -98,18 +99,9 @@ fn defaults_of_table() {
 
 /// A number, such as `16m` or `200ms`, in bytes or nanoseconds; any other text as it is.
 pub(super) fn quantity(text: &str) -> Result<i128, &str> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(text.len());
-    let unit = match &text[end..] {
-        "" | "ns" => 1,
-        "k" => 1 << 10,
-        "m" => 1 << 20,
-        "g" => 1 << 30,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err(text),
-    };
-    text[..end].parse::<i128>().map(|number| number * unit).map_err(|_| text)
+    let number = text.parse().ok().or_else(|| scan::strict_size(text).map(i128::from));
+    let nanos = || scan::strict_duration(text).map(|duration| duration.as_nanos() as i128);
+    number.or_else(nanos).ok_or(text)
 }
 
 #[test]
