@@ -1,7 +1,5 @@
 //! The message path does not allocate, on the thread that uses it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::IoSlice;
 
 use rusteron_client::agent::{Agent, AgentError, AgentInvoker, CompositeAgent};
@@ -11,40 +9,12 @@ use rusteron_client::{
 };
 use rusteron_sys as sys;
 use rusteron_test_support::{
-    SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, launch, shared_pair,
+    CountingAllocator, SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair,
+    launch, shared_pair, without_allocating,
 };
 
-/// The system's, which counts the calls of each thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator does the work, and counting changes nothing of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller guarantees a valid layout (`GlobalAlloc::alloc`).
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller guarantees memory of `alloc` with this layout (`GlobalAlloc::dealloc`).
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Panics if the call allocates; growing is counted too, as the default `realloc` allocates anew.
-fn without_allocating<T>(what: &str, call: impl FnOnce() -> T) -> T {
-    let before = ALLOCATIONS.get();
-    let result = call();
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations of {what}");
-    result
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn counter_counts() {

@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, missing_debug_implementations, reason = "no other program uses this crate")]
 
+mod allocations;
 #[cfg(feature = "archive")]
 pub mod archive;
 mod captured_log;
@@ -21,6 +22,7 @@ mod requirements;
 mod streams;
 mod wait;
 
+pub use allocations::{CountingAllocator, without_allocating};
 pub use captured_log::logged_with;
 pub use child_process::{ChildProcess, DriverProcess, media_driver, media_driver_beside};
 pub use driver_files::{ForgedCnc, log_bytes, log_file, log_tails, unblock};
