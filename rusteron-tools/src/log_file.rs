@@ -522,5 +522,7 @@ impl Fields<'_> {
     }
 }
 
+// The path is for the fuzz targets, which compile this file as a module of theirs.
 #[cfg(test)]
+#[path = "log_file/tests.rs"]
 mod tests;

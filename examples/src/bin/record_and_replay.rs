@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         position = publication.offer_until(message.as_bytes(), Instant::now() + TIMEOUT)?;
     }
     let recorded = archive.await_recorded(recording_id, position, TIMEOUT)?;
-    println!("Recording {recording_id} has {MESSAGES} messages, {recorded} bytes");
+    println!("Recording {recording_id} has {MESSAGES} messages, up to position {recorded}");
 
     // The publication is still there, so the recording is active. This replays what is recorded so far. A replay
     // arrives at a subscription like any other stream.
@@ -39,7 +39,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut subscription = archive.replay(recording_id, CHANNEL, REPLAY_STREAM_ID, params)?;
     let mut replayed = 0;
     let mut idle = Backoff::default();
+    let deadline = Instant::now() + TIMEOUT;
     while replayed < MESSAGES {
+        if Instant::now() > deadline {
+            return Err(format!("{replayed} messages were replayed within {TIMEOUT:?}").into());
+        }
         let handler = |message: &[u8], header: &Header<'_>| {
             replayed += 1;
             let text = String::from_utf8_lossy(message);

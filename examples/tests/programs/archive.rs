@@ -24,7 +24,7 @@ fn recordings_are_replayed_merged_and_continued() {
         (
             env!("CARGO_BIN_EXE_record_and_replay"),
             &[
-                "Recording 0 has 10 messages, 640 bytes",
+                "Recording 0 has 10 messages, up to position 640",
                 "Replayed \"Hello 1\", position 64",
                 "Replayed \"Hello 10\", position 640",
             ],
