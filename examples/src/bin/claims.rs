@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     publication.await_connected(Instant::now() + TIMEOUT, &mut Backoff::default())?;
 
     for number in 1..=4_u64 {
-        // Rejected under back pressure, as an offer is.
+        // An error under back pressure, which four small messages cannot meet. Otherwise, try again as after an offer.
         let mut claim = publication.try_claim(QUOTE_LENGTH)?;
         claim[..8].copy_from_slice(&number.to_le_bytes());
         claim[8..].copy_from_slice(&(100 + number).to_le_bytes());
@@ -52,12 +52,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     while received < 4 {
         let handler = |message: &[u8], header: &Header<'_>| {
             received += 1;
-            match message.first_chunk() {
-                Some(number) if message.len() == QUOTE_LENGTH => {
-                    let (number, reserved) = (u64::from_le_bytes(*number), header.reserved_value());
-                    println!("Received quote {number}, reserved value {reserved}");
-                }
-                _ => println!("Received {} bytes", message.len()),
+            if message.len() == QUOTE_LENGTH {
+                let number = u64::from_le_bytes(*message.first_chunk().expect("8 bytes"));
+                println!("Received quote {number}, reserved value {}", header.reserved_value());
+            } else {
+                println!("Received {} bytes", message.len());
             }
         };
         idle.idle(subscription.poll(handler, 10)?);

@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct EchoService;
 
 impl ClusteredService for EchoService {
+    // Messages and timers come with a `Cluster`, by which a service may send. Other events come with a `Lifecycle`.
     fn on_start(
         &mut self,
         cluster: &mut Lifecycle<'_>,
@@ -54,6 +55,8 @@ impl ClusteredService for EchoService {
     }
 
     fn on_role_change(&mut self, cluster: &mut Lifecycle<'_>, role: Role) {
-        println!("Member {} is {role:?}", cluster.member_id().unwrap_or(-1));
+        if let Some(member_id) = cluster.member_id() {
+            println!("Member {member_id} is {role:?}");
+        }
     }
 }

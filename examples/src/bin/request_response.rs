@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     context.set_dir(driver.aeron_dir())?;
     let aeron = Aeron::connect(context)?;
 
-    // 1. The server subscribes to requests at its endpoint. Here both its addresses have any free port.
+    // 1. The server subscribes to requests at its endpoint. Its ports are fixed in practice; here, free ones.
     let requests = aeron.add_subscription("aeron:udp?endpoint=127.0.0.1:0", REQUESTS)?;
     let endpoint = requests.resolved_endpoint()?.ok_or("no socket")?;
     let control = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 println!("Asked \"{request}\", answered \"{}\"", String::from_utf8_lossy(message));
                 is_answered = true;
             };
-            idle.idle(server.do_work()? + responses.poll(handler, 1)?);
+            idle.idle(server.do_work()? + responses.poll(handler, 10)?);
         }
     }
     Ok(())

@@ -251,7 +251,8 @@ parameters! {
     /// The stream id, for programs that pass it along with the channel. The driver does not read
     /// it.
     StreamId = "stream-id", "an integer of 32 bits";
-    /// The maximum distance between a publication and its slowest receiver.
+    /// The maximum distance between a publication and its slowest subscriber (IPC), or the driver's
+    /// sender and spies (UDP).
     ///
     /// It is at least the [`Mtu`](Self::Mtu), and at most half of the
     /// [`TermLength`](Self::TermLength).
