@@ -23,11 +23,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let aeron = Aeron::connect(context)?;
     let mut publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)?;
     let mut subscription = aeron.add_subscription(CHANNEL, STREAM_ID)?;
-    publication.await_connected(Instant::now() + TIMEOUT, &mut Backoff::default())?;
+    let (deadline, mut idle) = (Instant::now() + TIMEOUT, Backoff::default());
+    publication.await_connected(deadline, &mut idle)?;
 
     for number in 1..=4_u64 {
-        // An error under back pressure, which four small messages cannot meet. Otherwise, try again as after an offer.
-        let mut claim = publication.try_claim(QUOTE_LENGTH)?;
+        // Under back pressure, try again as after an offer. The first claim also meets it, until the driver has moved
+        // the publication's limit.
+        let mut claim = loop {
+            match publication.try_claim(QUOTE_LENGTH) {
+                Err(error) if error.is_retryable() && Instant::now() < deadline => idle.idle(0),
+                result => break result?,
+            }
+        };
         claim[..8].copy_from_slice(&number.to_le_bytes());
         claim[8..].copy_from_slice(&(100 + number).to_le_bytes());
         // 8 bytes of the message's header belong to the application, for a checksum or a time.
@@ -48,7 +55,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     publication.offer_until(&vec![b'x'; length], Instant::now() + TIMEOUT)?;
 
     let mut received = 0;
-    let mut idle = Backoff::default();
     while received < 4 {
         let handler = |message: &[u8], header: &Header<'_>| {
             received += 1;

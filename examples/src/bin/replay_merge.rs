@@ -50,8 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok::<_, WaitError>(publish) // With the publication, which has to stay for the subscriber.
     });
 
-    // Replay and live stream are two destinations of one subscription, and one image: both have the publication's
-    // session id.
+    // Replay and live stream are two destinations of one subscription, and one image by their common session id.
     let subscription = aeron.add_subscription("aeron:udp?control-mode=manual", STREAM_ID)?;
     let replay_channel = format!("aeron:udp?session-id={session_id}");
     let live_endpoint = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
@@ -68,13 +67,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     while !merge.is_merged() {
         idle.idle(merge.poll(&mut handler, 10)?);
     }
-    // From here on it is a subscription like any other.
+    // From here on it is a subscription like any other. It loses its image if the publisher fails.
     let (_archive, mut subscription) = merge.into_parts()?;
     println!("Merged after {} messages", received.get());
-    while received.get() < MESSAGES {
+    while received.get() < MESSAGES && subscription.is_connected() {
         idle.idle(subscription.poll(&mut handler, 10)?);
     }
     drop(publisher.join().expect("the publisher does not panic")?);
+    assert_eq!(received.get(), MESSAGES, "the live stream ended early");
     println!("Received {MESSAGES} messages, none lost or repeated");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Encodes messages with codecs that Aeron's SBE tool has generated, for programs in other languages too.
 //!
 //! `src/market_data/schema.xml` describes the messages. The tool generates codecs for Rust, Java, C, C++ and others
-//! from it; `examples/src/market_data/generate` generates those of Rust, which need no library. Fields lie at fixed offsets, and are read
-//! and written where they are.
+//! from it; `src/market_data/generate` generates those of Rust, which need no library. Fields lie at fixed offsets, and
+//! are read and written where they are.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -30,18 +30,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let aeron = Aeron::connect(context)?;
     let mut publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)?;
     let mut subscription = aeron.add_subscription(CHANNEL, STREAM_ID)?;
-    publication.await_connected(Instant::now() + TIMEOUT, &mut Backoff::default())?;
+    let (deadline, mut idle) = (Instant::now() + TIMEOUT, Backoff::default());
+    publication.await_connected(deadline, &mut idle)?;
 
     let venue = "Zürich";
-    let length = HEADER_LENGTH + BLOCK_LENGTH + TEXT_LENGTH + venue.len();
-    let mut claim = publication.try_claim(length)?;
+    let mut claim = loop {
+        match publication.try_claim(HEADER_LENGTH + BLOCK_LENGTH + TEXT_LENGTH + venue.len()) {
+            Err(error) if error.is_retryable() && Instant::now() < deadline => idle.idle(0),
+            result => break result?,
+        }
+    };
     // The encoder writes into the log buffer. Texts come last, in the order of the schema.
     let quote = QuoteEncoder::default().wrap(WriteBuf::new(&mut claim), HEADER_LENGTH);
     let mut quote = quote.header(0).parent()?;
     quote.number(1).price(101).quantity(5).side(Side::ASK).venue(venue);
     claim.commit()?;
 
-    let mut idle = Backoff::default();
     let handler = |message: &[u8], _: &Header<'_>| match decode(message) {
         Some(text) => println!("Received {text}"),
         None => println!("Received {} bytes, which are no quote", message.len()),

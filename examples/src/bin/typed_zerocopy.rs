@@ -32,9 +32,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let aeron = Aeron::connect(context)?;
     let mut publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)?;
     let mut subscription = aeron.add_subscription(CHANNEL, STREAM_ID)?;
-    publication.await_connected(Instant::now() + TIMEOUT, &mut Backoff::default())?;
+    let (deadline, mut idle) = (Instant::now() + TIMEOUT, Backoff::default());
+    publication.await_connected(deadline, &mut idle)?;
 
-    let mut claim = publication.try_claim(size_of::<Quote>())?;
+    let mut claim = loop {
+        match publication.try_claim(size_of::<Quote>()) {
+            Err(error) if error.is_retryable() && Instant::now() < deadline => idle.idle(0),
+            result => break result?,
+        }
+    };
     // A view of the claim: the fields are written into the log buffer, and not copied there.
     let quote = Quote::mut_from_bytes(&mut claim).map_err(|error| error.to_string())?;
     *quote = Quote { number: 1, price: 101, quantity: 5, _padding: 0 };
@@ -45,7 +51,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     publication.offer_until(book.as_bytes(), Instant::now() + TIMEOUT)?;
 
     let mut received = 0;
-    let mut idle = Backoff::default();
     while received < 2 {
         // A view of the message, which lies in the log buffer or in the subscription's memory.
         let handler = |message: &[u8], _: &Header<'_>| {
