@@ -8,7 +8,7 @@ mod forks {
     use std::sync::mpsc;
     use std::thread;
     use std::time::Instant;
-    use std::{env, fs, process};
+    use std::{env, fs, io, process};
 
     use rusteron_client::agent::{Agent, AgentError, AgentRunner, RunnerError, ShutdownSignal};
     use rusteron_client::{
@@ -38,6 +38,7 @@ mod forks {
         ("files_of_driver_are_not_mapped_in_child", mappings),
         ("commands_are_unaffected", commands),
         ("shutdown_signals_are_of_one_process", shutdown_signals),
+        ("ignored_hangup_stays_ignored", ignored_hangup),
     ];
 
     pub(crate) fn main() -> ExitCode {
@@ -59,11 +60,21 @@ mod forks {
             let mut case = Command::new(&program);
             // A child drops nothing of its parent's, which LeakSanitizer takes for leaks.
             case.env(CASE, name).env("ASAN_OPTIONS", "detect_leaks=0");
+            // SAFETY: the closure calls one function, which POSIX allows in a forked child.
+            unsafe { case.pre_exec(|| set_hangup(libc::SIG_DFL).map(drop)) };
             let status = case.status().expect("a process");
             println!("test {name} ... {}", if status.success() { "ok" } else { "FAILED" });
             failures += u32::from(!status.success());
         }
         ExitCode::from(u8::from(failures > 0))
+    }
+
+    /// Sets the action on SIGHUP, which a child inherits if it is to ignore the signal, such as under `nohup`. Returns
+    /// the former action.
+    fn set_hangup(action: libc::sighandler_t) -> io::Result<libc::sighandler_t> {
+        // SAFETY: the callers pass one of C's constants.
+        let former = unsafe { libc::signal(libc::SIGHUP, action) };
+        if former == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(former) }
     }
 
     /// Forks. Returns `None` in the child.
@@ -419,10 +430,25 @@ mod forks {
             });
             assert_eq!(end(child.expect("a child")), Err(format!("signal {number}")));
         }
+        // A child that installs handlers after its parent has a signal of its own.
+        let child = ForkedChild::run(|| {
+            let own = install();
+            assert!(!own.is_signalled());
+            own_signal("INT");
+            assert!(own.wait_timeout(DEADLINE) && !shutdown.is_signalled());
+        });
+        assert_eq!(end(child.expect("a child")), Ok(()));
         assert!(!shutdown.is_signalled());
         own_signal("TERM");
         assert!(shutdown.wait_timeout(DEADLINE) && install().is_signalled());
         own_signal("TERM");
+        ExitCode::SUCCESS
+    }
+
+    fn ignored_hangup() -> ExitCode {
+        set_hangup(libc::SIG_IGN).expect("an action");
+        ShutdownSignal::on_interrupt().expect("handlers");
+        assert_eq!(set_hangup(libc::SIG_IGN).expect("an action"), libc::SIG_IGN);
         ExitCode::SUCCESS
     }
 }

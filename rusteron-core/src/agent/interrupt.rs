@@ -6,8 +6,7 @@ pub(super) use platform::install;
 mod platform {
     use std::io::{self, Read, Write};
     use std::os::unix::net::UnixStream;
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
     use std::{mem, process, ptr, thread};
 
     use libc::c_int;
@@ -19,7 +18,8 @@ mod platform {
         is_woken: AtomicBool,
     }
 
-    static WAKER: OnceLock<Waker> = OnceLock::new();
+    /// Null, or the waker of this process or of the one that forked it. Never freed, as a handler may be using it.
+    static WAKER: AtomicPtr<Waker> = AtomicPtr::new(ptr::null_mut());
 
     /// Calls a function at the first SIGINT, SIGTERM or SIGHUP, on a thread of its own.
     pub(in crate::agent) fn install(
@@ -31,11 +31,8 @@ mod platform {
                 on_interrupt();
             }
         })?;
-        WAKER.get_or_init(|| Waker {
-            stream,
-            process: process::id(),
-            is_woken: AtomicBool::new(false),
-        });
+        let waker = Waker { stream, process: process::id(), is_woken: AtomicBool::new(false) };
+        WAKER.store(Box::into_raw(Box::new(waker)), Ordering::Release);
         // The second Ctrl-C has its default effect, in case the program is stuck.
         handle(libc::SIGINT, libc::SA_RESETHAND)?;
         handle(libc::SIGTERM, 0)?;
@@ -74,7 +71,8 @@ mod platform {
 
     /// Runs on any thread, between any two instructions: takes no lock and allocates nothing.
     extern "C" fn on_signal(signal: c_int) {
-        let Some(waker) = WAKER.get() else { return };
+        // SAFETY: `install` stores a box that is never freed, and installs this handler afterwards.
+        let Some(waker) = (unsafe { WAKER.load(Ordering::Acquire).as_ref() }) else { return };
         if waker.process != process::id() {
             // A forked child has no thread to wake, and its parent's socket.
             // SAFETY: POSIX allows both functions in handlers. The raised signal waits for the end of this handler,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::agent::interrupt;
+use crate::ffi::PerProcess;
 
 /// Tells threads to end, once and for all. Clones are the same signal.
 ///
@@ -57,13 +58,15 @@ impl ShutdownSignal {
     /// console's events. Every call returns the same signal.
     ///
     /// The first call installs handlers, in place of earlier ones, and starts a thread. SIGHUP stays ignored if the
-    /// parent process, such as `nohup`, ignores it. A second Ctrl-C ends the process at once, in case it is stuck. In a
-    /// forked child, the signals have their default effects.
+    /// parent process, such as `nohup`, ignores it. A second Ctrl-C ends the process at once, in case it is stuck.
+    ///
+    /// A forked child has a signal of its own, which its first call returns. Until then, Ctrl-C and the others have their
+    /// default effects there. The parent's signal is not given in the child.
     ///
     /// # Errors
     /// If the operating system has no descriptors left, or no threads.
     pub fn on_interrupt() -> io::Result<Self> {
-        static INSTALLED: Mutex<Option<ShutdownSignal>> = Mutex::new(None);
+        static INSTALLED: PerProcess<Mutex<Option<ShutdownSignal>>> = PerProcess::new();
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(signal) = &*installed {
             return Ok(signal.clone());
