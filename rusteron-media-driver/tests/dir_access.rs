@@ -19,7 +19,7 @@ use rusteron_client::{
 use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::{
     DEADLINE, connect, connected_pair, context, driver_context, driver_context_in, free_port,
-    offer, receive,
+    offer, receive, skip,
 };
 
 const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
@@ -140,8 +140,7 @@ fn never_open_to_others() {
     // SAFETY: parts what the thread shares with others, and ends with it.
     let can_part = thread::spawn(|| unsafe { libc::unshare(libc::CLONE_FS) } == 0);
     if !can_part.join().expect("an answer") {
-        eprintln!("skipped: this process may not give a thread a umask of its own");
-        return;
+        return skip("RUSTERON_REQUIRE_MOUNT", "a thread cannot get a umask of its own");
     }
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
@@ -189,7 +188,7 @@ fn is_superuser() -> bool {
     // SAFETY: reads a number of the process's.
     let is_superuser = unsafe { libc::geteuid() } == 0;
     if !is_superuser {
-        eprintln!("skipped: only the superuser can be another one");
+        skip("RUSTERON_REQUIRE_MOUNT", "only the superuser can become another user");
     }
     is_superuser
 }

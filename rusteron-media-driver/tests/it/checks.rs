@@ -9,7 +9,7 @@ use std::process::Command;
 use rusteron_media_driver::{
     Context, ErrorKind, MediaDriver, NameResolver, Result, UdpInterceptor,
 };
-use rusteron_test_support::{DriverProcess, connect, driver_context, media_driver};
+use rusteron_test_support::{DriverProcess, connect, driver_context, media_driver, skip};
 
 use crate::MEDIA_DRIVER;
 
@@ -30,7 +30,7 @@ fn as_nobody(command: &mut Command, home: &Path) -> Option<DriverProcess> {
     other.args(command.get_args()).uid(NOBODY).gid(NOBODY).current_dir("/");
     let is_possible = Command::new("true").uid(NOBODY).status().is_ok();
     if !is_possible {
-        println!("skipped: no other user can be had here");
+        skip("RUSTERON_REQUIRE_MOUNT", "the superuser cannot become another user");
     }
     is_possible.then(|| DriverProcess::run(&mut other))
 }

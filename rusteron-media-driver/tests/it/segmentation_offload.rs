@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusteron_client::{Aeron, Publication, Subscription, SystemCounter};
 use rusteron_media_driver::{Context, MediaDriver};
 use rusteron_test_support::{
-    Random, await_some, await_that, connect, driver_context, free_port, receive, udp_channel,
+    Random, await_some, await_that, connect, driver_context, free_port, receive, skip, udp_channel,
 };
 
 /// Initial receiver window. What fits into it can be sent at once.
@@ -97,7 +97,7 @@ fn exchange_coalesced(aeron: &Aeron, publication: &Publication, subscription: &m
 fn ipv4_and_ipv6() {
     for host in ["127.0.0.1", "[::1]"] {
         let Ok(socket) = UdpSocket::bind(format!("{host}:0")) else {
-            println!("skipped: this machine has no address {host}");
+            skip("RUSTERON_REQUIRE_MOUNT", &format!("this machine has no address {host}"));
             continue;
         };
         drop(socket);
@@ -302,7 +302,7 @@ mod own_network {
             .unwrap_or_default();
         if !text.contains("running 1 test") {
             let reason = format!("there cannot be another network: {text}");
-            return rusteron_test_support::skip("RUSTERON_REQUIRE_MOUNT", &reason);
+            return skip("RUSTERON_REQUIRE_MOUNT", &reason);
         }
         assert!(text.contains("1 passed"), "{text}");
         assert_eq!(text.matches("segmentation offload to 127.0.0.1:").count(), 1, "{text}");
