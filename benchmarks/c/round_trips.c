@@ -1,5 +1,5 @@
 /*
- * One side of the round trips of benchmark_udp_round_trips: application, Aeron's client and driver in one loop. As
+ * One side of the round trips of `benchmark udp-round-trips`: application, Aeron's client and driver in one loop. As
  * "ping" it prints a histogram, "latency NANOSECONDS COUNT" for each value, and "done". As "pong" it sends every
  * message back until its standard input is closed.
  */

@@ -2,7 +2,7 @@
 //!
 //! Where Aeron relies on `strtoll` and its relatives, C's own rules apply. They concern white space
 //! and a sign before a number, the text that may follow a number, and the result for a number that
-//! is too large. The table in `tests/it/channel/uri/check.rs` compares them with the driver.
+//! is too large. The table in `rusteron-client/tests/it/channel/uri/check.rs` compares them with the driver.
 
 use std::time::Duration;
 
