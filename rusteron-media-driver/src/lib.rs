@@ -93,7 +93,9 @@ pub use media_driver::MediaDriver;
 pub use preset::Preset;
 pub use properties::load_properties_from;
 #[doc(inline)]
-pub use rusteron_core::{Error, ErrorKind, Result, cnc::request_driver_termination};
+pub use rusteron_core::{
+    Error, ErrorKind, Result, cnc::request_driver_termination, idle::IdleStrategyKind,
+};
 pub use settings::Setting;
 pub use strategy::{CongestionControlStrategy, FlowControlStrategy, NameResolver};
 pub use term_cleaning::TermCleaning;

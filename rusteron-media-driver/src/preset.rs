@@ -26,28 +26,6 @@ named! {
     /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 16 MiB | 16 MiB | 1 MiB |
     /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
     /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
-    ///
-    /// Figures of a machine with two cores, for clients on the same two.
-    /// `docs/benchmarks/drivers.md` in the repository has the command and Java's driver.
-    /// `LowLatency` is slowest there, because two cores are too few for its threads.
-    ///
-    /// | measured | Aeron's default | `LowLatency` | `Shared` |
-    /// |---|---|---|---|
-    /// | processor time without clients, of one core | 3.5 % | 198 % | 1.5 % |
-    /// | round trip over UDP loopback, 10,000 a second, median | 50 µs | 5.2 ms | 34 µs |
-    /// | messages a second over UDP loopback, 32 bytes | 6.3 million | 0.5 million | 3.7 million |
-    /// | resident memory with that load | 155 MiB | 319 MiB | 155 MiB |
-    ///
-    /// Effect of each setting by itself, on the same machine (medians).
-    ///
-    /// | setting | effect |
-    /// |---|---|
-    /// | one thread instead of four | 2 % of a core without clients instead of 4 %; messages and round trips as above |
-    /// | conductor yielding, sender no-op, receiver no-op | each takes a core without clients, where all four threads that back off take 4 % of one |
-    /// | term buffers that are not sparse | adding an IPC publication takes 143 ms instead of 0.1 ms, and 192 MiB at once |
-    /// | … with terms of 1 MiB | adding an IPC publication takes 2.8 ms instead of 0.6 ms, and 3 MiB at once |
-    /// | terms of 1 MiB | the log buffer may take 3 MiB instead of 192 MiB; 32-byte messages pass it as fast (255 and 236 million a second) |
-    /// | timer interval of 100 ms | a client that is gone is noticed 15 ms after its timeout instead of 500 ms to 1 s |
     #[non_exhaustive]
     Preset, "a preset";
     /// For the shortest round trips, on a machine with at least three cores to give away.
