@@ -232,7 +232,7 @@ mod tests {
             ("wait_ns -\n  optional duration", "map_or(Ok(u64::MAX)", "value as u64 != u64::MAX"),
             ("dir -\n  path", "ffi::c_path(\"dir\", value.as_ref())?", "ffi::path(value)"),
             (
-                "label -\n  text",
+                "label -\n  text copied",
                 "tiny_set_label(self.as_ptr(), value.as_ptr())",
                 "ffi::lossy(value)",
             ),

@@ -15,9 +15,9 @@
 /// ```
 ///
 /// The types are `flag`, `size` and `size u64` (bytes), `number i32` and the like, `duration` (of the unit in which the
-/// name ends, `_ns` or `_ms`), `optional duration`, `text` (C copies it), `text retained` (C keeps the pointer), `path`,
-/// `idle strategy`, `idle arguments`, `enum Name`, and any other word for the format of a variable that has no generated
-/// methods. The attributes are:
+/// name ends, `_ns` or `_ms`), `optional duration`, `text copied` and `text retained` (C copies it or keeps the pointer;
+/// `text` for a variable without a setter), `path`, `idle strategy`, `idle arguments`, `enum Name`, and any other word for
+/// the format of a variable that has no generated methods. The attributes are:
 ///
 /// - `default X`: the default, as the environment variable would have it;
 /// - `values A..B`, before that `power of two`, `power of two and N` or `multiple of N`: the values of the variable;
@@ -68,7 +68,7 @@ pub(crate) enum Kind {
     Duration,
     /// `optional duration`: -1 in C if it is absent.
     OptionalDuration,
-    /// `text`: C copies it. `text retained`: C keeps the pointer, and the context keeps the string until it is closed.
+    /// `text copied`: C copies it. `text retained`: C keeps the pointer, and the context keeps the string until it is closed.
     Text {
         /// C keeps the pointer.
         is_retained: bool,
@@ -146,7 +146,8 @@ impl Setting {
         };
         let [attributes, text @ ..] = block else { return Err(format!("{head}: no type")) };
         let mut attributes = attributes.split(", ");
-        let kind = Kind::parse(attributes.next().unwrap_or_default());
+        let kind = Kind::parse(attributes.next().unwrap_or_default(), c_name.is_some())
+            .map_err(|problem| format!("{head}: {problem}"))?;
         let text = text.join("\n").trim().to_owned();
         let mut setting = Self { c_name, variable, kind, text, ..Self::default() };
         for attribute in attributes {
@@ -199,21 +200,29 @@ impl Setting {
 }
 
 impl Kind {
-    fn parse(text: &str) -> Self {
-        match text.split_once(' ').unwrap_or((text, "")) {
+    fn parse(text: &str, has_setter: bool) -> Result<Self, String> {
+        Ok(match text.split_once(' ').unwrap_or((text, "")) {
             ("flag", "") => Self::Flag,
             ("size", "") => Self::Size("usize".into()),
             ("size", ty) => Self::Size(ty.into()),
             ("number", ty) => Self::Number(ty.into()),
             ("duration", "") => Self::Duration,
             ("optional", "duration") => Self::OptionalDuration,
-            ("text", kept) => Self::Text { is_retained: kept == "retained" },
+            // Each setting says which: C would read a freed text if one that it keeps counted as copied.
+            ("text", kept) => match (kept, has_setter) {
+                ("copied", true) | ("", false) => Self::Text { is_retained: false },
+                ("retained", true) => Self::Text { is_retained: true },
+                (_, true) => {
+                    return Err(format!("{text:?} must be `text copied` or `text retained`"));
+                }
+                (_, false) => return Err(format!("{text:?} must be `text`, without a setter")),
+            },
             ("path", "") => Self::Path,
             ("idle", "strategy") => Self::IdleStrategy,
             ("idle", "arguments") => Self::IdleArguments,
             ("enum", name) => Self::Enum(name.into()),
             _ => Self::Other(text.into()),
-        }
+        })
     }
 }
 

@@ -60,6 +60,9 @@ fn mistakes_are_reported_at_once() {
         ("name -\n", "name -: no type"),
         ("name -\n  flag", "name -: no description"),
         ("name -\n  flag, defaults 1\n  Text.", "there is no attribute \"defaults 1\""),
+        ("name -\n  text\n  Text.", "name -: \"text\" must be"),
+        ("name -\n  text retaind\n  Text.", "name -: \"text retaind\" must be"),
+        ("- NAME\n  text retained\n  Text.", "\"text retained\" must be `text`"),
         ("name -\n  size, values 1\n  Text.", "\"1\" is no range"),
         ("name -\n  flag\n  Text.\nname -\n  flag\n  Text.", "name stands twice"),
     ] {
