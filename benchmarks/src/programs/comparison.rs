@@ -219,8 +219,16 @@ fn in_words(figures: &[Figure]) -> String {
 /// The recipe that runs the program with some arguments.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let quoted = |text: String| if text.contains(' ') { format!("'{text}'") } else { text };
-    let arguments: Vec<String> = arguments.map(quoted).collect();
-    format!("just benchmark {}", arguments.join(" "))
+    let mut words = vec!["just benchmark".to_owned()];
+    words.extend(arguments.map(quoted));
+    // This comparison has a recipe, which builds the program of `--lto`.
+    if words.get(1).is_some_and(|name| name == "headline") {
+        words.splice(..2, ["just benchmark-headline".to_owned()]);
+        if let Some(lto) = words.iter().position(|word| word == "--lto") {
+            words.drain(lto..words.len().min(lto + 2));
+        }
+    }
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -242,5 +250,8 @@ mod tests {
         );
         let arguments = ["x", "a b"].map(str::to_owned);
         assert_eq!(command(arguments.into_iter()), "just benchmark x 'a b'");
+        let arguments = ["headline", "--lto", "a/benchmark", "--runs", "2"].map(str::to_owned);
+        assert_eq!(command(arguments.into_iter()), "just benchmark-headline --runs 2");
+        assert_eq!(command(["headline".to_owned()].into_iter()), "just benchmark-headline");
     }
 }

@@ -13,7 +13,6 @@ use crate::command_line::duration;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{RunOptions, distinct};
-use crate::measuring::median::median;
 use crate::processes::program::Program;
 use crate::reports::results::Results;
 
@@ -111,7 +110,7 @@ pub fn run(options: &HeadlineOptions) -> Result<(), Failure> {
     comparison.finish()
 }
 
-/// A run of README's command, beside this program: the median of the rates that it prints.
+/// A run of README's command, beside this program: the mean rate that it prints at the end.
 fn readme(
     own: &Path,
     length: usize,
@@ -121,16 +120,16 @@ fn readme(
     let mut command = Command::new(own.with_file_name("embedded_exclusive_ipc_throughput"));
     command.args(["--message-length", &length.to_string()]);
     command.args(["--warmup", &duration::display(run.warmup)]);
-    // It prints a rate once a second.
+    // Its rate is a mean, not a median of slices, so it gets a second at least.
     let time = run.warmup + run.measure.max(Duration::from_secs(1));
     command.args(["--duration", &duration::display(time)]).env_remove("AERON_DIR");
     let mut program = Program::start("README's command".to_owned(), command, DEADLINE)?;
-    let mut rates = Vec::new();
-    while rates.is_empty() || Duration::from_secs(rates.len() as u64) + run.warmup < time {
+    loop {
         let line = program.line(interrupt)?.ok_or(Failure::Interrupted)?;
-        rates.extend(parse_rate(&line));
+        if let Some(rate) = parse_rate(&line) {
+            return Ok(rate);
+        }
     }
-    Ok(median(&rates).unwrap_or(0.0))
 }
 
 /// The rate in a line such as `Throughput: 36,859,281 msgs/sec, 1,179,496,981 bytes/sec`.
@@ -153,6 +152,10 @@ fn ipc_throughput(
     command.args(["--message-lengths", &length.to_string()]).args(arguments);
     command.args(["--measure", &duration::display(run.measure)]);
     command.args(["--warmup", &duration::display(run.warmup)]);
+    command.args(["--java-warmup", &duration::display(run.java_warmup)]);
+    for option in &run.java_option {
+        command.args(["--java-option", option]);
+    }
     command.arg("--results").arg(dir).env("RUSTERON_TERM_CLEANING", "cached");
     let program = Program::start(arguments.join(" "), command, DEADLINE)?;
     program.finish(interrupt)?;
