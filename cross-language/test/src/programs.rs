@@ -56,7 +56,9 @@ impl Language {
         let words = std::iter::once(program.get_program()).chain(program.get_args());
         let words = words.map(|word| word.to_str().expect("UTF-8"));
         let shell = ["-c", r#"exec "$0" "$@" 2>&1"#];
-        let mut server = ChildProcess::spawn(&mut command("bash", shell.into_iter().chain(words)));
+        let mut shell = command("bash", shell.into_iter().chain(words));
+        shell.env(RUST_DIRECTORY, directory());
+        let mut server = ChildProcess::spawn(&mut shell);
         server.await_line("serving");
         server
     }
@@ -79,7 +81,7 @@ impl Language {
     fn program(self, program: &str, options: &[&[&str]]) -> Command {
         let words = [self.name(), program].into_iter().chain(options.concat());
         let mut command = command(path(&project().join("run")), words);
-        command.env("CROSS_LANGUAGE_RUST", directory());
+        command.env(RUST_DIRECTORY, directory());
         command
     }
 
@@ -124,6 +126,9 @@ pub fn path(path: &Path) -> &str {
 pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
+
+/// Tells `run` the directory of the Rust programs.
+const RUST_DIRECTORY: &str = "CROSS_LANGUAGE_RUST";
 
 /// The directory of the Rust programs. Cargo puts them beside this program, or above this test.
 fn directory() -> PathBuf {
