@@ -229,3 +229,26 @@ pub(crate) fn duration(value: &OsStr) -> Parsed<Duration> {
     let accepted = || "a duration such as 500ms or 5s".to_owned();
     scan::strict_duration(&text(value)?).ok_or_else(accepted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_long_durations_are_refused() {
+        assert_eq!(duration("7us".as_ref()), Ok(Duration::from_micros(7)));
+        for text in ["9223372037s", "18446744073709551615s"] {
+            assert!(duration(text.as_ref()).is_err(), "{text}");
+        }
+    }
+
+    #[cfg(feature = "service")]
+    #[test]
+    fn too_long_lengths_are_refused() {
+        let length = |text: &str| length(1..=usize::MAX)(text.as_ref());
+        assert_eq!(length("7k"), Ok(7 << 10));
+        for text in ["18446744073709551615", "18446744073709551615k"] {
+            assert!(length(text).is_err(), "{text}");
+        }
+    }
+}

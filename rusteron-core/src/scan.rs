@@ -143,21 +143,27 @@ pub fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(value.saturating_mul(unit).min(I64_MAX)))
 }
 
-/// Reads a size as [`size`] does, but refuses what C passes over: blanks, a sign, text behind the unit.
+/// Reads a size as [`size`] does, but refuses what C passes over: blanks, a sign, text behind the unit, and numbers
+/// that C limits to the maximum.
 pub fn strict_size(text: &str) -> Option<u64> {
-    size(text).filter(|_| has_unit(text, &["k", "m", "g"]))
+    strict(text, &[("k", KIBIBYTE), ("m", MEBIBYTE), ("g", GIBIBYTE)])
 }
 
-/// Reads a duration as [`duration`] does, but refuses what C passes over: blanks, a sign, text behind the unit.
+/// Reads a duration as [`duration`] does, but refuses what C passes over: as [`strict_size`].
 pub fn strict_duration(text: &str) -> Option<Duration> {
-    duration(text).filter(|_| has_unit(text, &["ns", "us", "ms", "s"]))
+    let units = [("ns", 1), ("us", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND)];
+    strict(text, &units).map(Duration::from_nanos)
 }
 
-/// Returns whether a text is digits, with one of the units or none.
-fn has_unit(text: &str, units: &[&str]) -> bool {
+/// Reads digits, with one of the units or none, whose value has at most 63 bits.
+fn strict(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    unit.len() < text.len()
-        && (unit.is_empty() || units.iter().any(|u| u.eq_ignore_ascii_case(unit)))
+    let number: u64 = text[..text.len() - unit.len()].parse().ok()?;
+    let factor = match unit {
+        "" => 1,
+        _ => units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.1,
+    };
+    number.checked_mul(factor).filter(|&value| value <= I64_MAX)
 }
 
 /// Returns whether a duration ends in the `m` of `ms` or the like. For such a duration,
@@ -231,11 +237,14 @@ mod tests {
 
     #[test]
     fn strict_readers_refuse_what_c_passes_over() {
-        for text in ["4kb", " 4k", "+4k", "4k ", "k", ""] {
+        let wide = ["9223372036854775808", "18446744073709551615k", "99999999999999999999"];
+        for text in ["4kb", " 4k", "+4k", "4k ", "k", ""].into_iter().chain(wide) {
             assert_eq!(strict_size(text), None, "{text}");
         }
+        assert_eq!(strict_size("9223372036854775807"), Some(I64_MAX));
         assert_eq!((strict_size("7"), strict_size("4K")), (Some(7), Some(4096)));
-        for text in ["5msx", "5mx", "5m", " 5ms", "-5s", "1.5s", "s", ""] {
+        let long = ["9223372037s", "18446744073709551615s", "9223372036854775808"];
+        for text in ["5msx", "5mx", "5m", " 5ms", "-5s", "1.5s", "s", ""].into_iter().chain(long) {
             assert_eq!(strict_duration(text), None, "{text}");
         }
         assert_eq!(strict_duration("7us"), Some(Duration::from_micros(7)));
