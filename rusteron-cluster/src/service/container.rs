@@ -94,11 +94,11 @@ impl ServiceContainer {
         self.await_end()
     }
 
-    /// Waits until the container has ended, and returns the cause. Stops the container when the signal is given, at the
-    /// latest after 50 ms.
+    /// Waits until the container has ended, which is noticed within 50 ms, and returns the cause. Stops the container as
+    /// soon as the signal is given. In a forked child, as [`join`](Self::join).
     pub fn join_or_stop(mut self, shutdown: &ShutdownSignal) -> TerminationCause {
         const INTERVAL: Duration = Duration::from_millis(50);
-        while self.is_running() {
+        while self.process.is_current() && self.is_running() {
             if shutdown.wait_timeout(INTERVAL) {
                 self.stop();
                 break;

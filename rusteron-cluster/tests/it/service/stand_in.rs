@@ -5,7 +5,11 @@ use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+#[cfg(unix)]
+use std::time::Instant;
 
+#[cfg(unix)]
+use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header, OfferError};
 use rusteron_cluster::codec::decode_values;
 use rusteron_cluster::codec::mark_file::MarkFileHeader;
@@ -17,6 +21,8 @@ use rusteron_cluster::{
 use rusteron_core::cnc::error_log;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandInModule;
+#[cfg(unix)]
+use rusteron_test_support::{DEADLINE, ForkedChild};
 use rusteron_test_support::{await_that, connect, free_port, launch};
 use tempfile::TempDir;
 
@@ -172,6 +178,25 @@ fn life_beside_a_stand_in() {
     let log_position = ack.log_position;
     let cause = TerminationCause::ConsensusModuleTerminated { log_position, is_expected: true };
     assert_eq!((container.join(), host.ends()), (cause, 1));
+}
+
+#[cfg(unix)]
+#[test]
+fn forked_child_does_not_wait_for_the_container() {
+    let host = Host::new();
+    let mut container = Some(host.start(host.context(), ignore));
+    let shutdown = ShutdownSignal::new();
+    let child = ForkedChild::run(|| {
+        let container = container.take().expect("a container");
+        let cause = container.join_or_stop(&shutdown);
+        assert!(matches!(cause, TerminationCause::Failed(_)), "{cause:?}");
+    });
+    let deadline = Instant::now() + DEADLINE;
+    child.expect("a child").await_success(deadline).expect("a child that succeeds");
+    let container = container.expect("the parent's");
+    assert!(container.is_running());
+    shutdown.signal();
+    assert_eq!(container.join_or_stop(&shutdown), TerminationCause::Stopped);
 }
 
 #[test]
