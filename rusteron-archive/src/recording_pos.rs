@@ -17,20 +17,15 @@ const SOURCE_IDENTITY: usize = 16;
 /// the stream.
 ///
 /// ```no_run
+/// use std::time::Duration;
+///
 /// use rusteron_archive::{Archive, RecordingPos};
 ///
 /// # fn print(archive: &Archive) -> rusteron_archive::Result<()> {
 /// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
-/// let session_id = publication.session_id();
-/// let recording = loop {
-///     if let Some(found) =
-///         RecordingPos::find_by_session_id(archive.aeron(), session_id, archive.archive_id())
-///     {
-///         break found;
-///     }
-///     std::thread::yield_now();
-/// };
-/// println!("recording {} is at {:?}", recording.recording_id(), recording.position());
+/// let id = archive.await_recording(publication.session_id(), Duration::from_secs(5))?;
+/// let recording = RecordingPos::find_by_recording_id(archive.aeron(), id, archive.archive_id());
+/// println!("recording {id} is at {:?}", recording.and_then(|recording| recording.position()));
 /// # Ok(())
 /// # }
 /// ```

@@ -406,29 +406,28 @@ impl Archive {
     /// Waits until the stream of a publication is being recorded, and returns the id of the recording. Starting a
     /// recording does not wait for that.
     ///
-    /// Looks at the counters of the media driver, at intervals of 1 ms, so the archive has to be on the same media driver
-    /// as the client.
+    /// Looks at the counters of the media driver, so the archive has to be on the same media driver as the client. For a
+    /// client without a conductor thread, does the conductor's work meanwhile.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Timeout`]: no recording of the session within the timeout;
-    /// - [`ArchiveErrorKind::Client`]: this is a callback of a conductor.
+    /// - [`ArchiveErrorKind::Client`]: this is a callback of a conductor, or the client is closed.
     pub fn await_recording(&self, session_id: i32, timeout: Duration) -> Result<i64> {
         const OPERATION: &str = "await_recording";
-        const PAUSE: Duration = Duration::from_millis(1);
-        RawClient::new(self.aeron()).forbid_blocking(OPERATION)?;
+        let aeron = self.aeron();
+        let client = RawClient::new(aeron);
+        client.forbid_blocking(OPERATION)?;
         let start = Instant::now();
-        loop {
-            let found =
-                RecordingPos::find_by_session_id(self.aeron(), session_id, self.archive_id());
-            if let Some(found) = found {
-                return Ok(found.recording_id());
-            }
-            if start.elapsed() >= timeout {
-                let text = format!("no recording of session {session_id} after {timeout:.1?}");
-                return Err(ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text));
-            }
-            thread::sleep(PAUSE);
-        }
+        let found = client.wait_for(|| {
+            aeron.check_open()?;
+            let found = RecordingPos::find_by_session_id(aeron, session_id, self.archive_id());
+            let is_over = found.is_some() || start.elapsed() >= timeout;
+            Ok(is_over.then_some(found))
+        })?;
+        found.map(|found| found.recording_id()).ok_or_else(|| {
+            let text = format!("no recording of session {session_id} after {timeout:.1?}");
+            ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
+        })
     }
 
     /// Waits until everything up to a position has been recorded, and returns the recorded

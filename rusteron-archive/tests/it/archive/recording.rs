@@ -1,7 +1,10 @@
 //! Starting, following, extending and stopping recordings.
 
+use std::time::Duration;
+
 use rusteron_archive::{
-    ArchiveErrorKind, RecordingEvent, RecordingPos, ReplayLength, ReplayParams, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingEvent, RecordingPos, ReplayLength, ReplayParams,
+    SourceLocation,
 };
 use rusteron_client::{Aeron, Context, Counter};
 use rusteron_media_driver::MediaDriver;
@@ -123,11 +126,27 @@ fn extend_stopped_recording() {
 }
 
 #[test]
+fn await_recording_times_out() {
+    let Some(java) = JavaArchive::launch() else { return };
+    for aeron in [java.aeron(), java.aeron_with_invoker()] {
+        let archive = Archive::connect(&aeron, java.context()).expect("a session");
+        let mut adding = aeron.async_add_counter(1001, b"", "counter").expect("begun");
+        // A client without a conductor thread has the answer only if the wait does the conductor's work.
+        await_that("a counter", || {
+            let timeout = Duration::from_millis(10);
+            let error = archive.await_recording(77, timeout).expect_err("no recording");
+            assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error}");
+            adding.poll().expect("no error").is_some()
+        });
+    }
+}
+
+#[test]
 fn await_recorded_times_out() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     let (publication, recording_id, position) = record(&archive, 10);
-    let timeout = std::time::Duration::from_millis(50);
+    let timeout = Duration::from_millis(50);
     let error = archive.await_recorded(recording_id, position + 32, timeout).expect_err("never");
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
     drop(publication);
