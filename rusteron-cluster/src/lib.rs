@@ -149,10 +149,12 @@ pub use client::{
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
 #[cfg(feature = "service")]
+pub use service::mark_file;
+#[cfg(feature = "service")]
 pub use service::{
     AppVersion, ClientSession, CloseReason, Cluster, ClusterTimeUnit, ClusteredService, Comparison,
-    DeterminismCheck, Divergence, Effect, ErrorPolicy, LeadershipTerm, Lifecycle, MarkFile,
-    MarkFileSettings, MessageClaim, MessageSource, NotSent, RecordedLog, Role, Sent, ServiceAgent,
-    ServiceContainer, ServiceContext, ServiceError, ServiceResult, SessionClaim, SessionInfo,
-    SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
+    DeterminismCheck, Divergence, Effect, ErrorPolicy, LeadershipTerm, Lifecycle, MessageClaim,
+    MessageSource, NotSent, RecordedLog, Role, Sent, ServiceAgent, ServiceContainer,
+    ServiceContext, ServiceError, ServiceResult, SessionClaim, SessionInfo, SessionMessage,
+    SnapshotReader, SnapshotWriter, TerminationCause,
 };

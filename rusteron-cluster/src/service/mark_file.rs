@@ -1,5 +1,8 @@
 //! The mark file of a container, with its error log.
 //!
+//! A [`ServiceAgent`](crate::ServiceAgent) activates the file of its service. Only a program that runs services in
+//! another way needs this module.
+//!
 //! Layout and protocol are those of Java's `ClusterMarkFile`, so Java's container and tools understand the
 //! file.
 //!

@@ -18,7 +18,7 @@ use rusteron_cluster::ClusterErrorKind;
 use rusteron_cluster::codec::mark_file::{
     ComponentType, ENDED, HEADER_LENGTH, MarkFileHeader, STARTING, VERSION, VERSION_FAILED,
 };
-use rusteron_cluster::{MarkFile, MarkFileSettings};
+use rusteron_cluster::mark_file::{MarkFile, MarkFileSettings};
 use rusteron_core::cnc::error_log;
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild};
