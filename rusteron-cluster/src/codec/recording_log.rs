@@ -50,6 +50,8 @@ pub enum RecordingLogEntryKind {
     Snapshot,
     /// A snapshot in the archive of a standby node.
     StandbySnapshot,
+    /// An entry of a type that is not known here, such as one of a later release.
+    Unknown(i32),
 }
 
 /// The reason why bytes are not a recording log.
@@ -59,13 +61,6 @@ pub enum RecordingLogError {
     Truncated {
         /// The offset of the entry in bytes.
         offset: usize,
-    },
-    /// The type of an entry is unknown.
-    EntryType {
-        /// The offset of the entry in bytes.
-        offset: usize,
-        /// The type.
-        code: i32,
     },
     /// The endpoint of an archive is longer than an entry, or empty.
     EndpointLength {
@@ -81,9 +76,6 @@ impl fmt::Display for RecordingLogError {
         match self {
             Self::Truncated { offset } => {
                 write!(f, "the file ends within the entry at byte {offset}")
-            }
-            Self::EntryType { offset, code } => {
-                write!(f, "the entry at byte {offset} is of an unknown type: {code}")
             }
             Self::EndpointLength { offset, length } => write!(
                 f,
@@ -118,7 +110,7 @@ pub fn parse_recording_log(bytes: &[u8]) -> Result<Vec<RecordingLogEntry>, Recor
             0 => Some(RecordingLogEntryKind::Term),
             1 => Some(RecordingLogEntryKind::Snapshot),
             2 => Some(RecordingLogEntryKind::StandbySnapshot),
-            _ => return Err(RecordingLogError::EntryType { offset, code }),
+            unknown => Some(RecordingLogEntryKind::Unknown(unknown)),
         };
         let mut length = FIELDS_LENGTH;
         let mut archive_endpoint = None;
@@ -221,6 +213,19 @@ mod tests {
     }
 
     #[test]
+    fn unknown_types_are_entries() {
+        for (code, kind, is_valid) in
+            [(3, 3, true), (i32::MAX - 1, i32::MAX - 1, true), (INVALID_FLAG | 3, 3, false)]
+        {
+            let log = [entry(1, 1, 1, code, 0), entry(5, 0, 640, 0, -1)].concat();
+            let entries = parse_recording_log(&log).expect("entries");
+            let kinds: Vec<_> = entries.iter().map(|entry| (entry.kind, entry.is_valid)).collect();
+            let term = (RecordingLogEntryKind::Term, true);
+            assert_eq!(kinds, [(RecordingLogEntryKind::Unknown(kind), is_valid), term]);
+        }
+    }
+
+    #[test]
     fn hostile_log_is_refused() {
         let log = [entry(5, 0, 640, 0, -1), standby("a:1", 3)].concat();
         assert_eq!(parse_recording_log(&log).map(|entries| entries.len()), Ok(2));
@@ -235,10 +240,6 @@ mod tests {
                 expected,
                 "{length}"
             );
-        }
-        for code in [3, 1000, i32::MAX, INVALID_FLAG | 3] {
-            let error = RecordingLogError::EntryType { offset: 0, code };
-            assert_eq!(parse_recording_log(&entry(1, 1, 1, code, 0)), Err(error));
         }
         for length in [0, -1, i32::MIN, i32::MAX, 4096 - 51] {
             let error = RecordingLogError::EndpointLength { offset: 0, length };

@@ -1,7 +1,7 @@
 //! The recording log: the terms and snapshots of a node.
 
 use rusteron_cluster::codec::recording_log::{
-    RecordingLogEntry, RecordingLogEntryKind, RecordingLogError, parse_recording_log,
+    RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
 };
 use serde::Serialize;
 
@@ -37,19 +37,28 @@ enum EntryKind {
 }
 
 /// Reads all entries, in the order of the file.
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Entry>, RecordingLogError> {
-    Ok(parse_recording_log(bytes)?.into_iter().map(Entry::from).collect())
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Entry>, String> {
+    let entries = parse_recording_log(bytes).map_err(|error| error.to_string())?;
+    entries.into_iter().map(Entry::try_from).collect()
 }
 
-impl From<RecordingLogEntry> for Entry {
-    fn from(entry: RecordingLogEntry) -> Self {
+impl TryFrom<RecordingLogEntry> for Entry {
+    type Error = String;
+
+    fn try_from(entry: RecordingLogEntry) -> Result<Self, String> {
         let kind = match entry.kind {
             RecordingLogEntryKind::Term => EntryKind::Term,
             RecordingLogEntryKind::Snapshot => EntryKind::Snapshot,
             RecordingLogEntryKind::StandbySnapshot => EntryKind::StandbySnapshot,
+            RecordingLogEntryKind::Unknown(code) => {
+                let (recording, term) = (entry.recording_id, entry.leadership_term_id);
+                return Err(format!(
+                    "the entry of recording {recording} in term {term} is of an unknown type: {code}"
+                ));
+            }
         };
         let has_service = kind != EntryKind::Term && entry.service_id != CONSENSUS_MODULE;
-        Self {
+        Ok(Self {
             kind,
             is_valid: entry.is_valid,
             recording_id: entry.recording_id,
@@ -59,7 +68,7 @@ impl From<RecordingLogEntry> for Entry {
             timestamp: entry.timestamp,
             service_id: has_service.then_some(entry.service_id),
             archive_endpoint: entry.archive_endpoint,
-        }
+        })
     }
 }
 
@@ -119,7 +128,7 @@ mod tests {
         log_position: i64,
         service_id: i32,
     ) -> Entry {
-        Entry::from(RecordingLogEntry {
+        Entry::try_from(RecordingLogEntry {
             kind,
             is_valid: true,
             recording_id,
@@ -130,6 +139,7 @@ mod tests {
             service_id,
             archive_endpoint: None,
         })
+        .expect("a known type")
     }
 
     #[test]

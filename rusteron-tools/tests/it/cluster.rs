@@ -176,7 +176,7 @@ fn damaged_files_are_named() {
         ("cluster-mark-service-0.dat", patched(12, &[50]), "unknown component: type 50"),
         ("cluster-mark-service-1.lnk", b"\xff\xfe/nowhere".to_vec(), ""),
         ("recording.log", log[..127].to_vec(), "ends within the entry at byte 64"),
-        ("recording.log", entry(1, 1, 1, 9), "entry at byte 0 is of an unknown type: 9"),
+        ("recording.log", entry(1, 1, 1, 9), "recording 1 in term 1 is of an unknown type: 9"),
     ];
     for (name, bytes, error) in cases {
         let node = Node::new();

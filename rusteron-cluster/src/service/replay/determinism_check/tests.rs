@@ -100,6 +100,9 @@ fn write_log(dir: &Path, log: &[u8], snapshot_position: Option<i64>) -> Recorded
     // A term whose log is recording 3.
     let mut entries = 3_i64.to_le_bytes().to_vec();
     entries.resize(64, 0);
+    // An entry of a type that is not known here.
+    entries.extend([0; 64]);
+    entries[64 + 44] = 9;
     if let Some(log_position) = snapshot_position {
         let marker = |mark| codec::SnapshotMarker {
             type_id: SERVICE_SNAPSHOT,
