@@ -216,8 +216,8 @@ pub use rusteron_core::{
     AERON_VERSION, AeronVersion, agent,
     channel::{
         AsChannel, ChannelStatus, ChannelUri, ChannelUriBuilder, ChannelUriError,
-        ChannelUriErrorKind, CongestionControl, ControlMode, FlowControl, Group, Media, Parameter,
-        ResponseCorrelationId, SessionId, TimestampOffset, UncheckedChannel,
+        ChannelUriErrorKind, ChannelUse, CongestionControl, ControlMode, FlowControl, Group, Media,
+        Parameter, ResponseCorrelationId, SessionId, TimestampOffset, UncheckedChannel,
     },
     cnc::{
         CncConstants, CncFile, CncVersion, CounterSnapshot, CounterState, Counters, CountersReader,

@@ -166,19 +166,29 @@ fn invalid_destination_is_refused() {
             assert_eq!(error.code() != 0, *at_fault != "spy", "by the driver: {error:?}");
         }
     }
-    // The driver would send nothing there, and crash over the second.
-    for channel in ["aeron:udp?endpoint=127.0.0.1", "aeron:udp?endpoint=%[::1]:80"] {
-        let error = publication.add_destination(channel).expect_err(channel);
+    // The driver would send nothing there, and crash over the last.
+    for endpoint in [
+        "127.0.0.1",
+        "localhost:24325:24326",
+        "[zz::1]:24325",
+        "[::1]x:24325",
+        "127.0.0.1:00024325",
+        "%[::1]:80",
+    ] {
+        let channel = format!("aeron:udp?endpoint={endpoint}");
+        let error = publication.add_destination(&channel).expect_err(&channel);
         assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
     }
     let unsafe_one = UncheckedChannel("aeron:udp?endpoint=%[::1]:80");
     let error = publication.remove_destination(unsafe_one).expect_err("never");
     assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{error:?}");
 
-    let channel = rusteron_client::ChannelUri::udp().endpoint("localhost:24325").build();
-    let channel = channel.expect("a channel");
-    publication.add_destination(&channel).expect("a destination");
-    publication.remove_destination(&channel).expect("removed");
+    for endpoint in ["localhost:24325", "127.1:24325", "[::1]:24325", "::1:24325"] {
+        let channel = rusteron_client::ChannelUri::udp().endpoint(endpoint).build();
+        let channel = channel.expect("a channel");
+        publication.add_destination(&channel).expect("a destination");
+        publication.remove_destination(&channel).expect("removed");
+    }
 }
 
 #[test]

@@ -4,14 +4,15 @@
 //! - faults that C does not survive, also of an [`UncheckedChannel`](super::UncheckedChannel);
 //! - the endpoint of a publication's destination: the driver accepts one that it cannot read, and
 //!   sends nothing there;
+//! - values that the driver refuses too late, so that it leaks memory or a socket;
 //! - values that are not valid by themselves, because an error with the parameter's range helps more
 //!   than the driver's. As in the driver, a value may be anything if the use of the channel does not
 //!   read it.
 
 use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::{
-    ChannelUri, ChannelUriError, ChannelUriErrorKind, Media, Parameter, no_scheme, split_media,
-    split_spy,
+    ChannelUri, ChannelUriError, ChannelUriErrorKind, ControlMode, Media, Parameter, no_scheme,
+    split_media, split_spy,
 };
 use crate::scan;
 
@@ -45,7 +46,8 @@ impl ChannelUse {
             send_endpoint(uri)?;
         }
         self.dangers(uri)?;
-        values(uri, |parameter| self.reads(uri, parameter))
+        values(uri, |parameter| self.reads(uri, parameter))?;
+        self.leaks(uri)
     }
 
     /// Checks a text only for the faults that C does not survive.
@@ -107,9 +109,34 @@ impl ChannelUse {
                 is_publication || self.knows_spies()
             }
             P::ReceiverWindow => is_subscription,
+            P::FlowControl => is_udp && is_publication && has_several_receivers(uri) == Some(true),
             P::GroupTag => self == Self::Subscription && is_udp && !uri.is_spy(),
             _ => false,
         }
+    }
+
+    /// Refuses values, each valid by itself, over which the driver leaks memory or a socket.
+    fn leaks(self, uri: &ChannelUri) -> Checked {
+        use Parameter as P;
+        let is_publication = self == Self::Publication;
+        let tag = uri.get(P::SessionId).filter(|text| scan::int32(text).is_none());
+        if let Some(tag) = tag.filter(|_| !is_publication && self.reads(uri, P::SessionId)) {
+            return Err(ChannelUriError::value_of(P::SessionId, tag));
+        }
+        // With manual control, there is no socket yet.
+        let has_socket = self == Self::Subscription
+            && uri.media() == Media::Udp
+            && !uri.is_spy()
+            && control_mode(uri) != Some(ControlMode::Manual);
+        let lengths = (uri.get(P::ReceiverWindow), uri.get(P::SocketRcvbuf));
+        if let (true, (Some(window), Some(buffer))) = (has_socket, lengths) {
+            let (length, least) = (scan::size(buffer), scan::size(window));
+            if length > Some(0) && length < least {
+                let reason = format!("more than so-rcvbuf={buffer}");
+                return Err(ChannelUriError::bad(P::ReceiverWindow, window, reason));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses values that make C crash, read beyond their end, or use freed memory.
@@ -122,15 +149,16 @@ impl ChannelUse {
                 return Err(ChannelUriError::bad(parameter, text, reason));
             }
         }
+        let is_publication = self == Self::Publication;
         let durations = [
-            P::Linger,
-            P::NakDelay,
+            if is_publication { P::Linger } else { P::NakDelay },
             P::UntetheredWindowLimitTimeout,
             P::UntetheredLingerTimeout,
             P::UntetheredRestingTimeout,
         ];
         let durations = durations.into_iter().filter_map(|it| Some((it, uri.get(it)?)));
-        let options = uri.get(P::FlowControl).into_iter().flat_map(|options| options.split(','));
+        let options = uri.get(P::FlowControl).filter(|_| is_publication);
+        let options = options.into_iter().flat_map(|options| options.split(','));
         let timeouts =
             options.filter_map(|option| Some((P::FlowControl, option.strip_prefix("t:")?)));
         match durations.chain(timeouts).find(|(_, text)| scan::is_unit_cut_short(text)) {
@@ -217,29 +245,55 @@ fn send_endpoint(uri: &ChannelUri) -> Checked {
         return Err(ChannelUriError::missing(PARAMETER, reason));
     };
     match port(text) {
-        None => Err(ChannelUriError::value_of(PARAMETER, text)),
         Some(0) => {
             Err(ChannelUriError::bad(PARAMETER, text, "a publication cannot send to port 0"))
         }
-        Some(_) => Ok(()),
+        Some(_) if text.rsplit_once(':').is_some_and(|(host, _)| is_host(host)) => Ok(()),
+        _ => Err(ChannelUriError::value_of(PARAMETER, text)),
     }
+}
+
+/// Returns whether this is a name, or an address that may have brackets and a scope.
+fn is_host(text: &str) -> bool {
+    let in_brackets = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let text = in_brackets.unwrap_or(text);
+    let address = text.split('%').next().unwrap_or(text);
+    let is_address = address.parse::<std::net::IpAddr>().is_ok();
+    !address.is_empty() && (is_address || !text.contains([':', '[', ']']))
 }
 
 /// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal and
 /// octal numbers.
 pub(super) fn port(text: &str) -> Option<u16> {
+    /// `AERON_MAX_PORT_LENGTH`, without C's terminator.
+    const MAX_LENGTH: usize = 7;
     let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty())?;
     let is_outside_brackets = !port.contains(']') && host.contains('[') == host.contains(']');
-    scan::unsigned_prefix(port, 0).filter(|_| is_outside_brackets)?.try_into().ok()
+    let is_read = is_outside_brackets && port.len() <= MAX_LENGTH;
+    scan::unsigned_prefix(port, 0).filter(|_| is_read)?.try_into().ok()
 }
 
 fn ends_in_port_0(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(_, port)| scan::unsigned_prefix(port, 0) == Some(0))
 }
 
+fn control_mode(uri: &ChannelUri) -> Option<ControlMode> {
+    uri.get(Parameter::ControlMode).and_then(ControlMode::read)
+}
+
+/// Returns whether a publication has several receivers. `None` if that depends on a name, which only
+/// the driver resolves.
+pub(super) fn has_several_receivers(uri: &ChannelUri) -> Option<bool> {
+    if let Some(ControlMode::Manual | ControlMode::Dynamic) = control_mode(uri) {
+        return Some(true);
+    }
+    let endpoint = uri.get(Parameter::Endpoint)?;
+    if endpoint.starts_with("localhost:") { Some(false) } else { is_multicast(endpoint) }
+}
+
 /// Returns whether an endpoint is a multicast group's. `None` for a name, which only the driver
 /// resolves.
-pub(super) fn is_multicast(endpoint: &str) -> Option<bool> {
+fn is_multicast(endpoint: &str) -> Option<bool> {
     let address: std::net::SocketAddr = endpoint.parse().ok()?;
     Some(address.ip().is_multicast())
 }
@@ -304,8 +358,20 @@ mod tests {
             (":7", None),
             ("[::1]", None),
             ("[::1:7", None),
+            ("localhost:0040123", Some(0o40123)),
+            ("localhost:00040123", None),
         ] {
             assert_eq!(port(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_names_or_addresses() {
+        for host in ["localhost", "127.1", "::1", "::1%lo", "[::1]", "[::1%lo]", "[127.0.0.1]"] {
+            assert!(is_host(host), "{host}");
+        }
+        for host in ["", "[]", "[%lo]", "localhost:1", "zz::1", "[zz::1]", "[::1]x", "x[::1]"] {
+            assert!(!is_host(host), "{host}");
         }
     }
 }

@@ -44,7 +44,8 @@ const MAX_LENGTH: usize = 4095;
 ///
 /// The functions that add a resource or a destination check each value that it reads, by itself. As in
 /// the driver, a value that the resource does not read may be anything. For example, a subscription
-/// ignores [`Parameter::Mtu`]. These functions also refuse what would make a driver in C crash.
+/// ignores [`Parameter::Mtu`]. These functions also refuse what would make a driver in C crash, and
+/// a [`Parameter::ReceiverWindow`] that exceeds [`Parameter::SocketRcvbuf`], which would leak a socket.
 ///
 /// The media driver checks the rest, and its text is in the error: whether values fit together, and
 /// whether hosts, interfaces, ports and tagged publications exist.

@@ -22,9 +22,7 @@ macro_rules! typed {
                 $(Parameter::$parameter => $read(text).is_some(),)+
                 Parameter::SessionId => SessionId::read(text).is_some(),
                 Parameter::ResponseCorrelationId => ResponseCorrelationId::read(text).is_some(),
-                Parameter::FlowControl => {
-                    matches!(text.split(',').next(), Some("max" | "min" | "tagged"))
-                }
+                Parameter::FlowControl => FlowControl::is_valid(text),
                 Parameter::Tags => {
                     let (channel, entity) = text.split_once(',').unwrap_or((text, ""));
                     (channel.is_empty() || channel_tag(channel).is_some())

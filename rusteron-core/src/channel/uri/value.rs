@@ -257,3 +257,70 @@ impl fmt::Display for FlowControl {
         timeout.map_or(Ok(()), |timeout| write!(f, ",t:{}", scan::format_duration(timeout)))
     }
 }
+
+impl FlowControl {
+    /// Mirrors `aeron_flow_control_parse_max_options` and `aeron_flow_control_parse_tagged_options`.
+    pub(super) fn is_valid(text: &str) -> bool {
+        // The text may end in a comma.
+        let mut options = text.strip_suffix(',').unwrap_or(text).split(',');
+        match options.next() {
+            Some("max") => options.all(|it| it.starts_with("max") || is_valid_multiple(it)),
+            Some("min" | "tagged") => options.all(is_valid_option),
+            _ => false,
+        }
+    }
+}
+
+fn is_valid_option(option: &str) -> bool {
+    /// `AERON_FLOW_CONTROL_NUMBER_BUFFER_LEN`, with C's terminator.
+    const MAX_LENGTH: usize = 64;
+    match option.split_once(':') {
+        Some(("g" | "t", value)) if value.is_empty() || value.len() >= MAX_LENGTH => false,
+        Some(("g", group)) => is_valid_group(group),
+        Some(("t", timeout)) => scan::duration(timeout).is_some(),
+        _ => is_valid_multiple(option),
+    }
+}
+
+/// Checks a tag, a slash and a size, or only the tag or the size. C ignores a text without digits.
+fn is_valid_group(group: &str) -> bool {
+    let (tag, rest) = scan::integer_prefix(group).unwrap_or((None, group));
+    let has_digits = rest.len() < group.len();
+    match rest.strip_prefix('/') {
+        Some(size) => int64(size, 10).is_some_and(|size| (0..=i64::from(i32::MAX)).contains(&size)),
+        None => !has_digits || tag.is_some() && rest.is_empty(),
+    }
+}
+
+/// Checks the maximum length of a retransmission, in receiver windows.
+fn is_valid_multiple(option: &str) -> bool {
+    let multiple = option.strip_prefix("rrwm:").and_then(scan::integer_prefix);
+    matches!(multiple, Some((Some(1..), _)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flow_control_is_read_as_in_c() {
+        #[rustfmt::skip]
+        let valid = [
+            "max", "max,", "max,rrwm:4", "max,maximum", "min", "min,", "min,t:5s", "min,g:/3",
+            "min,g:/3,t:5s", "min,rrwm:2x", "tagged,g:7", "tagged,g:7/3,t:10ms", "tagged,g:-7",
+            "tagged,g:word", "tagged,g:99999999999999999999/3",
+        ];
+        for text in valid {
+            assert!(FlowControl::is_valid(text), "{text}");
+        }
+        #[rustfmt::skip]
+        let invalid = [
+            "", ",", "maximum", "MAX", "max,g:7", "max,rrwm:0", "max,rrwm:", "min,,t:5s", "min,t:",
+            "min,t:5m", "min,g:", "min,g:3/", "min,g:3x", "min,g:/-1", "min,g:/2147483648", "min,x",
+            "tagged,g:99999999999999999999",
+        ];
+        for text in invalid {
+            assert!(!FlowControl::is_valid(text), "{text}");
+        }
+    }
+}

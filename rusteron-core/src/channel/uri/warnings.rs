@@ -15,7 +15,7 @@
 
 use std::borrow::Cow;
 
-use crate::channel::uri::check::is_multicast;
+use crate::channel::uri::check::has_several_receivers;
 use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::value::{CongestionControl, ControlMode, Group, Media};
 use crate::channel::uri::{ChannelUri, ChannelUse, Parameter};
@@ -69,7 +69,8 @@ fn reason(
             return Some("ignored, because only UDP channels have this mode".into());
         }
     }
-    if channel_use == ChannelUse::Publication && parameter == P::FlowControl && is_unicast(uri) {
+    let is_for_publication = channel_use == ChannelUse::Publication && parameter == P::FlowControl;
+    if is_for_publication && has_several_receivers(uri) == Some(false) {
         return Some(
             "ignored by default, because the publication has one receiver: flow control is for \
              multicast endpoints, control-mode=manual and control-mode=dynamic"
@@ -119,12 +120,4 @@ fn is_for_udp(parameter: Parameter) -> bool {
             | P::NakDelay
             | P::Ats
     )
-}
-
-/// Returns whether a publication certainly has one receiver. A name can be a multicast group's.
-fn is_unicast(uri: &ChannelUri) -> bool {
-    let mode = uri.get(Parameter::ControlMode).and_then(ControlMode::read);
-    uri.get(Parameter::Endpoint).is_some_and(|endpoint| {
-        is_multicast(endpoint) == Some(false) || endpoint.starts_with("localhost:")
-    }) && !matches!(mode, Some(ControlMode::Manual | ControlMode::Dynamic))
 }

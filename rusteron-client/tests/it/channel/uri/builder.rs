@@ -158,6 +158,7 @@ fn invalid_value_is_refused() {
         (udp().publication_window(63), "pub-wnd"),
         (udp().channel_tag(-1), "tags"),
         (udp().set(Parameter::FlowControl, "fastest"), "fc"),
+        (udp().flow_control(FlowControl::Min { group_size: Some(-1), timeout: None }), "fc"),
         (udp().alias(""), "alias"),
         (udp().alias("a|b"), "alias"),
         (udp().alias("a\0b"), "alias"),

@@ -240,6 +240,55 @@ fn channels_that_crash_it_are_refused() {
     assert!(!aeron.is_closed());
 }
 
+/// The driver reads a duration only for the use that needs it. A publication and a subscription often have
+/// the same channel.
+#[test]
+fn cut_durations_are_refused_where_read() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    for (parameter, is_for_publications) in [
+        ("linger=5m", true),
+        ("fc=min,t:5m", true),
+        ("nak-delay=5m", false),
+        ("control-mode=manual|fc=tagged,g:1,t:5m", true),
+    ] {
+        let channel = &with_ports(&format!("aeron:udp?endpoint=127.0.0.1:{{port}}|{parameter}"));
+        let channel = UncheckedChannel(channel);
+        let publication = aeron.add_publication(channel, 1001);
+        assert_eq!(publication.is_err(), is_for_publications, "{parameter}: {publication:?}");
+        let subscription = aeron.add_subscription(channel, 1001);
+        assert_eq!(subscription.is_ok(), is_for_publications, "{parameter}: {subscription:?}");
+    }
+}
+
+/// The driver refuses these as well, and does not free the socket or the channel that it has made by then.
+#[test]
+fn channels_that_leak_are_refused() {
+    let udp = |rest: &str| format!("aeron:udp?endpoint=127.0.0.1:40123|{rest}");
+    let parse = |text: &str| text.parse::<ChannelUri>().expect("the form is fine");
+    for (channel, name) in [
+        (udp("so-rcvbuf=128k|rcv-wnd=131104"), "rcv-wnd"),
+        (udp("session-id=tag:7"), "session-id"),
+        ("aeron:ipc?session-id=tag:7".into(), "session-id"),
+        (format!("aeron-spy:{}", udp("session-id=tag:7")), "session-id"),
+    ] {
+        let error = parse(&channel).check_subscription().expect_err(&channel);
+        assert_eq!(error.key(), Some(name), "{error}");
+    }
+    for channel in [udp("so-rcvbuf=0|rcv-wnd=256k"), udp("so-rcvbuf=128k|rcv-wnd=128k")] {
+        parse(&channel).check_subscription().expect(&channel);
+    }
+    for channel in [
+        "aeron:udp?control-mode=manual|fc=min,bogus",
+        "aeron:udp?control=127.0.0.1:40123|control-mode=dynamic|fc=max,g:7",
+        "aeron:udp?endpoint=224.20.30.39:40123|fc=tagged,g:7x",
+    ] {
+        let error = parse(channel).check_publication().expect_err(channel);
+        assert_eq!(error.key(), Some("fc"), "{error}");
+    }
+    parse(&udp("fc=min,bogus")).check_publication().expect("it has one receiver");
+}
+
 /// The driver quotes a text without a scheme in its error, and reads beyond the end of it.
 #[test]
 fn wrong_prefix_is_refused_everywhere() {

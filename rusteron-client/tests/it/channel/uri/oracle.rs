@@ -11,14 +11,12 @@ use rusteron_client::{
 
 use rusteron_test_support::{await_some, connect, free_port, launch};
 
-/// The verdict on a channel for one use: fine, or a fault, which is a key or a kind. `Open` leaves the
-/// verdict to the driver.
+/// The verdict on a channel for one use: fine, or a fault, which is a key or a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Fine,
     Key(&'static str),
     Fault(ChannelUriErrorKind),
-    Open,
 }
 
 impl Verdict {
@@ -138,7 +136,7 @@ impl Oracle {
             let theirs = await_some(&what, &mut theirs);
             let verdict = Verdict::of(ours.as_ref().copied(), expected);
             let is_ours_right = ours.is_ok() || verdict == expected;
-            let is_theirs_right = expected == Verdict::Open || theirs.is_ok() == (expected == Fine);
+            let is_theirs_right = theirs.is_ok() == (expected == Fine);
             if !is_ours_right || !is_theirs_right {
                 self.disagreements.push(format!(
                     "{what}: expected {expected:?}, we say {ours:?}, the driver says {theirs:?}"

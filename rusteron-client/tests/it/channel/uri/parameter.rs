@@ -295,8 +295,6 @@ fn random_values() {
                 let uri: ChannelUri = with_ports(&channel).parse().expect("the form is fine");
                 match check(&uri) {
                     Err(_) => key(parameter.key()),
-                    // Its options are the driver's part.
-                    Ok(()) if parameter == Parameter::FlowControl => Verdict::Open,
                     Ok(()) => Fine,
                 }
             };
