@@ -91,6 +91,12 @@ pub fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
     Some(scan(text, base)?.unsigned())
 }
 
+/// Reads an integer, after which any text may follow, and that text. The integer is `None` if it is out
+/// of range.
+pub fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
+    scan(text, 10).map(|number| (number.signed().ok(), number.rest))
+}
+
 /// Mirrors `aeron_driver_uri_get_timestamp_offset`.
 ///
 /// If a number is out of range, C takes the end of the range and ignores the text behind the
