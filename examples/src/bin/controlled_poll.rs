@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         publication.offer_until(text.as_bytes(), Instant::now() + TIMEOUT)?;
     }
 
-    // The offers have succeeded, so the publisher's image is there. Its position is a counter.
+    // An accepted offer does not mean that this client has heard of the image. The image's position is a counter.
+    subscription.await_connected(Instant::now() + TIMEOUT, &mut Backoff::default())?;
     let image = subscription.image_at_index(0).ok_or("no image")?;
     let position_id = image.subscriber_position_id();
     let counters = aeron.counters_reader();

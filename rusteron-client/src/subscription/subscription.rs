@@ -171,7 +171,8 @@ impl Subscription {
     }
 
     /// Returns the image at an index below [`image_count`](Self::image_count). When images come and
-    /// go, the indices of other images change.
+    /// go, the indices of other images change. A publisher's offers can be accepted before this client
+    /// has heard of its image: [`await_connected`](Self::await_connected) waits for the first one.
     ///
     /// Corresponds to `aeron_subscription_image_at_index`.
     #[doc(alias = "aeron_subscription_image_at_index")]
