@@ -38,7 +38,7 @@ macro_rules! constants {
 }
 
 constants! {
-    /// What does not change during the life of a publication, shared or exclusive.
+    /// The properties that stay the same during the life of a publication, shared or exclusive.
     #[doc(alias = "aeron_publication_constants_t")]
     PublicationConstants = aeron_publication_constants_t, unsafe;
     {
@@ -82,7 +82,7 @@ constants! {
 }
 
 constants! {
-    /// What does not change during the life of a subscription.
+    /// The properties that stay the same during the life of a subscription.
     #[doc(alias = "aeron_subscription_constants_t")]
     SubscriptionConstants = aeron_subscription_constants_t, unsafe;
     {
@@ -98,7 +98,7 @@ constants! {
 }
 
 constants! {
-    /// What does not change during the life of a counter.
+    /// The properties that stay the same during the life of a counter.
     #[doc(alias = "aeron_counter_constants_t")]
     CounterConstants = aeron_counter_constants_t;
     /// The id of the request that added the counter to this client.
@@ -111,7 +111,7 @@ constants! {
 }
 
 constants! {
-    /// What does not change during the life of an image.
+    /// The properties that stay the same during the life of an image.
     #[doc(alias = "aeron_image_constants_t")]
     ImageConstants = aeron_image_constants_t, unsafe;
     {

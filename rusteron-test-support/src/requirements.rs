@@ -1,4 +1,4 @@
-//! What only some tests need, and not every machine has.
+//! Requirements of some tests that not every machine fulfils.
 
 use std::io::{self, Write};
 use std::path::Path;

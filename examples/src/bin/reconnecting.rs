@@ -80,7 +80,7 @@ fn run_session(state: &mut State, shutdown: &ShutdownSignal) -> Result<()> {
             work_count += 1;
             match publication.offer(&state.next_message()) {
                 Ok(_) => {}
-                // Nobody listens, or somebody is slow. This service gives the message up, and its receivers see
+                // No subscriber is connected, or one is slow. This service gives the message up, and its receivers see
                 // the gap. Another one may offer it again.
                 Err(error) if error.is_retryable() => {}
                 // The client is closed. Everything has to be made anew.

@@ -1,4 +1,4 @@
-//! What both kinds of publication have in common.
+//! The common part of both kinds of publication.
 
 use std::ffi::c_int;
 use std::fmt;

@@ -349,7 +349,7 @@ impl fmt::Display for CncVersion {
     }
 }
 
-/// What does not change in a media driver's files while it runs, as it is written.
+/// The properties of a media driver's files that stay the same while it runs, as they are written.
 ///
 /// Corresponds to `aeron_cnc_constants_t`.
 #[doc(alias = "aeron_cnc_constants_t")]

@@ -24,7 +24,7 @@ pub type Connect = Box<dyn FnMut() -> rusteron_cluster::Result<ClusterClient> + 
 /// The name of a violated condition, and a text for the report.
 pub type Violation = (&'static str, String);
 
-/// What has happened, since the last look at it.
+/// The events since the last look at them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
     /// Requests that were answered for the first time.

@@ -32,7 +32,7 @@ pub(super) struct Shared {
     findings: Mutex<Findings>,
 }
 
-/// What the supervisor has not looked at.
+/// Events that the supervisor has not looked at.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) counts: Counts,
