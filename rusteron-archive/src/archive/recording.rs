@@ -420,9 +420,10 @@ impl Archive {
         let start = Instant::now();
         let found = client.wait_for(|| {
             aeron.check_open()?;
+            // Read before the counters: however long reading them takes, the conductor works between two looks.
+            let is_over = start.elapsed() >= timeout;
             let found = RecordingPos::find_by_session_id(aeron, session_id, self.archive_id());
-            let is_over = found.is_some() || start.elapsed() >= timeout;
-            Ok(is_over.then_some(found))
+            Ok((found.is_some() || is_over).then_some(found))
         })?;
         found.map(|found| found.recording_id()).ok_or_else(|| {
             let text = format!("no recording of session {session_id} after {timeout:.1?}");

@@ -101,8 +101,8 @@ fn snapshot_of_200_sessions() {
 
 #[test]
 fn refused_response_channel_is_recorded() {
-    // Java's driver does not look at the delay of an IPC channel. Ours would read beyond its end.
-    const CHANNEL: &str = "aeron:ipc?nak-delay=5m";
+    // Java's driver does not look at the flow control of an IPC channel. C would read beyond the duration's end.
+    const CHANNEL: &str = "aeron:ipc?fc=min,t:5m";
     let Some(mut node) = Node::launch() else { return };
     let mut client = node.client();
     let mut raw = RawClients::new(node.cluster.node(0));
