@@ -32,7 +32,7 @@ pub(crate) fn is_there(found: &Result<(), String>) -> bool {
 /// Deadlines that wait for the program begin afterwards.
 ///
 /// # Errors
-/// What the script lacks, or output of Maven or the compiler.
+/// A requirement of the script that is missing, or the output of Maven or the compiler.
 pub fn prepare_java(script: &mut Command, program: &str) -> Result<(), String> {
     script.args(["--prepare", program, "-Xshare:auto"]);
     let output = script.output().map_err(|error| error.to_string())?;
