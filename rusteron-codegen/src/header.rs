@@ -40,7 +40,7 @@ fn function_name(statement: &str) -> Option<&str> {
 }
 
 /// Returns C code with blanks in place of comments. Valid for code without comment marks in strings.
-pub(crate) fn without_comments(text: &str) -> String {
+pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('/') {

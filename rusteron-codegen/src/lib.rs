@@ -17,10 +17,8 @@
 //! - of the standard library `c_int`, `CStr`, `Cow`, `Duration`, `Path`; and `IdleStrategyKind`.
 //!
 //! The compiler checks the types: a row with a wrong type does not compile, because the call of C does not.
-//! `coverage_problems`, of the feature `coverage`, finds functions of a header that nothing wraps.
+//! Tests find functions of a header that nothing wraps by the generated lists of functions.
 
-#[cfg(feature = "coverage")]
-mod coverage;
 mod header;
 mod lists;
 mod methods;
@@ -29,8 +27,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-#[cfg(feature = "coverage")]
-pub use coverage::{Generated, Omissions, Sources, coverage_problems};
+pub use header::without_comments;
 pub use lists::{markdown, python_stub};
 pub use table::Table;
 
@@ -38,8 +35,7 @@ pub use table::Table;
 ///
 /// - `settings.rs`: the methods of `Context`, and the macro `for_each_setting`;
 /// - `variables.rs`: the elements of an array of `Setting`;
-/// - `coverage.rs`: the functions of the C header, and those that the methods call, as a value of
-///   `Generated`.
+/// - `coverage.rs`: for tests, a pair of `&[&str]`: the functions of the C header, and those that the methods call.
 ///
 /// `prefix` is that of the context's C functions, such as `aeron_context`.
 ///
@@ -66,12 +62,7 @@ pub fn generate(prefix: &str, header: &str) -> Result<(), String> {
                 + &lists::macro_of_settings(&table, &crate_name),
         ),
         ("variables.rs", lists::settings(&table)),
-        (
-            "coverage.rs",
-            format!(
-                "rusteron_codegen::Generated {{ declared: &{declared:?}, wrapped: &{wrapped:?} }}\n"
-            ),
-        ),
+        ("coverage.rs", format!("(&{declared:?}, &{wrapped:?})\n")),
     ] {
         fs::write(out.join(name), text).map_err(|error| format!("{name}: {error}"))?;
     }

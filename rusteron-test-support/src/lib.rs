@@ -10,6 +10,7 @@ mod captured_log;
 mod child_process;
 #[cfg(unix)]
 pub mod cluster;
+mod coverage;
 mod driver_files;
 mod drivers;
 #[cfg(unix)]
@@ -25,6 +26,7 @@ mod wait;
 pub use allocations::{CountingAllocator, without_allocating};
 pub use captured_log::logged_with;
 pub use child_process::{ChildProcess, DriverProcess, media_driver, media_driver_beside};
+pub use coverage::{Functions, Omissions, Sources, coverage_problems};
 pub use driver_files::{ForgedCnc, log_bytes, log_file, log_tails, unblock};
 pub use drivers::{
     SHORT_DRIVER_TIMEOUT, connect, connect_watchfully, context, driver_context, driver_context_in,

@@ -1,6 +1,6 @@
 //! Every function that `aeron_archive.h` declares is used, replaced in Rust, or omitted for a reason.
 
-use rusteron_codegen::{Omissions, Sources, coverage_problems};
+use rusteron_test_support::{Functions, Omissions, Sources, coverage_problems};
 
 /// The number of functions in the header of Aeron 1.54.0.
 const FUNCTIONS: usize = 138;
@@ -46,8 +46,8 @@ const OMITTED: Omissions<'_> = &[
 
 #[test]
 fn header_is_covered() {
-    let header = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
-    assert_eq!(header.declared.len(), FUNCTIONS);
+    let header: Functions = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
+    assert_eq!(header.0.len(), FUNCTIONS);
     let here = env!("CARGO_MANIFEST_DIR");
     let sources = Sources::new().rust_dir(format!("{here}/src")).expect("sources");
     assert_eq!(coverage_problems(header, &sources, OMITTED), [""; 0]);

@@ -1,6 +1,6 @@
 //! Every function that `aeronc.h` declares is used, replaced in Rust, or omitted for a reason.
 
-use rusteron_codegen::{Omissions, Sources, coverage_problems};
+use rusteron_test_support::{Functions, Omissions, Sources, coverage_problems};
 
 /// The number of functions in the header of Aeron 1.54.0.
 const FUNCTIONS: usize = 229;
@@ -64,8 +64,8 @@ const OMITTED: Omissions<'_> = &[
 
 #[test]
 fn functions_of_the_header_are_covered() {
-    let header = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
-    assert_eq!(header.declared.len(), FUNCTIONS);
+    let header: Functions = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
+    assert_eq!(header.0.len(), FUNCTIONS);
     let here = env!("CARGO_MANIFEST_DIR");
     let sources = Sources::new()
         .rust_dir(format!("{here}/../rusteron-core/src"))

@@ -1,5 +1,142 @@
-//! Tables of settings, the files that come from them, and the check of coverage.
+//! Tables of settings, the mistakes that they can have, and the files of the repository that come from them.
+//! `UPDATE_FILES=1 cargo test -p rusteron-codegen` writes these files.
 
-mod coverage;
-mod files;
-mod table;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use rusteron_codegen::{Table, markdown, python_stub};
+
+const STUB_HEAD: &str = r#"# Written by `UPDATE_FILES=1 cargo test -p rusteron-codegen` from the tables of settings (`settings.txt`).
+from datetime import timedelta
+from typing import Literal, TypedDict, Union
+
+Seconds = Union[float, timedelta]
+IdleStrategy = Literal["spin", "yield", "sleep-ns", "backoff", "noop"]
+ThreadingMode = Literal["dedicated", "shared-network", "shared"]
+InferableBoolean = Union[bool, Literal["infer"]]
+"#;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn table(name: &str) -> Table {
+    let path = root().join(name).join("settings.txt");
+    Table::parse(&read(&path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Compares a file with its generated text, or writes the file.
+fn assert_is(path: &Path, expected: &str) {
+    if env::var_os("UPDATE_FILES").is_some() {
+        fs::write(path, expected).expect("a file that can be written");
+    }
+    let is_same = read(path) == expected;
+    assert!(is_same, "{} is not what its tables say: UPDATE_FILES=1 writes it", path.display());
+}
+
+#[test]
+fn python_stubs() {
+    let mut stub = STUB_HEAD.to_owned();
+    for (name, class) in [
+        ("rusteron-media-driver", "DriverSettings"),
+        ("rusteron-client", "ClientSettings"),
+        ("rusteron-archive", "ArchiveSettings"),
+    ] {
+        stub = stub + "\n" + &python_stub(&table(name), class);
+    }
+    assert_is(&root().join("rusteron-python/python/rusteron/_settings.pyi"), &stub);
+}
+
+#[test]
+fn page_of_settings() {
+    let path = root().join("docs/operating/settings.md");
+    let mut page = read(&path);
+    for (name, title) in [
+        ("rusteron-media-driver", "the media driver"),
+        ("rusteron-client", "the client"),
+        ("rusteron-archive", "the archive client"),
+    ] {
+        let begin = format!("<!-- generated: settings of {title} -->\n");
+        let (before, rest) = page.split_once(&begin).expect("the mark before the table");
+        let (_, after) = rest.split_once("<!-- end -->").expect("the mark behind the table");
+        let text = markdown(&table(name));
+        page = format!("{before}{begin}{}\n<!-- end -->{after}", text.trim_end());
+    }
+    assert_is(&path, &page);
+}
+
+const TABLE: &str = "
+# A comment.
+
+## Limits
+
+mtu_length TINY_MTU
+  size, default 4k, values multiple of 32 64..65504, checked
+  The [longest](Self::other) frame
+  of a | b.
+
+  ```
+  example
+  ```
+
+timeout_ns -
+  optional duration, values 1us..
+  How long to wait.
+
+mode TINY_MODE
+  enum Mode, words ON OFF, not in Python
+  The mode.
+- TINY_VERBATIM
+  text, unread
+  A variable.
+";
+
+#[test]
+fn table_for_readers() {
+    let table = Table::parse(TABLE).expect("a table");
+    let expected = "
+### Limits
+
+| Setting | Variable | Default | Meaning |
+|---|---|---|---|
+| `mtu_length` | `TINY_MTU` | `4k` | The longest frame of a \\| b. Must be a multiple of 32 from 64 to 65504. |
+| `timeout` |  |  | How long to wait. Values: from 1us. |
+| `mode` | `TINY_MODE` |  | The mode. One of `ON`, `OFF`. |
+|  | `TINY_VERBATIM` |  | A variable. |
+";
+    assert_eq!(markdown(&table), expected);
+    assert_eq!(table.defaults().collect::<Vec<_>>(), [("TINY_MTU", "4k")]);
+}
+
+#[test]
+fn stub_has_what_python_offers() {
+    let table = Table::parse(TABLE).expect("a table");
+    let expected =
+        "class Tiny(TypedDict, total=False):\n    mtu_length: int\n    timeout: Seconds | None\n";
+    assert_eq!(python_stub(&table, "Tiny"), expected);
+}
+
+#[test]
+fn mistakes_are_reported_at_once() {
+    for (text, problem) in [
+        ("name\n  flag\n  Text.", "\"name\" is not a name and a variable"),
+        ("name -\n", "name -: no type"),
+        ("name -\n  flag", "name -: no description"),
+        ("name -\n  flag, defaults 1\n  Text.", "there is no attribute \"defaults 1\""),
+        ("name -\n  text\n  Text.", "name -: \"text\" must be"),
+        ("name -\n  text retaind\n  Text.", "name -: \"text retaind\" must be"),
+        ("- NAME\n  text retained\n  Text.", "\"text retained\" must be `text`"),
+        ("name -\n  size, values 1\n  Text.", "\"1\" is no range"),
+        ("name -\n  flag\n  Text.\nname -\n  flag\n  Text.", "name stands twice"),
+    ] {
+        let error = Table::parse(text).expect_err(problem);
+        assert!(error.contains(problem), "{error}");
+    }
+    let error = Table::parse("a -\n\n\nb -\n  nothing, x").expect_err("two mistakes");
+    assert_eq!(error.lines().count(), 2, "{error}");
+    assert!(error.contains("line 4: "), "{error}");
+}

@@ -1,7 +1,7 @@
 //! Every function that `aeronmd.h` declares is used, replaced in Rust, or omitted for a reason.
 
-use rusteron_codegen::{Omissions, Sources, coverage_problems};
 use rusteron_media_driver::{InferableBoolean, ThreadNaming, ThreadingMode};
+use rusteron_test_support::{Functions, Omissions, Sources, coverage_problems};
 
 /// The number of functions in the header of Aeron 1.54.0.
 const FUNCTIONS: usize = 262;
@@ -63,8 +63,8 @@ const OMITTED: Omissions<'_> = &[
 
 #[test]
 fn header_is_covered() {
-    let header = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
-    assert_eq!(header.declared.len(), FUNCTIONS);
+    let header: Functions = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
+    assert_eq!(header.0.len(), FUNCTIONS);
     let here = env!("CARGO_MANIFEST_DIR");
     let sources = Sources::new()
         .rust_dir(format!("{here}/src"))

@@ -61,7 +61,7 @@ fn round_trips() {
     let mut reads: Vec<Read> = Vec::new();
     for_each_setting!(round_trip!(context, reads));
     let generated = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
-    let setters = generated.wrapped.iter().filter(|name| name.contains("_context_set_"));
+    let setters = generated.1.iter().filter(|name| name.contains("_context_set_"));
     assert_eq!(reads.len(), setters.count(), "not every generated setter has a getter");
     // The setters that are written by hand.
     round_trip! {

@@ -6,16 +6,11 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::{header, read};
+use rusteron_codegen::without_comments;
 
-/// The generator's list of a header's functions, for a test. [`generate`](crate::generate) writes it.
-#[derive(Debug, Clone, Copy)]
-pub struct Generated {
-    /// Every function that the header declares, in the header's order.
-    pub declared: &'static [&'static str],
-    /// The functions that generated Rust methods wrap.
-    pub wrapped: &'static [&'static str],
-}
+/// The functions that a header declares, and those that generated methods wrap: [`rusteron_codegen::generate`] writes them
+/// into `coverage.rs`.
+pub type Functions = (&'static [&'static str], &'static [&'static str]);
 
 /// The list of functions that a crate leaves out on purpose: a reason, and the functions that it
 /// explains.
@@ -51,7 +46,7 @@ impl Sources {
     ///
     /// If the file cannot be read.
     pub fn c_file(mut self, path: impl AsRef<Path>) -> Result<Self, String> {
-        let code = header::without_comments(&read(path.as_ref())?);
+        let code = without_comments(&read(path.as_ref())?);
         // Names of headers are no function names.
         let code = code.lines().filter(|line| !line.trim_start().starts_with("#include"));
         self.code.extend(code.flat_map(words).map(str::to_owned));
@@ -114,29 +109,16 @@ impl Sources {
 ///   why.
 ///
 /// A function that is omitted must be declared, and must not be used.
-///
-/// ```
-/// use rusteron_codegen::{Generated, Sources, coverage_problems};
-///
-/// let header = Generated { declared: &["aeron_init", "aeron_alloc"], wrapped: &["aeron_init"] };
-/// let omitted: &[(&str, &[&str])] = &[("Rust allocates", &["aeron_alloc"])];
-/// assert_eq!(coverage_problems(header, &Sources::new(), omitted), [""; 0]);
-/// assert_eq!(
-///     coverage_problems(header, &Sources::new(), &[]),
-///     ["aeron_alloc is neither used, nor documented as replaced, nor omitted"]
-/// );
-/// ```
 pub fn coverage_problems(
-    generated: Generated,
+    (declared, wrapped): Functions,
     sources: &Sources,
     omissions: Omissions<'_>,
 ) -> Vec<String> {
     let mut problems = Vec::new();
     let mut omitted = HashSet::new();
-    let is_used =
-        |function| generated.wrapped.contains(&function) || sources.code.contains(function);
+    let is_used = |function| wrapped.contains(&function) || sources.code.contains(function);
     for &function in omissions.iter().flat_map(|(_, functions)| *functions) {
-        if !generated.declared.contains(&function) {
+        if !declared.contains(&function) {
             problems.push(format!("{function} is omitted, but not in the header"));
         } else if is_used(function) {
             problems.push(format!("{function} is omitted, but used"));
@@ -145,7 +127,7 @@ pub fn coverage_problems(
             problems.push(format!("{function} is omitted twice"));
         }
     }
-    for &function in generated.declared {
+    for &function in declared {
         let is_covered =
             is_used(function) || sources.replaced.contains(function) || omitted.contains(function);
         if !is_covered {
@@ -184,4 +166,101 @@ fn is_end_of_item(token: &TokenTree) -> bool {
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Functions = (&["tiny_a", "tiny_b", "tiny_c"], &["tiny_c"]);
+
+    /// A crate whose code has `tiny_a`, and whose documentation has `tiny_b`.
+    fn sources() -> Sources {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("inner")).unwrap();
+        let text = r#"
+            // tiny_comment() is not called.
+            /// Unlike `tiny_mentioned`.
+            ///
+            /// Corresponds to `tiny_aa` and
+            /// `tiny_b`.
+            fn f() { sys::tiny_a("tiny_literal: Corresponds to tiny_literal"); }
+            /// `tiny_mentioned`
+            #[cfg(test)]
+            mod tests {
+                /// Corresponds to `tiny_tested`.
+                fn f() { sys::tiny_tested(); }
+            }
+            #[cfg(unix)]
+            fn g() { sys::tiny_unix(); }
+        "#;
+        fs::write(dir.path().join("inner/mod.rs"), text).unwrap();
+        let shim = "#include \"tiny_b.h\"\n/* not tiny_comment */\nint f(int x) { return tiny_shim() / x; } // tiny_comment";
+        fs::write(dir.path().join("shim.c"), shim).unwrap();
+        Sources::new()
+            .rust_dir(dir.path())
+            .and_then(|sources| sources.c_file(dir.path().join("shim.c")))
+            .unwrap()
+    }
+
+    fn problems(omissions: Omissions<'_>) -> Vec<String> {
+        coverage_problems(ALL, &sources(), omissions)
+    }
+
+    #[test]
+    fn used_and_documented_is_complete() {
+        assert_eq!(problems(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn omission_that_is_documented_is_fine() {
+        assert_eq!(problems(&[("no use", &["tiny_b"])]), [""; 0]);
+    }
+
+    #[test]
+    fn comments_do_not_count() {
+        let all: Functions = (&["tiny_comment", "tiny_shim"], &[]);
+        let problem = "tiny_comment is neither used, nor documented as replaced, nor omitted";
+        assert_eq!(coverage_problems(all, &sources(), &[]), [problem]);
+        assert_eq!(coverage_problems(all, &sources(), &[("no use", &["tiny_comment"])]), [""; 0]);
+    }
+
+    #[test]
+    fn only_code_and_correspondence_count() {
+        let declared: &[&str] =
+            &["tiny_aa", "tiny_literal", "tiny_mentioned", "tiny_tested", "tiny_unix"];
+        let found = coverage_problems((declared, &[]), &sources(), &[]);
+        let expected = ["tiny_literal", "tiny_mentioned", "tiny_tested"];
+        let problem = "is neither used, nor documented as replaced, nor omitted";
+        assert_eq!(found, expected.map(|name| format!("{name} {problem}")));
+    }
+
+    #[test]
+    fn omission_that_the_header_lost_is_found() {
+        let found = problems(&[("no use", &["tiny_old"])]);
+        assert_eq!(found, ["tiny_old is omitted, but not in the header"]);
+    }
+
+    #[test]
+    fn omission_that_is_used_is_found() {
+        let found = problems(&[("no use", &["tiny_a"]), ("no use either", &["tiny_c"])]);
+        assert_eq!(found, ["tiny_a is omitted, but used", "tiny_c is omitted, but used"]);
+    }
+
+    #[test]
+    fn omission_that_only_the_shim_uses_is_found() {
+        let all: Functions = (&["tiny_shim"], &[]);
+        let found = coverage_problems(all, &sources(), &[("no use", &["tiny_shim"])]);
+        assert_eq!(found, ["tiny_shim is omitted, but used"]);
+    }
+
+    #[test]
+    fn second_omission_is_found() {
+        let found = problems(&[("no use", &["tiny_b"]), ("no use either", &["tiny_b"])]);
+        assert_eq!(found, ["tiny_b is omitted twice"]);
+    }
 }
