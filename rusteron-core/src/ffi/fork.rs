@@ -20,6 +20,7 @@ use std::ops::Deref;
 use std::process;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusteron_sys as sys;
 
@@ -164,10 +165,20 @@ impl<T: Default + Send + Sync + 'static> Deref for PerProcess<T> {
     }
 }
 
+/// Locks the initialization of C contexts. Hold the lock while C makes a context of any kind, and
+/// while these static data are read.
+///
+/// C reads the user's name, a part of the default directory, into a buffer that all threads share
+/// (`aeron_fileutil.c`, `username`). C also writes to the driver's static bindings
+/// (`aeron_udp_channel_transport_bindings.c`).
+pub fn lock_context_init() -> MutexGuard<'static, ()> {
+    static LOCK: PerProcess<Mutex<()>> = PerProcess::new();
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
     #[test]
     fn value_is_shared_within_a_process() {

@@ -39,7 +39,7 @@ use crate::ffi::{Process, callback};
 /// ```
 #[must_use = "the handler is removed when this is dropped"]
 pub struct Handler {
-    entry: Arc<dyn Remove>,
+    entry: Arc<dyn Remove + Send + Sync>,
     process: Process,
 }
 
@@ -106,7 +106,7 @@ impl<F: ?Sized> Drop for Handlers<F> {
     }
 }
 
-trait Remove: Send + Sync {
+trait Remove {
     fn remove(&self);
 }
 
@@ -171,6 +171,12 @@ impl<F: ?Sized> Entry<F> {
         matches!(*lock(&self.state), State::Removed)
     }
 
+    fn wait<'a>(&self, state: MutexGuard<'a, State<F>>) -> MutexGuard<'a, State<F>> {
+        self.finished.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F: ?Sized> Remove for Entry<F> {
     fn remove(&self) {
         let current = thread::current().id();
         let mut state = lock(&self.state);
@@ -192,16 +198,6 @@ impl<F: ?Sized> Entry<F> {
                 }
             }
         }
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State<F>>) -> MutexGuard<'a, State<F>> {
-        self.finished.wait(state).unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<F: ?Sized + Send> Remove for Entry<F> {
-    fn remove(&self) {
-        self.remove();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Closures whose address C retains.
+//! Pointers that outlive the call that gets them: a closure that C retains, a pointer for another thread.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -48,6 +48,23 @@ impl<F: ?Sized> Drop for Retained<F> {
     fn drop(&mut self) {
         // SAFETY: leaked by `new`, and owned by this value alone, which C outlives nowhere.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// A pointer on its way to another thread.
+///
+/// The code that wraps the pointer guarantees that the other thread may use it.
+#[derive(Debug)]
+pub struct SendPtr<T>(pub *mut T);
+
+// SAFETY: a pointer by itself does nothing; see above for its use.
+unsafe impl<T> Send for SendPtr<T> {}
+
+impl<T> SendPtr<T> {
+    /// Returns the pointer. This is a method, so closures capture the wrapper and not the pointer
+    /// in it.
+    pub fn get(&self) -> *mut T {
+        self.0
     }
 }
 
