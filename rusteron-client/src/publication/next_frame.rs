@@ -1,7 +1,7 @@
 //! Position of the next frame of an exclusive publication.
 
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 use rusteron_sys as sys;
 
@@ -87,7 +87,7 @@ impl ExclusivePublication {
         // Copied before the acquire loads, after which the compiler would read the fields again.
         let (limit, next) = (self.handle.limit, fields.next_frame);
         // SAFETY: as in `next_frame_and_limit`.
-        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
+        if unsafe { AtomicBool::from_ptr(fields.is_closed).load(Ordering::Acquire) } {
             return None;
         }
         let limit = limit.position()?;
@@ -113,7 +113,7 @@ impl ExclusivePublication {
         unsafe {
             let index = (*next).active_partition_index;
             debug_assert!(index < PARTITION_COUNT);
-            let tail = log_buffer::atomic_i64(fields.term_tail_counters.add(index));
+            let tail = AtomicI64::from_ptr(fields.term_tail_counters.add(index));
             // The offset stays below 2³²: the id is not touched.
             let end = raw_tail + aligned as i64;
             protocol::set_tail(tail, end);
@@ -156,7 +156,7 @@ impl ExclusivePublication {
         // `Sync`.
         let (is_closed, next) = unsafe {
             (
-                log_buffer::atomic_bool(self.fields.is_closed).load(Ordering::Acquire),
+                AtomicBool::from_ptr(self.fields.is_closed).load(Ordering::Acquire),
                 *self.fields.next_frame,
             )
         };
@@ -251,7 +251,7 @@ impl ExclusivePublication {
             };
             Terms {
                 tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),
-                active_term_count: log_buffer::atomic_i32(fields.active_term_count),
+                active_term_count: AtomicI32::from_ptr(fields.active_term_count),
                 initial_term_id: fields.initial_term_id,
             }
             .begin_term(term_id);
@@ -274,7 +274,7 @@ impl ExclusivePublication {
         unsafe {
             (
                 *self.fields.term_buffers.get_unchecked(index),
-                log_buffer::atomic_i64(self.fields.term_tail_counters.add(index)),
+                AtomicI64::from_ptr(self.fields.term_tail_counters.add(index)),
                 OwnTail::of(self.fields.next_frame),
             )
         }

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 use std::time::Instant;
 
 use rusteron_sys as sys;
@@ -265,7 +265,7 @@ impl Publication {
         let (limit, terms) = (self.handle.limit, self.terms());
         log_buffer::prefetch_for_write::<0>(fields.term_tail_counters.cast());
         // SAFETY: the address belongs to the publication, which lives as long as `self`; C writes it atomically.
-        if unsafe { log_buffer::atomic_bool(fields.is_closed).load(Ordering::Acquire) } {
+        if unsafe { AtomicBool::from_ptr(fields.is_closed).load(Ordering::Acquire) } {
             return Err(self.closed());
         }
         // The limit belongs to another publication: the driver has timed out the client, and closed
@@ -376,7 +376,7 @@ impl Publication {
         unsafe {
             Terms {
                 tails: &*fields.term_tail_counters.cast::<[AtomicI64; PARTITION_COUNT]>(),
-                active_term_count: log_buffer::atomic_i32(fields.active_term_count),
+                active_term_count: AtomicI32::from_ptr(fields.active_term_count),
                 initial_term_id: fields.initial_term_id,
             }
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
 use std::time::Instant;
 
 use rusteron_sys as sys;
@@ -25,7 +25,6 @@ use crate::subscription::image::{Image, Images, SubscribedImage};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::{Fallible, SendPtr};
 use rusteron_core::idle::IdleStrategy;
-use rusteron_core::log_buffer;
 use rusteron_core::threads::SharedBetweenThreads;
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
@@ -144,7 +143,7 @@ impl Subscription {
                 self.images.push(SubscribedImage::new(fields, assembly));
             }
             self.change_number = (*list).change_number;
-            let announced = log_buffer::atomic_i64(self.fields.last_image_list_change_number);
+            let announced = AtomicI64::from_ptr(self.fields.last_image_list_change_number);
             if self.change_number > announced.load(Ordering::Relaxed) {
                 announced.store(self.change_number, Ordering::Release);
             }
@@ -232,7 +231,7 @@ impl Subscription {
     #[inline]
     pub fn is_closed(&self) -> bool {
         // SAFETY: a field of the C subscription, which lives as long as `self`.
-        let is_closed = unsafe { log_buffer::atomic_bool(self.fields.is_closed) };
+        let is_closed = unsafe { AtomicBool::from_ptr(self.fields.is_closed) };
         is_closed.load(Ordering::Acquire) || self.is_timed_out()
     }
 

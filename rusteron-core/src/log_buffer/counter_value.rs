@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusteron_sys as sys;
 
-use crate::log_buffer;
 use crate::log_buffer::protocol;
 
 /// A counter's value, and the registration id that the counter has while it belongs to the handle.
@@ -37,7 +36,7 @@ impl CounterValue {
     #[inline(always)]
     pub fn value<'a>(self) -> &'a AtomicI64 {
         // SAFETY: by the contract of `new`.
-        unsafe { log_buffer::atomic_i64(&raw mut (*self.record).value) }
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.record).value) }
     }
 
     /// Returns whether the counter belongs to the handle.
@@ -57,14 +56,12 @@ impl CounterValue {
     #[inline(always)]
     pub fn reference_id(self) -> i64 {
         // SAFETY: by the contract of `new`. Relaxed: compared only.
-        unsafe {
-            log_buffer::atomic_i64(&raw mut (*self.record).reference_id).load(Ordering::Relaxed)
-        }
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.record).reference_id).load(Ordering::Relaxed) }
     }
 
     #[inline(always)]
     fn registration_id_field<'a>(self) -> &'a AtomicI64 {
         // SAFETY: by the contract of `new`.
-        unsafe { log_buffer::atomic_i64(&raw mut (*self.record).registration_id) }
+        unsafe { AtomicI64::from_ptr(&raw mut (*self.record).registration_id) }
     }
 }

@@ -1,4 +1,4 @@
-//! The layout of frames in a log buffer, and access to memory that processes share.
+//! The layout of frames in a log buffer, and their writing.
 //!
 //! This module mirrors `aeron_udp_protocol.h` and `aeron_logbuffer_descriptor.h`. The layout is
 //! also Aeron's wire format and does not change within a major version.
@@ -6,7 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 use std::ops::RangeInclusive;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::log_buffer::protocol;
 
@@ -149,7 +149,7 @@ pub fn prefetch_for_write<const DISTANCE: usize>(address: *mut u8) {
 #[inline(always)]
 pub unsafe fn frame_length_of<'a>(frame: *mut u8) -> &'a AtomicI32 {
     // SAFETY: by the contract, and all parties access this field atomically.
-    unsafe { atomic_i32(frame.add(FRAME_LENGTH).cast()) }
+    unsafe { AtomicI32::from_ptr(frame.add(FRAME_LENGTH).cast()) }
 }
 
 /// Returns whether the claimed range is still as it was cleaned: the media driver has not unblocked
@@ -257,36 +257,6 @@ unsafe fn copy_forward(payload: &[u8], target: *mut u8) -> usize {
         }
     }
     copied
-}
-
-/// Returns the atomic at an address that C handed out.
-///
-/// # Safety
-/// For `'a`, `address` is aligned, mapped, and written to by others in atomic steps only.
-#[inline(always)]
-pub unsafe fn atomic_i64<'a>(address: *mut i64) -> &'a AtomicI64 {
-    // SAFETY: the caller guarantees a mapped, aligned address, written in atomic steps only.
-    unsafe { AtomicI64::from_ptr(address) }
-}
-
-/// Like [`atomic_i64`].
-///
-/// # Safety
-/// As for [`atomic_i64`].
-#[inline(always)]
-pub unsafe fn atomic_i32<'a>(address: *mut i32) -> &'a AtomicI32 {
-    // SAFETY: the caller guarantees a mapped, aligned address, written in atomic steps only.
-    unsafe { AtomicI32::from_ptr(address) }
-}
-
-/// Like [`atomic_i64`].
-///
-/// # Safety
-/// As for [`atomic_i64`]; and the value is 0 or 1, like the value of a C `bool`.
-#[inline(always)]
-pub unsafe fn atomic_bool<'a>(address: *mut bool) -> &'a AtomicBool {
-    // SAFETY: the caller guarantees a mapped, aligned address, written in atomic steps only.
-    unsafe { AtomicBool::from_ptr(address) }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl ImageFields {
     #[inline(always)]
     fn is_closed_flag(&self) -> &AtomicBool {
         // SAFETY: part of the C image, which lives by the contract of `new`.
-        unsafe { log_buffer::atomic_bool(self.fields.is_closed) }
+        unsafe { AtomicBool::from_ptr(self.fields.is_closed) }
     }
 
     /// Passes up to `fragment_limit` fragments to `give`, one of [`Frame`]'s functions with that
