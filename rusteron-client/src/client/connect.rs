@@ -18,14 +18,13 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::context::Context;
-use rusteron_core::cnc::refusal::{Access, Refusal};
+use rusteron_core::cnc::refusal::{Access, await_file};
 use rusteron_core::cnc::{CncFile, epoch, gone_driver};
 use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::{c_path, last_error};
@@ -82,45 +81,30 @@ const ADVICE: &str = "start a media driver with this directory, or name the dire
 /// that the file states, and also waits if nothing can change. After this function C finds
 /// everything on its first attempt.
 fn await_driver(context: &Context, is_cancelled: &AtomicBool) -> Result<()> {
-    const PAUSE: Duration = Duration::from_millis(1);
     let dir = c_path("dir", context.dir())?;
     let timeout = context.driver_timeout();
-    let start = Instant::now();
-    loop {
-        let refusal = Refusal::find(context.dir(), Access::ReadWrite);
-        if let Some(refusal) = refusal.as_ref().filter(|refusal| !refusal.may_end()) {
-            return Err(refusal.to_error());
-        }
-        let mut heartbeat = 0;
-        // SAFETY: `dir` is a terminated string; the function maps the file and unmaps it again.
-        let state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
-        match state {
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
-                return Err(incompatible(last_error(), context.dir()));
-            }
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => return Err(last_error()),
-            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY
-                if refusal.is_none()
-                    && is_recent(heartbeat, timeout)
-                    && gone_driver(&dir).is_none() =>
-            {
-                return Ok(());
-            }
-            _ => {}
-        }
-        let Some(remaining) =
-            timeout.checked_sub(start.elapsed()).filter(|remaining| !remaining.is_zero())
-        else {
-            return Err(refusal.map_or_else(
-                || driver_timeout(context, state, heartbeat),
-                |refusal| refusal.to_error(),
-            ));
-        };
+    let (mut state, mut heartbeat) = (sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT, 0);
+    let found = await_file(context.dir(), Access::ReadWrite, timeout, |may_open| {
         if is_cancelled.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Io(io::ErrorKind::Interrupted), "cancelled"));
         }
-        thread::sleep(remaining.min(PAUSE));
-    }
+        heartbeat = 0;
+        // SAFETY: `dir` is a terminated string; the function maps the file and unmaps it again.
+        state = unsafe { sys::rusteron_cnc_state(dir.as_ptr(), &mut heartbeat) };
+        match state {
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE => {
+                Err(incompatible(last_error(), context.dir()))
+            }
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_FAILED => Err(last_error()),
+            sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {
+                let is_ready =
+                    may_open && is_recent(heartbeat, timeout) && gone_driver(&dir).is_none();
+                Ok(is_ready.then_some(()))
+            }
+            _ => Ok(None),
+        }
+    })?;
+    found.ok_or_else(|| driver_timeout(context, state, heartbeat))
 }
 
 /// Decides as C does.

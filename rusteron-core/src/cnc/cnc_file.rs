@@ -7,14 +7,13 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusteron_sys as sys;
 
 use crate::cnc::error_log::{self, ErrorLogEntry};
 use crate::cnc::loss_report::{self, LossReportEntry};
-use crate::cnc::refusal::{Access, Refusal};
+use crate::cnc::refusal::{Access, await_file};
 use crate::cnc::shared_memory::SharedMemory;
 use crate::cnc::{CountersReader, epoch, gone_driver};
 use crate::error::{Error, ErrorKind, Result};
@@ -94,33 +93,18 @@ impl CncFile {
     /// Corresponds to `aeron_cnc_init`.
     #[doc(alias = "aeron_cnc_init")]
     pub fn open(dir: impl AsRef<Path>, timeout: Duration) -> Result<Self> {
-        // C would wait, too, but by the time of day, which may jump.
-        const PAUSE: Duration = Duration::from_millis(5);
         let dir = dir.as_ref();
         let c_dir = c_path("dir", dir)?;
-        let start = Instant::now();
-        loop {
-            let refusal = Refusal::find(dir, Access::Read);
-            if let Some(refusal) = refusal.as_ref().filter(|refusal| !refusal.may_end()) {
-                return Err(refusal.to_error());
-            }
-            match Self::open_at_once(dir, &c_dir) {
-                Err(error) if error.kind() == ErrorKind::DriverTimeout => {}
-                outcome => return outcome,
-            }
-            let remaining = timeout.saturating_sub(start.elapsed());
-            if remaining.is_zero() {
-                if let Some(refusal) = refusal {
-                    return Err(refusal.to_error());
-                }
-                let (dir, timeout) = (dir.display(), timeout.as_millis());
-                return Err(Error::new(
-                    ErrorKind::DriverTimeout,
-                    format!("no complete CnC file in {dir} after {timeout} ms"),
-                ));
-            }
-            thread::sleep(remaining.min(PAUSE));
-        }
+        let opened =
+            await_file(dir, Access::Read, timeout, |_| match Self::open_at_once(dir, &c_dir) {
+                Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
+                outcome => outcome.map(Some),
+            })?;
+        opened.ok_or_else(|| {
+            let (dir, timeout) = (dir.display(), timeout.as_millis());
+            let text = format!("no complete CnC file in {dir} after {timeout} ms");
+            Error::new(ErrorKind::DriverTimeout, text)
+        })
     }
 
     /// Looks once. The error is a driver timeout if looking again may help.

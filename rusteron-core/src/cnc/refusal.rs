@@ -1,12 +1,14 @@
-//! Refusals of the operating system to open a driver's file.
+//! Waiting for a driver's file, and refusals of the operating system to open it.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusteron_sys as sys;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Access that a process needs to `cnc.dat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +19,42 @@ pub enum Access {
     ReadWrite,
 }
 
+/// Looks at the file in a driver's directory until `look` returns something, or the timeout has passed. `look` learns
+/// whether this process may open the file. C would wait, too, but by the time of day, which may jump.
+///
+/// # Errors
+/// - the error of `look`;
+/// - the refusal to open the file: at once if it is final, or else after the timeout.
+pub fn await_file<T>(
+    dir: &Path,
+    access: Access,
+    timeout: Duration,
+    mut look: impl FnMut(bool) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let start = Instant::now();
+    loop {
+        let refusal = Refusal::find(dir, access);
+        if let Some(refusal) = refusal.as_ref().filter(|refusal| !refusal.may_end()) {
+            return Err(refusal.to_error());
+        }
+        let found = look(refusal.is_none())?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let remaining = timeout.saturating_sub(start.elapsed());
+        if remaining.is_zero() {
+            return refusal.map_or(Ok(None), |refusal| Err(refusal.to_error()));
+        }
+        thread::sleep(remaining.min(PAUSE));
+    }
+}
+
 /// A failed attempt to open `cnc.dat`. A missing file is no refusal: a driver may still make it.
 ///
 /// C waits for a file that it may not open as for a missing file, and then reports a missing file.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     cause: io::Error,
     file: PathBuf,
     access: Access,
@@ -30,7 +63,7 @@ pub struct Refusal {
 impl Refusal {
     /// Tries to open the file in a driver's directory. Returns `None` if the file opens, and if
     /// there is no file.
-    pub fn find(dir: &Path, access: Access) -> Option<Self> {
+    pub(crate) fn find(dir: &Path, access: Access) -> Option<Self> {
         let file = dir.join("cnc.dat");
         // C refuses such a path as an invalid argument.
         if file.as_os_str().len() >= sys::AERON_MAX_PATH as usize {
@@ -53,9 +86,9 @@ impl Refusal {
     /// A driver gives other users access in its last step, when all its files have their modes. A
     /// directory or file that changed within the last second may be in the making.
     #[cfg(unix)]
-    pub fn may_end(&self) -> bool {
+    fn may_end(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        use std::time::{Duration, SystemTime};
+        use std::time::SystemTime;
 
         use crate::cnc::epoch;
 
@@ -74,7 +107,7 @@ impl Refusal {
     /// Returns whether the refusal may end while the caller waits. Windows refuses to open a file
     /// that another process is making or deleting.
     #[cfg(not(unix))]
-    pub fn may_end(&self) -> bool {
+    fn may_end(&self) -> bool {
         true
     }
 
@@ -87,7 +120,7 @@ impl Refusal {
     }
 
     /// Returns the error: the refusing path, the reason, and what helps.
-    pub fn to_error(&self) -> Error {
+    pub(crate) fn to_error(&self) -> Error {
         let text = match self.cause.kind() {
             io::ErrorKind::NotADirectory => self.not_a_directory(),
             io::ErrorKind::PermissionDenied => self.permission_denied(),
