@@ -28,8 +28,8 @@ pub trait IdleStrategy {
     /// Idles if `work_count` is 0, and starts over otherwise. Call this after every duty cycle.
     fn idle(&mut self, work_count: usize);
 
-    /// Starts over, as after work.
-    fn reset(&mut self);
+    /// Starts over, as after work. A strategy without a state does nothing.
+    fn reset(&mut self) {}
 }
 
 /// Spins with the processor's pause instruction. It takes a whole core.
@@ -46,8 +46,6 @@ impl IdleStrategy for BusySpin {
             hint::spin_loop();
         }
     }
-
-    fn reset(&mut self) {}
 }
 
 /// Yields the rest of its time slice to any other thread that is ready, with one system call.
@@ -64,8 +62,6 @@ impl IdleStrategy for Yielding {
             thread::yield_now();
         }
     }
-
-    fn reset(&mut self) {}
 }
 
 /// Sleeps for a fixed time. The operating system adds its own granularity, often 50 µs.
@@ -98,8 +94,6 @@ impl IdleStrategy for Sleeping {
             thread::sleep(self.period);
         }
     }
-
-    fn reset(&mut self) {}
 }
 
 /// Spins for a while, then yields for a while, then sleeps. Each sleep is twice as long, up to a
@@ -198,8 +192,6 @@ pub struct NoOp;
 impl IdleStrategy for NoOp {
     #[inline]
     fn idle(&mut self, _work_count: usize) {}
-
-    fn reset(&mut self) {}
 }
 
 /// Calls a function instead of idling. Made by [`idle_fn`].
@@ -229,8 +221,6 @@ impl<F: FnMut(usize)> IdleStrategy for IdleFn<F> {
     fn idle(&mut self, work_count: usize) {
         (self.0)(work_count);
     }
-
-    fn reset(&mut self) {}
 }
 
 impl<F> fmt::Debug for IdleFn<F> {
@@ -239,56 +229,85 @@ impl<F> fmt::Debug for IdleFn<F> {
     }
 }
 
-/// The strategies of this module by name, for options and settings.
-///
-/// ```
-/// use rusteron_client::{IdleStrategy, IdleStrategyKind};
-///
-/// let kind: IdleStrategyKind = "backoff".parse()?;
-/// let mut idle = kind.new_strategy();
-/// idle.idle(0);
-/// # Ok::<(), rusteron_client::UnknownIdleStrategy>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum IdleStrategyKind {
+/// Makes the enumerations of the strategies, by name and by value.
+macro_rules! strategies {
+    ($($(#[$doc:meta])+ $strategy:ident = $name:literal;)+) => {
+        /// The strategies of this module by name, for options and settings.
+        ///
+        /// ```
+        /// use rusteron_client::{IdleStrategy, IdleStrategyKind};
+        ///
+        /// let kind: IdleStrategyKind = "backoff".parse()?;
+        /// let mut idle = kind.new_strategy();
+        /// idle.idle(0);
+        /// # Ok::<(), rusteron_client::UnknownIdleStrategy>(())
+        /// ```
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum IdleStrategyKind {
+            $($(#[$doc])+ $strategy,)+
+        }
+
+        impl IdleStrategyKind {
+            /// All kinds.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$strategy),+];
+
+            /// Returns the name for a setting in C. Only names of this list ever reach C: C would
+            /// look up any other name as a function of the program, and call that function.
+            #[doc(hidden)]
+            pub const fn as_c_str(&self) -> &'static CStr {
+                match self { $(Self::$strategy => $name,)+ }
+            }
+
+            /// Returns a strategy of this kind with its defaults.
+            ///
+            /// To idle between two calls of `Aeron::do_work`, use the kind that
+            /// the client's context names.
+            ///
+            /// Corresponds to `aeron_main_idle_strategy`.
+            #[doc(alias = "aeron_main_idle_strategy")]
+            pub fn new_strategy(self) -> AnyIdleStrategy {
+                match self { $(Self::$strategy => AnyIdleStrategy::$strategy($strategy::default()),)+ }
+            }
+        }
+
+        /// A strategy chosen at run time, without a heap allocation.
+        #[derive(Debug, Clone)]
+        pub enum AnyIdleStrategy {
+            $(#[doc = concat!("See [`", stringify!($strategy), "`].")] $strategy($strategy),)+
+        }
+
+        impl IdleStrategy for AnyIdleStrategy {
+            #[inline]
+            fn idle(&mut self, work_count: usize) {
+                match self { $(Self::$strategy(strategy) => strategy.idle(work_count),)+ }
+            }
+
+            fn reset(&mut self) {
+                match self { $(Self::$strategy(strategy) => strategy.reset(),)+ }
+            }
+        }
+    };
+}
+
+strategies! {
     /// [`BusySpin`], called `spin`.
-    BusySpin,
+    BusySpin = c"spin";
     /// [`Yielding`], called `yield`.
-    Yielding,
+    Yielding = c"yield";
     /// [`Sleeping`] for its default period, called `sleep-ns`.
-    Sleeping,
+    Sleeping = c"sleep-ns";
     /// [`Backoff`] with its defaults, called `backoff`.
-    Backoff,
+    Backoff = c"backoff";
     /// [`NoOp`], called `noop`.
-    NoOp,
+    NoOp = c"noop";
 }
 
 impl IdleStrategyKind {
-    /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::BusySpin, Self::Yielding, Self::Sleeping, Self::Backoff, Self::NoOp];
-
     /// Returns Aeron's name for the strategy, which the media driver's settings also accept.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::BusySpin => "spin",
-            Self::Yielding => "yield",
-            Self::Sleeping => "sleep-ns",
-            Self::Backoff => "backoff",
-            Self::NoOp => "noop",
-        }
-    }
-
-    /// Returns the name for a setting in C. Only names of this list ever reach C: C would
-    /// look up any other name as a function of the program, and call that function.
-    #[doc(hidden)]
-    pub const fn as_c_str(&self) -> &'static CStr {
-        match self {
-            Self::BusySpin => c"spin",
-            Self::Yielding => c"yield",
-            Self::Sleeping => c"sleep-ns",
-            Self::Backoff => c"backoff",
-            Self::NoOp => c"noop",
+        match self.as_c_str().to_str() {
+            Ok(name) => name,
+            Err(_) => panic!("the names are ASCII"),
         }
     }
 
@@ -296,23 +315,6 @@ impl IdleStrategyKind {
     #[doc(hidden)]
     pub fn from_c_str(name: &CStr) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_c_str() == name)
-    }
-
-    /// Returns a strategy of this kind with its defaults.
-    ///
-    /// To idle between two calls of `Aeron::do_work`, use the kind that
-    /// the client's context names.
-    ///
-    /// Corresponds to `aeron_main_idle_strategy`.
-    #[doc(alias = "aeron_main_idle_strategy")]
-    pub fn new_strategy(self) -> AnyIdleStrategy {
-        match self {
-            Self::BusySpin => AnyIdleStrategy::BusySpin(BusySpin),
-            Self::Yielding => AnyIdleStrategy::Yielding(Yielding),
-            Self::Sleeping => AnyIdleStrategy::Sleeping(Sleeping::default()),
-            Self::Backoff => AnyIdleStrategy::Backoff(Backoff::default()),
-            Self::NoOp => AnyIdleStrategy::NoOp(NoOp),
-        }
     }
 }
 
@@ -351,40 +353,6 @@ impl fmt::Display for UnknownIdleStrategy {
 
 impl std::error::Error for UnknownIdleStrategy {}
 
-/// A strategy chosen at run time, without a heap allocation.
-#[derive(Debug, Clone)]
-pub enum AnyIdleStrategy {
-    /// See [`BusySpin`].
-    BusySpin(BusySpin),
-    /// See [`Yielding`].
-    Yielding(Yielding),
-    /// See [`Sleeping`].
-    Sleeping(Sleeping),
-    /// See [`Backoff`].
-    Backoff(Backoff),
-    /// See [`NoOp`].
-    NoOp(NoOp),
-}
-
-impl IdleStrategy for AnyIdleStrategy {
-    #[inline]
-    fn idle(&mut self, work_count: usize) {
-        match self {
-            Self::BusySpin(strategy) => strategy.idle(work_count),
-            Self::Yielding(strategy) => strategy.idle(work_count),
-            Self::Sleeping(strategy) => strategy.idle(work_count),
-            Self::Backoff(strategy) => strategy.idle(work_count),
-            Self::NoOp(strategy) => strategy.idle(work_count),
-        }
-    }
-
-    fn reset(&mut self) {
-        if let Self::Backoff(strategy) = self {
-            strategy.reset();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,7 +382,6 @@ mod tests {
     fn kinds_are_found_by_name() {
         for kind in IdleStrategyKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
-            assert_eq!(kind.as_c_str().to_str(), Ok(kind.name()));
             assert_eq!(IdleStrategyKind::from_c_str(kind.as_c_str()), Some(kind));
         }
         let error = "sleepy".parse::<IdleStrategyKind>().unwrap_err();

@@ -192,25 +192,21 @@ pub fn flag(text: &str) -> Option<bool> {
 /// Mirrors `aeron_format_size64`: writes the largest unit that leaves no fraction, up to the 8 EiB
 /// that Aeron can count.
 pub fn format_size(bytes: u64) -> String {
-    let bytes = bytes.min(I64_MAX);
-    for (unit, suffix) in [(GIBIBYTE, 'g'), (MEBIBYTE, 'm'), (KIBIBYTE, 'k')] {
-        if bytes >= unit && bytes % unit == 0 {
-            return format!("{}{suffix}", bytes / unit);
-        }
-    }
-    bytes.to_string()
+    in_units(bytes, &[("g", GIBIBYTE), ("m", MEBIBYTE), ("k", KIBIBYTE), ("", 1)])
 }
 
 /// Mirrors `aeron_format_duration_ns`: writes the largest unit that leaves no fraction, up to the
 /// 292 years that Aeron can count.
 pub fn format_duration(duration: Duration) -> String {
-    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(I64_MAX);
-    for (unit, suffix) in [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")] {
-        if nanos >= unit && nanos % unit == 0 {
-            return format!("{}{suffix}", nanos / unit);
-        }
-    }
-    format!("{nanos}ns")
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    in_units(nanos, &[("s", SECOND), ("ms", MILLISECOND), ("us", MICROSECOND), ("ns", 1)])
+}
+
+/// Writes the first unit that leaves no fraction.
+fn in_units(value: u64, units: &[(&str, u64)]) -> String {
+    let value = value.min(I64_MAX);
+    let found = units.iter().find(|(_, unit)| *unit == 1 || value >= *unit && value % unit == 0);
+    found.map_or_else(String::new, |(name, unit)| format!("{}{name}", value / unit))
 }
 
 #[cfg(test)]

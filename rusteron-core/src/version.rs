@@ -1,8 +1,8 @@
 //! The version of Aeron.
 
-use std::ffi::{CStr, c_char};
-
 use rusteron_sys as sys;
+
+use crate::ffi::lossy;
 
 /// The version of the Aeron sources that this crate is compiled with, such as `1.54.0`.
 pub const AERON_VERSION: &str = sys::AERON_VERSION;
@@ -46,19 +46,12 @@ impl AeronVersion {
                 major: sys::aeron_version_major().unsigned_abs(),
                 minor: sys::aeron_version_minor().unsigned_abs(),
                 patch: sys::aeron_version_patch().unsigned_abs(),
-                text: text(sys::aeron_version_text()),
-                commit: text(sys::aeron_version_gitsha()),
-                full: text(sys::aeron_version_full()),
+                text: lossy(sys::aeron_version_text()).into_owned(),
+                commit: lossy(sys::aeron_version_gitsha()).into_owned(),
+                full: lossy(sys::aeron_version_full()).into_owned(),
             }
         }
     }
-}
-
-/// # Safety
-/// `text` points to a NUL-terminated string.
-unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: by the contract.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -64,43 +64,30 @@ pub trait Agent {
     fn role_name(&self) -> &str;
 }
 
-impl<A: Agent + ?Sized> Agent for Box<A> {
-    fn on_start(&mut self) -> Result<(), AgentError> {
-        (**self).on_start()
-    }
+macro_rules! forward {
+    ($($pointer:ty),+) => {$(
+        impl<A: Agent + ?Sized> Agent for $pointer {
+            fn on_start(&mut self) -> Result<(), AgentError> {
+                (**self).on_start()
+            }
 
-    #[inline]
-    fn do_work(&mut self) -> Result<usize, AgentError> {
-        (**self).do_work()
-    }
+            #[inline]
+            fn do_work(&mut self) -> Result<usize, AgentError> {
+                (**self).do_work()
+            }
 
-    fn on_close(&mut self) -> Result<(), AgentError> {
-        (**self).on_close()
-    }
+            fn on_close(&mut self) -> Result<(), AgentError> {
+                (**self).on_close()
+            }
 
-    fn role_name(&self) -> &str {
-        (**self).role_name()
-    }
+            fn role_name(&self) -> &str {
+                (**self).role_name()
+            }
+        }
+    )+};
 }
 
-impl<A: Agent + ?Sized> Agent for &mut A {
-    fn on_start(&mut self) -> Result<(), AgentError> {
-        (**self).on_start()
-    }
-
-    #[inline]
-    fn do_work(&mut self) -> Result<usize, AgentError> {
-        (**self).do_work()
-    }
-
-    fn on_close(&mut self) -> Result<(), AgentError> {
-        (**self).on_close()
-    }
-
-    fn role_name(&self) -> &str {
-        (**self).role_name()
-    }
-}
+forward!(Box<A>, &mut A);
 
 /// Returns an agent's role name for an error. A panic ends here.
 pub(crate) fn role_name(agent: &(impl Agent + ?Sized)) -> String {

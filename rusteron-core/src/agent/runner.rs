@@ -86,13 +86,6 @@ pub struct AgentRunnerBuilder<A, I = Backoff> {
     handler: Option<ErrorHandler>,
 }
 
-impl<A: Agent + Send + 'static> AgentRunnerBuilder<A> {
-    fn new(agent: A) -> Self {
-        let (idle, shutdown) = (Backoff::default(), ShutdownSignal::new());
-        Self { agent, idle, name: None, shutdown, handler: None }
-    }
-}
-
 impl<A: Agent + Send + 'static, I: IdleStrategy + Send + 'static> AgentRunnerBuilder<A, I> {
     /// Sets the idle strategy between duty cycles, [`Backoff`] by default.
     pub fn idle_strategy<J: IdleStrategy>(self, idle: J) -> AgentRunnerBuilder<A, J> {
@@ -166,7 +159,8 @@ impl<A: Agent + Send + 'static, I: IdleStrategy + Send + 'static> AgentRunnerBui
 impl AgentRunner {
     /// Returns the settings of a runner for `agent`.
     pub fn builder<A: Agent + Send + 'static>(agent: A) -> AgentRunnerBuilder<A> {
-        AgentRunnerBuilder::new(agent)
+        let (idle, shutdown) = (Backoff::default(), ShutdownSignal::new());
+        AgentRunnerBuilder { agent, idle, name: None, shutdown, handler: None }
     }
 
     /// Ends the agent, and waits until its thread has closed and dropped it. Blocks at least until
@@ -281,11 +275,9 @@ struct DutyCycle<A, I> {
 
 impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
     fn run(mut self) -> std::result::Result<(), RunnerError> {
-        let worked = {
-            // First of all, so that the other runners of the signal close at the same time.
-            let _signal = SignalOnDrop(self.shutdown.clone());
-            self.step(Self::start_and_work)
-        };
+        let worked = self.step(Self::start_and_work);
+        // Before the close, so that the other runners of the signal close at the same time.
+        self.shutdown.signal();
         let closed = self.step(Self::close);
 
         let role_name = self.role_name.clone();
@@ -353,15 +345,6 @@ impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
             let _ = log();
             resume_unwind(payload)
         })
-    }
-}
-
-/// Gives a signal when this is dropped, so also when a panic unwinds.
-struct SignalOnDrop(ShutdownSignal);
-
-impl Drop for SignalOnDrop {
-    fn drop(&mut self) {
-        self.0.signal();
     }
 }
 

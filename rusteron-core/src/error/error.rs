@@ -45,85 +45,114 @@ struct Content {
     close_cause: Option<CloseCause>,
 }
 
-/// The kinds of [`Error`], independent of the wording.
-#[doc(alias = "ErrorCode")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
+/// Makes [`ErrorKind`] of a table: each kind with its text and the code that only it has.
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $text:literal $(, $code:ident)?;)+) => {
+        /// The kinds of [`Error`], independent of the wording.
+        #[doc(alias = "ErrorCode")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[$doc])+ $kind,)+
+            /// The operating system refused an operation.
+            Io(io::ErrorKind),
+            /// An Aeron error without a kind of its own.
+            Other,
+        }
+
+        impl ErrorKind {
+            fn from_aeron_code(code: u32) -> Self {
+                match code {
+                    $($(sys::$code => Self::$kind,)?)+
+                    200..=299 | 2000..=2099 => Self::Archive,
+                    _ => Self::Other,
+                }
+            }
+        }
+
+        impl fmt::Display for ErrorKind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$kind => f.write_str($text),)+
+                    Self::Io(kind) => write!(f, "{kind}"),
+                    Self::Other => f.write_str("error"),
+                }
+            }
+        }
+    };
+}
+
+error_kinds! {
     /// An argument or a setting is out of its range. The text names it.
-    InvalidArgument,
+    InvalidArgument = "invalid argument";
     /// No media driver answered within the driver timeout, or the driver has stopped.
-    DriverTimeout,
+    DriverTimeout = "driver timeout", AERON_CLIENT_ERROR_DRIVER_TIMEOUT;
     /// The media driver heard nothing from this client in time, and regards the client as dead.
-    ClientTimeout,
+    ClientTimeout = "client timeout", AERON_CLIENT_ERROR_CLIENT_TIMEOUT;
     /// The client's conductor thread was not scheduled for longer than the driver tolerates.
-    ConductorServiceTimeout,
+    ConductorServiceTimeout = "conductor service timeout", AERON_CLIENT_ERROR_CONDUCTOR_SERVICE_TIMEOUT;
     /// The command queue of the client's own conductor is full. The operation can be repeated.
-    BufferFull,
+    BufferFull = "client command buffer full", AERON_CLIENT_ERROR_BUFFER_FULL;
     /// The command queue of the media driver is full. The operation can be repeated.
-    DriverBufferFull,
+    DriverBufferFull = "driver command buffer full", AERON_CLIENT_ERROR_DRIVER_BUFFER_FULL;
     /// A message was rejected: no subscriber is connected. The operation can be repeated.
-    NotConnected,
+    NotConnected = "not connected";
     /// A message was rejected: back pressure. The operation can be repeated.
-    BackPressured,
+    BackPressured = "back-pressured";
     /// A message was rejected: the log buffer is being rotated. The operation can be repeated.
-    AdminAction,
+    AdminAction = "admin action";
     /// A message was rejected: the media driver has unblocked its range. The operation can be
     /// repeated.
-    Unblocked,
+    Unblocked = "unblocked";
     /// A message was rejected: the stream has reached its maximum position. Add a new publication.
-    MaxPositionExceeded,
+    MaxPositionExceeded = "maximum position exceeded";
     /// The metadata of a publication's log buffer is not what the media driver and publishers write
     /// there: another process has overwritten it. Add a new publication.
-    CorruptLogBuffer,
+    CorruptLogBuffer = "corrupt log buffer";
     /// The client is closed, or a fatal error has ended it. Make a new client.
-    ClientClosed,
+    ClientClosed = "client closed", AERON_CLIENT_ERROR_CLIENT_ILLEGAL_STATE;
     /// The client fell too far behind the media driver's broadcasts.
-    BroadcastReceiverIllegalState,
+    BroadcastReceiverIllegalState = "broadcast receiver fell behind", AERON_CLIENT_ERROR_BROADCAST_RECEIVER_ILLEGAL_STATE;
     /// The media driver of the directory has another version of the protocol.
-    IncompatibleDriver,
+    IncompatibleDriver = "incompatible driver";
     /// Another media driver is running in the directory.
-    ActiveDriver,
+    ActiveDriver = "active media driver";
     /// The media driver of the directory died so recently that it still counts as running.
-    StaleDirectory,
+    StaleDirectory = "stale directory";
     /// The channel URI is not valid, or the media driver rejects it.
-    InvalidChannel,
+    InvalidChannel = "invalid channel", AERON_ERROR_CODE_INVALID_CHANNEL;
     /// The media driver does not know the subscription.
-    UnknownSubscription,
+    UnknownSubscription = "unknown subscription", AERON_ERROR_CODE_UNKNOWN_SUBSCRIPTION;
     /// The media driver does not know the publication.
-    UnknownPublication,
+    UnknownPublication = "unknown publication", AERON_ERROR_CODE_UNKNOWN_PUBLICATION;
     /// A socket of the channel could not be set up.
-    ChannelEndpoint,
+    ChannelEndpoint = "channel endpoint error", AERON_ERROR_CODE_CHANNEL_ENDPOINT_ERROR;
     /// The media driver does not know the counter.
-    UnknownCounter,
+    UnknownCounter = "unknown counter", AERON_ERROR_CODE_UNKNOWN_COUNTER;
     /// The media driver does not know the command.
-    UnknownCommand,
+    UnknownCommand = "unknown command", AERON_ERROR_CODE_UNKNOWN_COMMAND_TYPE_ID;
     /// The media driver could not read the command.
-    MalformedCommand,
+    MalformedCommand = "malformed command", AERON_ERROR_CODE_MALFORMED_COMMAND;
     /// The media driver does not support the operation.
-    NotSupported,
+    NotSupported = "not supported", AERON_ERROR_CODE_NOT_SUPPORTED;
     /// A host name could not be resolved.
-    UnknownHost,
+    UnknownHost = "unknown host", AERON_ERROR_CODE_UNKNOWN_HOST;
     /// A resource of the media driver is temporarily unavailable. The operation can be repeated.
-    ResourceTemporarilyUnavailable,
+    ResourceTemporarilyUnavailable = "resource temporarily unavailable", AERON_ERROR_CODE_RESOURCE_TEMPORARILY_UNAVAILABLE;
     /// There is not enough space for the log buffers.
-    StorageSpace,
+    StorageSpace = "insufficient storage space", AERON_ERROR_CODE_STORAGE_SPACE;
     /// A subscriber rejected the image.
-    ImageRejected,
+    ImageRejected = "image rejected", AERON_ERROR_CODE_IMAGE_REJECTED;
     /// The publication has been revoked.
-    PublicationRevoked,
+    PublicationRevoked = "publication revoked", AERON_ERROR_CODE_PUBLICATION_REVOKED;
     /// The archive reported an error. [`Error::code`] is the archive's own code, negated.
-    Archive,
+    Archive = "archive error";
     /// A blocking operation was called from a callback on the conductor thread. The operation would
     /// wait for its own thread.
-    CalledFromConductor,
+    CalledFromConductor = "called from a conductor callback";
     /// The operation does not fit the state of its object. Example: a finished registration is
     /// polled again.
-    IllegalState,
-    /// The operating system refused an operation.
-    Io(io::ErrorKind),
-    /// An Aeron error without a kind of its own.
-    Other,
+    IllegalState = "illegal state";
 }
 
 impl Error {
@@ -240,86 +269,6 @@ impl ErrorKind {
             io::ErrorKind::InvalidInput => Self::InvalidArgument,
             io::ErrorKind::StorageFull => Self::StorageSpace,
             kind => Self::Io(kind),
-        }
-    }
-
-    fn from_aeron_code(code: u32) -> Self {
-        match code {
-            sys::AERON_CLIENT_ERROR_DRIVER_TIMEOUT => Self::DriverTimeout,
-            sys::AERON_CLIENT_ERROR_CLIENT_TIMEOUT => Self::ClientTimeout,
-            sys::AERON_CLIENT_ERROR_CONDUCTOR_SERVICE_TIMEOUT => Self::ConductorServiceTimeout,
-            sys::AERON_CLIENT_ERROR_BUFFER_FULL => Self::BufferFull,
-            sys::AERON_CLIENT_ERROR_DRIVER_BUFFER_FULL => Self::DriverBufferFull,
-            sys::AERON_CLIENT_ERROR_CLIENT_ILLEGAL_STATE => Self::ClientClosed,
-            sys::AERON_CLIENT_ERROR_BROADCAST_RECEIVER_ILLEGAL_STATE => {
-                Self::BroadcastReceiverIllegalState
-            }
-            sys::AERON_ERROR_CODE_INVALID_CHANNEL => Self::InvalidChannel,
-            sys::AERON_ERROR_CODE_UNKNOWN_SUBSCRIPTION => Self::UnknownSubscription,
-            sys::AERON_ERROR_CODE_UNKNOWN_PUBLICATION => Self::UnknownPublication,
-            sys::AERON_ERROR_CODE_CHANNEL_ENDPOINT_ERROR => Self::ChannelEndpoint,
-            sys::AERON_ERROR_CODE_UNKNOWN_COUNTER => Self::UnknownCounter,
-            sys::AERON_ERROR_CODE_UNKNOWN_COMMAND_TYPE_ID => Self::UnknownCommand,
-            sys::AERON_ERROR_CODE_MALFORMED_COMMAND => Self::MalformedCommand,
-            sys::AERON_ERROR_CODE_NOT_SUPPORTED => Self::NotSupported,
-            sys::AERON_ERROR_CODE_UNKNOWN_HOST => Self::UnknownHost,
-            sys::AERON_ERROR_CODE_RESOURCE_TEMPORARILY_UNAVAILABLE => {
-                Self::ResourceTemporarilyUnavailable
-            }
-            sys::AERON_ERROR_CODE_STORAGE_SPACE => Self::StorageSpace,
-            sys::AERON_ERROR_CODE_IMAGE_REJECTED => Self::ImageRejected,
-            sys::AERON_ERROR_CODE_PUBLICATION_REVOKED => Self::PublicationRevoked,
-            200..=299 | 2000..=2099 => Self::Archive,
-            _ => Self::Other,
-        }
-    }
-
-    fn describe(self) -> Option<&'static str> {
-        Some(match self {
-            Self::InvalidArgument => "invalid argument",
-            Self::DriverTimeout => "driver timeout",
-            Self::ClientTimeout => "client timeout",
-            Self::ConductorServiceTimeout => "conductor service timeout",
-            Self::BufferFull => "client command buffer full",
-            Self::DriverBufferFull => "driver command buffer full",
-            Self::NotConnected => "not connected",
-            Self::BackPressured => "back-pressured",
-            Self::AdminAction => "admin action",
-            Self::Unblocked => "unblocked",
-            Self::MaxPositionExceeded => "maximum position exceeded",
-            Self::ClientClosed => "client closed",
-            Self::BroadcastReceiverIllegalState => "broadcast receiver fell behind",
-            Self::IncompatibleDriver => "incompatible driver",
-            Self::ActiveDriver => "active media driver",
-            Self::StaleDirectory => "stale directory",
-            Self::InvalidChannel => "invalid channel",
-            Self::UnknownSubscription => "unknown subscription",
-            Self::UnknownPublication => "unknown publication",
-            Self::ChannelEndpoint => "channel endpoint error",
-            Self::UnknownCounter => "unknown counter",
-            Self::UnknownCommand => "unknown command",
-            Self::MalformedCommand => "malformed command",
-            Self::NotSupported => "not supported",
-            Self::UnknownHost => "unknown host",
-            Self::ResourceTemporarilyUnavailable => "resource temporarily unavailable",
-            Self::StorageSpace => "insufficient storage space",
-            Self::ImageRejected => "image rejected",
-            Self::PublicationRevoked => "publication revoked",
-            Self::Archive => "archive error",
-            Self::CalledFromConductor => "called from a conductor callback",
-            Self::IllegalState => "illegal state",
-            Self::CorruptLogBuffer => "corrupt log buffer",
-            Self::Io(_) | Self::Other => return None,
-        })
-    }
-}
-
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self, self.describe()) {
-            (_, Some(text)) => f.write_str(text),
-            (Self::Io(kind), None) => write!(f, "{kind}"),
-            (_, None) => f.write_str("error"),
         }
     }
 }

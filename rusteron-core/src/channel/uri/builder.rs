@@ -1,12 +1,6 @@
 //! The builder of channel URIs.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::channel::uri::{
-    ChannelUri, ChannelUriError, ChannelUriErrorKind, Media, Parameter, Parameters, check,
-    check_length,
-};
+use crate::channel::uri::{ChannelUri, ChannelUriError, ChannelUriErrorKind, Parameter, check};
 
 /// Makes a [`ChannelUri`] from typed parameters.
 ///
@@ -52,8 +46,7 @@ pub struct ChannelUriBuilder {
 }
 
 impl ChannelUriBuilder {
-    pub(super) fn new(media: Media) -> Self {
-        let uri = ChannelUri { is_spy: false, media, parameters: Parameters::default() };
+    pub(super) fn new(uri: ChannelUri) -> Self {
         Self { uri, error: None }
     }
 
@@ -69,15 +62,9 @@ impl ChannelUriBuilder {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let uri = self.uri;
-        if uri.is_spy && uri.media == Media::Ipc {
-            let reason = "only UDP channels have spies; a subscription to IPC needs none";
-            return Err(ChannelUriError::new(ChannelUriErrorKind::Spy, reason));
-        }
-        check::values(&uri, |_| true)?;
-        let text = uri.to_string();
-        check_length(text.strip_prefix(super::SPY_PREFIX).unwrap_or(&text))?;
-        Ok(uri)
+        check::values(&self.uri, |_| true)?;
+        // Checks the form.
+        self.uri.to_string().parse()
     }
 
     /// Sets whether the channel is a spy: a subscription that reads the messages which a
@@ -180,27 +167,5 @@ impl ChannelUriBuilder {
     fn fail(mut self, error: ChannelUriError) -> Self {
         self.error.get_or_insert(error);
         self
-    }
-}
-
-impl From<ChannelUri> for ChannelUriBuilder {
-    fn from(uri: ChannelUri) -> Self {
-        Self { uri, error: None }
-    }
-}
-
-/// Parses the text of a channel.
-impl FromStr for ChannelUriBuilder {
-    type Err = ChannelUriError;
-
-    fn from_str(text: &str) -> Result<Self, ChannelUriError> {
-        text.parse().map(ChannelUri::into)
-    }
-}
-
-/// Writes the parameters that have been set so far, valid or not.
-impl fmt::Display for ChannelUriBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.uri.fmt(f)
     }
 }

@@ -9,6 +9,7 @@
 //!   than the driver's. As in the driver, a value may be anything if the use of the channel does not
 //!   read it.
 
+use crate::channel::uri::parameter::Reader;
 use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::{
     ChannelUri, ChannelUriError, ChannelUriErrorKind, ControlMode, Media, Parameter, no_scheme,
@@ -77,41 +78,18 @@ impl ChannelUse {
         let is_publication = self == Self::Publication;
         let is_subscription =
             self == Self::Subscription || self.knows_spies() && (!is_udp || uri.is_spy());
-        match parameter {
-            P::Mtu
-            | P::TermLength
-            | P::InitialTermId
-            | P::TermId
-            | P::Linger
-            | P::Eos
-            | P::SpiesSimulateConnection
-            | P::ResponseCorrelationId
-            | P::MaxResend
-            | P::PublicationWindow => is_publication,
-            P::Reliable | P::Tether | P::Rejoin => is_subscription,
-            P::SessionId
-            | P::Sparse
-            | P::UntetheredWindowLimitTimeout
-            | P::UntetheredLingerTimeout
-            | P::UntetheredRestingTimeout => is_publication || is_subscription,
-            P::Endpoint
-            | P::Control
-            | P::ReceiverWindow
-            | P::SocketSndbuf
-            | P::SocketRcvbuf
-            | P::SocketTos
-            | P::MediaReceiveTimestampOffset
-            | P::ChannelReceiveTimestampOffset
-            | P::ChannelSendTimestampOffset
-            | P::Ats
-                if is_udp =>
-            {
-                is_publication || self.knows_spies()
+        let has_socket = is_udp && (is_publication || self.knows_spies());
+        match (parameter, parameter.reader()) {
+            (P::FlowControl, _) => {
+                is_udp && is_publication && has_several_receivers(uri) == Some(true)
             }
-            P::ReceiverWindow => is_subscription,
-            P::FlowControl => is_udp && is_publication && has_several_receivers(uri) == Some(true),
-            P::GroupTag => self == Self::Subscription && is_udp && !uri.is_spy(),
-            _ => false,
+            (P::GroupTag, _) => self == Self::Subscription && is_udp && !uri.is_spy(),
+            (P::ReceiverWindow, _) if is_udp => has_socket,
+            (_, Reader::Publication) => is_publication,
+            (_, Reader::Subscription) => is_subscription,
+            (_, Reader::Both) => is_publication || is_subscription,
+            (_, Reader::Udp) => has_socket,
+            (_, Reader::UdpUnchecked | Reader::Unchecked) => false,
         }
     }
 

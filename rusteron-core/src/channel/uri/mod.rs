@@ -89,12 +89,16 @@ pub struct ChannelUri {
 impl ChannelUri {
     /// Returns a builder of an IPC channel.
     pub fn ipc() -> ChannelUriBuilder {
-        ChannelUriBuilder::new(Media::Ipc)
+        ChannelUriBuilder::new(Self::empty(Media::Ipc))
     }
 
     /// Returns a builder of a UDP channel.
     pub fn udp() -> ChannelUriBuilder {
-        ChannelUriBuilder::new(Media::Udp)
+        ChannelUriBuilder::new(Self::empty(Media::Udp))
+    }
+
+    fn empty(media: Media) -> Self {
+        Self { is_spy: false, media, parameters: Parameters::default() }
     }
 
     /// Returns a builder that starts from this channel.
@@ -110,7 +114,7 @@ impl ChannelUri {
     /// # }
     /// ```
     pub fn to_builder(&self) -> ChannelUriBuilder {
-        ChannelUriBuilder::from(self.clone())
+        ChannelUriBuilder::new(self.clone())
     }
 
     /// Returns the medium that carries the channel.
@@ -213,14 +217,10 @@ fn no_scheme(text: &str) -> ChannelUriError {
 /// Returns the medium, and the text of the parameters.
 fn split_media(uri: &str) -> Option<(Media, &str)> {
     let rest = uri.strip_prefix(SCHEME)?;
-    if let Some(parameters) = rest.strip_prefix("udp?") {
-        return Some((Media::Udp, parameters));
-    }
-    let parameters = rest.strip_prefix("ipc")?;
-    if parameters.is_empty() {
-        return Some((Media::Ipc, parameters));
-    }
-    Some((Media::Ipc, parameters.strip_prefix('?')?))
+    let (media, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    // As in C, `aeron:udp` needs its question mark.
+    let media = Media::read(media).filter(|&media| media == Media::Ipc || rest.contains('?'))?;
+    Some((media, parameters))
 }
 
 fn check_length(uri: &str) -> Result<(), ChannelUriError> {
@@ -305,15 +305,11 @@ impl Parameters {
     /// separately. A later value without a comma keeps the earlier entity tag.
     fn merge_tags(&mut self, value: &str) {
         let key = Parameter::Tags.key();
-        let entity = match value.split_once(',') {
-            Some((_, entity)) => entity.to_owned(),
-            None => self.get(key).and_then(|tags| tags.split_once(',')).map_or("", |t| t.1).into(),
-        };
-        let channel = value.split_once(',').map_or(value, |tags| tags.0);
-        match (channel, &*entity) {
-            ("", "") => self.remove(key),
-            (channel, "") => self.set(key, channel),
-            (channel, entity) => self.set(key, &format!("{channel},{entity}")),
+        let known = || (value, split_tags(self.get(key).unwrap_or_default()).1);
+        let (channel, entity) = value.split_once(',').unwrap_or_else(known);
+        match join_tags(channel, entity) {
+            tags if tags.is_empty() => self.remove(key),
+            tags => self.set(key, &tags),
         }
     }
 
@@ -338,6 +334,16 @@ impl Parameters {
     fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
+}
+
+/// Splits the value of [`Parameter::Tags`] into the channel's tag and the publication's, each empty if it is missing.
+fn split_tags(tags: &str) -> (&str, &str) {
+    tags.split_once(',').unwrap_or((tags, ""))
+}
+
+fn join_tags(channel: &str, entity: &str) -> String {
+    let separator = if entity.is_empty() { "" } else { "," };
+    format!("{channel}{separator}{entity}")
 }
 
 /// Returns the sort key: Aeron's parameters in their order, then all other keys by name.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::channel::uri::check::port;
 use crate::channel::uri::{
     ChannelUri, ChannelUriBuilder, ChannelUriError, CongestionControl, ControlMode, FlowControl,
-    Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset,
+    Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset, join_tags, split_tags,
 };
 use crate::scan;
 
@@ -24,7 +24,7 @@ macro_rules! typed {
                 Parameter::ResponseCorrelationId => ResponseCorrelationId::read(text).is_some(),
                 Parameter::FlowControl => FlowControl::is_valid(text),
                 Parameter::Tags => {
-                    let (channel, entity) = text.split_once(',').unwrap_or((text, ""));
+                    let (channel, entity) = split_tags(text);
                     (channel.is_empty() || channel_tag(channel).is_some())
                         && (entity.is_empty() || scan::int64(entity, 10).is_some())
                 }
@@ -144,7 +144,7 @@ impl ChannelUri {
     /// # Errors
     /// A tag that is not valid.
     pub fn channel_tag(&self) -> Result<Option<i64>, ChannelUriError> {
-        self.tag(|tags| tags.split_once(',').map_or(Some(tags), |t| Some(t.0)), channel_tag)
+        self.tag(|tags| split_tags(tags).0, channel_tag)
     }
 
     /// Returns the publication's tag, from [`Parameter::Tags`].
@@ -152,16 +152,19 @@ impl ChannelUri {
     /// # Errors
     /// A tag that is not valid.
     pub fn entity_tag(&self) -> Result<Option<i64>, ChannelUriError> {
-        self.tag(|tags| tags.split_once(',').map(|t| t.1), |tag| scan::int64(tag, 10))
+        self.tag(|tags| split_tags(tags).1, |tag| scan::int64(tag, 10))
     }
 
     fn tag(
         &self,
-        find: impl Fn(&str) -> Option<&str>,
-        read: impl Fn(&str) -> Option<i64>,
+        choose: fn(&str) -> &str,
+        read: fn(&str) -> Option<i64>,
     ) -> Result<Option<i64>, ChannelUriError> {
-        let Some(tags) = self.get(Parameter::Tags) else { return Ok(None) };
-        let Some(tag) = find(tags).filter(|tag| !tag.is_empty()) else { return Ok(None) };
+        let tags = self.get(Parameter::Tags).unwrap_or_default();
+        let tag = choose(tags);
+        if tag.is_empty() {
+            return Ok(None);
+        }
         read(tag).map(Some).ok_or_else(|| ChannelUriError::value_of(Parameter::Tags, tags))
     }
 
@@ -193,19 +196,16 @@ impl ChannelUriBuilder {
     /// Sets the channel's own tag, in [`Parameter::Tags`].
     #[must_use]
     pub fn channel_tag(self, tag: i64) -> Self {
-        let tags = match self.get(Parameter::Tags).and_then(|tags| tags.split_once(',')) {
-            Some((_, entity)) => format!("{tag},{entity}"),
-            None => tag.to_string(),
-        };
+        let (_, entity) = split_tags(self.get(Parameter::Tags).unwrap_or_default());
+        let tags = join_tags(&tag.to_string(), entity);
         self.set(Parameter::Tags, tags)
     }
 
     /// Sets the publication's tag, in [`Parameter::Tags`].
     #[must_use]
     pub fn entity_tag(self, tag: i64) -> Self {
-        let tags = self.get(Parameter::Tags).unwrap_or_default();
-        let channel = tags.split_once(',').map_or(tags, |t| t.0);
-        let tags = format!("{channel},{tag}");
+        let (channel, _) = split_tags(self.get(Parameter::Tags).unwrap_or_default());
+        let tags = join_tags(channel, &tag.to_string());
         self.set(Parameter::Tags, tags)
     }
 

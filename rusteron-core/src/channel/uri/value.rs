@@ -5,31 +5,12 @@ use std::time::Duration;
 
 use crate::scan::{self, int32, int64};
 
-/// The medium that carries a channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Media {
-    /// Shared memory, between the clients of one media driver.
-    Ipc,
-    /// The network.
-    Udp,
-}
-
-impl fmt::Display for Media {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ipc => "ipc",
-            Self::Udp => "udp",
-        })
-    }
-}
-
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
+    ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
+            $($(#[$doc])* $variant,)+
         }
 
         impl $name {
@@ -52,8 +33,19 @@ macro_rules! words {
 }
 
 words! {
+    /// The medium that carries a channel.
+    Media {
+        /// Shared memory, between the clients of one media driver.
+        Ipc = "ipc",
+        /// The network.
+        Udp = "udp",
+    }
+}
+
+words! {
     /// The origin of the destinations of a publication, or of the sources of a subscription: the
     /// parameter [`ControlMode`](crate::channel::Parameter::ControlMode).
+    #[non_exhaustive]
     ControlMode {
         /// Calls add and remove them.
         Manual = "manual",
@@ -67,6 +59,7 @@ words! {
 words! {
     /// The congestion control of a subscription: the parameter
     /// [`CongestionControl`](crate::channel::Parameter::CongestionControl).
+    #[non_exhaustive]
     CongestionControl {
         /// A window of a fixed length.
         Static = "static",
@@ -77,6 +70,7 @@ words! {
 
 words! {
     /// The group semantics of a subscription: the parameter [`Group`](crate::channel::Parameter::Group).
+    #[non_exhaustive]
     Group {
         /// The subscription behaves as one of a group.
         True = "true",

@@ -16,6 +16,7 @@
 use std::borrow::Cow;
 
 use crate::channel::uri::check::has_several_receivers;
+use crate::channel::uri::parameter::Reader;
 use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::value::{CongestionControl, ControlMode, Group, Media};
 use crate::channel::uri::{ChannelUri, ChannelUse, Parameter};
@@ -61,7 +62,7 @@ fn reason(
 ) -> Option<Cow<'static, str>> {
     use Parameter as P;
     if uri.media() == Media::Ipc {
-        if is_for_udp(parameter) {
+        if matches!(parameter.reader(), Reader::Udp | Reader::UdpUnchecked) {
             return Some("ignored, because only UDP channels have it".into());
         }
         let mode = if parameter == P::ControlMode { ControlMode::read(text) } else { None };
@@ -97,27 +98,4 @@ fn reason(
         _ => (!is_valid(parameter, text)).then_some("ignored"),
     }?;
     Some(format!("not {}: {effect}", parameter.valid_values()).into())
-}
-
-/// Returns whether the driver reads the parameter for UDP channels only.
-fn is_for_udp(parameter: Parameter) -> bool {
-    use Parameter as P;
-    matches!(
-        parameter,
-        P::Endpoint
-            | P::Interface
-            | P::Control
-            | P::Ttl
-            | P::CongestionControl
-            | P::FlowControl
-            | P::GroupTag
-            | P::SocketSndbuf
-            | P::SocketRcvbuf
-            | P::SocketTos
-            | P::MediaReceiveTimestampOffset
-            | P::ChannelReceiveTimestampOffset
-            | P::ChannelSendTimestampOffset
-            | P::NakDelay
-            | P::Ats
-    )
 }
